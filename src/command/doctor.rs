@@ -164,7 +164,11 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
                 if let Some(Ok(standing)) = setup.standing() {
                     check_sandbox(&standing, findings);
                 }
-                for line in sut.isolation().not_enforced {
+                let isolation = sut.isolation();
+                for line in isolation.enforced {
+                    findings.good("isolation", format!("enforced: {line}"));
+                }
+                for line in isolation.not_enforced {
                     findings.good("isolation", format!("not enforced here: {line}"));
                 }
             }

@@ -16,6 +16,7 @@ use selftest_harness::check::{self, CheckFault};
 use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
+use selftest_harness::sut::address::Address;
 use selftest_harness::sut::project::path_fault;
 use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
 use selftest_models::Thinking;
@@ -34,6 +35,9 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     faults.extend(judge_samples(&document["judge"]));
     faults.extend(judge_panel(&document["judge"]["panel"]));
     faults.extend(one_adapter(&document["sut"]));
+    for section in ["command", "acp"] {
+        faults.extend(network(section, &document["sut"][section]));
+    }
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let command = sut.command.as_ref().map(|command| &command.program);
         for (section, program) in [("command", command), ("acp", sut.acp.as_ref())] {
@@ -352,6 +356,36 @@ fn one_adapter(sut: &Value) -> Option<Fault> {
             "a second adapter",
         )
     })
+}
+
+/// What a program may reach, which is said in one of two ways.
+fn network(section: &str, program: &Value) -> Vec<Fault> {
+    let addresses = program["addresses"].as_array().into_iter().flatten().enumerate();
+    let fault = |(at, address): (usize, &Value)| {
+        let why = address.as_str()?.parse::<Address>().err()?;
+        let message = format!("`sut.{section}.addresses` holds no address: {why}");
+        let found = format!("found {}", super::shape::description(address));
+        Some(value(&format!("/sut/{section}/addresses/{at}"), message, found))
+    };
+    let mut faults: Vec<Fault> = addresses.filter_map(fault).collect();
+    let is_full = |key: &str| program[key].as_array().is_some_and(|list| !list.is_empty());
+    let beside = |key: &str, hint: &str| Fault {
+        at_key: true,
+        hint: Some(hint.to_owned()),
+        first: Some(format!("/sut/{section}/addresses")),
+        ..value(
+            &format!("/sut/{section}/{key}"),
+            format!("`sut.{section}` has both `addresses` and `{key}`"),
+            "opens more than these addresses",
+        )
+    };
+    if is_full("addresses") && is_full("tcp_ports") {
+        faults.push(beside("tcp_ports", "list each address, or open ports of any machine"));
+    }
+    if is_full("addresses") && program["name_lookups"] == true {
+        faults.push(beside("name_lookups", "remove it: the names listed are known without it"));
+    }
+    faults
 }
 
 fn http_addresses(http: &HttpSettings) -> Vec<Fault> {

@@ -79,6 +79,18 @@ impl Agent {
             }
         }
     }
+
+    /// The servers of models that it asks where its settings name no others.
+    const fn servers(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode | Self::ClaudeCodeAcp => &["api.anthropic.com:443"],
+            Self::Codex | Self::CodexAcp | Self::QwenCode => &["api.openai.com:443"],
+            Self::GeminiCli => &["generativelanguage.googleapis.com:443"],
+            Self::OpenCode | Self::Aider | Self::Goose => {
+                &["api.anthropic.com:443", "api.openai.com:443"]
+            }
+        }
+    }
 }
 
 /// The target of the tests.
@@ -128,9 +140,9 @@ impl Target {
                      protocol: text\n    \
                      # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
                      prompt_input: stdin\n    \
-                     # All other variables are cleared, and no port can be reached\n    \
+                     # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
                      pass_environment: []\n    \
-                     tcp_ports: []\n",
+                     addresses: []\n",
                 run = json!(program.command()),
             ),
             Self::Api(api) => {
@@ -184,9 +196,11 @@ impl Target {
                          run: {run}\n    \
                          # Its HOME is an empty folder: it needs its key from one of these variables\n    \
                          pass_environment: {keys}\n    \
-                         tcp_ports: [443]\n",
+                         # The server of its model, and nothing else, can be reached\n    \
+                         addresses: {servers}\n",
                     run = json!(run),
                     keys = json!(agent.keys()),
+                    servers = json!(agent.servers()),
                 )
             }
             Self::Agent(agent) => {
@@ -203,10 +217,11 @@ impl Target {
                          work_folder: copy\n    \
                          # Its HOME is an empty folder: it needs its key from one of these variables\n    \
                          pass_environment: {keys}\n    \
-                         tcp_ports: [443]\n    \
-                         name_lookups: true\n",
+                         # The server of its model, and nothing else, can be reached\n    \
+                         addresses: {servers}\n",
                     run = json!(run),
                     keys = json!(agent.keys()),
+                    servers = json!(agent.servers()),
                 )
             }
             Self::Assistant { model } => {

@@ -5,7 +5,9 @@
 //! root.
 #![cfg(target_os = "linux")]
 
+mod addresses;
 mod files;
+mod limits;
 mod machine;
 mod network;
 mod programs;

@@ -127,3 +127,44 @@ fn without_namespaces_nothing_runs_unless_it_was_said_to() {
     let report = std::fs::read_to_string(report).unwrap();
     assert!(report.contains("UNSANDBOXED") && report.contains("not_enforced"), "{report}");
 }
+
+#[test]
+fn without_namespaces_a_list_of_addresses_holds_too() {
+    if !has_namespaces() {
+        return;
+    }
+    if selftest_harness::sut::confine::landlock_abi() < 4 {
+        require::skip("a list of addresses without namespaces: needs Landlock 4");
+        return;
+    }
+    let listed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listed.local_addr().unwrap().port();
+    let other = std::net::TcpListener::bind(("127.0.0.2", port)).unwrap();
+    let best = project("sandbox: best_effort");
+    let config = best.path().join("config/selftest.yaml");
+    let yaml = std::fs::read_to_string(&config).unwrap().replace(
+        "run: [\"/bin/sh\", \"-c\", \"echo fine\"]",
+        &format!(
+            "run: [\"/usr/bin/python3\", \"connect.py\"]\n    addresses: [\"127.0.0.1:{port}\"]"
+        ),
+    );
+    std::fs::write(&config, yaml).unwrap();
+    let script = format!(
+        "import socket\n\
+         socket.create_connection((\"127.0.0.1\", {port}), timeout=20)\n\
+         try:\n    socket.create_connection((\"127.0.0.2\", {port}), timeout=20)\n\
+         except PermissionError:\n    print(\"fine\")\n"
+    );
+    std::fs::write(best.path().join("connect.py"), script).unwrap();
+    let done = without_namespaces(best.path(), "--suite cases.yaml");
+    let said = String::from_utf8_lossy(&done.stdout);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}\n{error}");
+    other.set_nonblocking(true).unwrap();
+    assert!(other.accept().is_err(), "somebody came");
+    let reports = std::fs::read_dir(best.path().join("reports/selftest")).unwrap().flatten();
+    let texts = reports.filter_map(|it| std::fs::read_to_string(it.path()).ok());
+    let said: String = texts.collect();
+    assert!(said.contains(&format!("only to these addresses: 127.0.0.1:{port}")), "{said}");
+    assert!(said.contains(&format!("127.0.0.2:{port}")), "the attempt is told: {said}");
+}

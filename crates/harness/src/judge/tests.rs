@@ -386,8 +386,12 @@ async fn calls_of_tools_are_quoted_behind_the_answer_that_they_led_to() {
 async fn an_answer_is_judged_without_its_calls_where_there_is_no_room_for_them() {
     let calls = vec![ToolCall { name: "x".repeat(400), arguments: Value::Null }; 40];
     for method in [JudgeMethod::Probability, JudgeMethod::Verdict] {
-        let script =
-            Arc::new(Script { says: |_| (0.9, 0.05), tells: true, asked: Mutex::default() });
+        let script = Arc::new(Script {
+            says: |_| (0.9, 0.05),
+            tells: true,
+            finds: None,
+            asked: Mutex::default(),
+        });
         let mut settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
         settings.max_prompt_tokens = if method == JudgeMethod::Verdict { 1200 } else { 300 };
         let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
@@ -410,8 +414,12 @@ async fn the_prompts_of_known_answers_are_those_that_judges_were_measured_with()
     assert!(texts.load(super::prompt::TEMPLATE).unwrap());
     let mut digests = Vec::new();
     for method in [JudgeMethod::Probability, JudgeMethod::Verdict] {
-        let script =
-            Arc::new(Script { says: |_| (0.9, 0.05), tells: true, asked: Mutex::default() });
+        let script = Arc::new(Script {
+            says: |_| (0.9, 0.05),
+            tells: true,
+            finds: None,
+            asked: Mutex::default(),
+        });
         let settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
         let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
         let judge = Judge::new(model, settings, 4096, Rubric::default());

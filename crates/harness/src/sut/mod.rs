@@ -5,6 +5,7 @@
 //! session; `close` must end everything that the session started.
 
 pub mod acp;
+pub mod address;
 pub mod chat;
 pub mod command;
 pub mod confine;

@@ -8,6 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::address::Address;
 use selftest_models::DEFAULT_THINK_TOKENS;
 
 /// The names of the adapters in the section.
@@ -109,27 +110,41 @@ impl Default for Sandbox {
     }
 }
 
-/// Limits of each process of a program.
+/// Limits of the processes of a program. Those that begin with `total` are of all processes of a case
+/// together, and need a control group that Linux lets this user make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Most MiB of memory that a process may ask for.
+    /// Most MiB of memory that one process may ask for.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub memory_mib: u32,
-    /// Most processes and threads at a time.
+    /// Most MiB of memory of all processes together, with what lies in `/tmp` and `/dev/shm`.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub total_memory_mib: u32,
+    /// Most processes and threads at a time, of all together.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub processes: u32,
-    /// Most MiB of a file that it writes.
+    /// Most MiB of a file that one of them writes.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub file_mib: u32,
-    /// Most seconds of processor time of a process.
+    /// Most seconds of processor time of one process.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub cpu_seconds: u32,
+    /// Most seconds of processor time of all processes together.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub total_cpu_seconds: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_mib: 8192, processes: 1024, file_mib: 1024, cpu_seconds: 3600 }
+        Self {
+            memory_mib: 8192,
+            total_memory_mib: 16_384,
+            processes: 1024,
+            file_mib: 1024,
+            cpu_seconds: 3600,
+            total_cpu_seconds: 7200,
+        }
     }
 }
 
@@ -230,13 +245,18 @@ pub struct ProgramSettings {
     /// Files and folders that it may read besides the project and the system.
     #[serde(default)]
     pub readable: Vec<PathBuf>,
-    /// TCP ports that it may connect to; none by default.
+    /// What it may connect to by TCP, as `host:port`; nothing by default. Names are looked up before
+    /// each case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub addresses: Vec<Address>,
+    /// TCP ports that it may connect to, of any machine; none by default. Not beside `addresses`.
     #[serde(default)]
     pub tcp_ports: Vec<u16>,
     /// Whether it may look up names, where it has `tcp_ports`. UDP is then open to any address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_lookups: bool,
-    /// Limits of each of its processes.
+    /// Limits of its processes.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }

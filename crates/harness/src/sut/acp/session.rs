@@ -246,9 +246,11 @@ async fn speak(
             async move |request: ReadTextFileRequest, responder, _| match read(&view, &request) {
                 Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
                 // By this error agents know a file that they may make from one that they may not see.
-                Err(NamedFileFault::Missing) => responder.respond_with_error(
-                    Error::resource_not_found(Some(request.path.to_string_lossy().into_owned())),
-                ),
+                Err(NamedFileFault::Missing) => {
+                    let path = request.path.to_string_lossy().into_owned();
+                    let missing = agent_client_protocol::v1::schema::Error::resource_not_found;
+                    responder.respond_with_error(missing(Some(path)).into())
+                }
                 Err(why) => {
                     let path = one_line(&request.path.to_string_lossy(), QUOTE);
                     lock(&wanted_to_read).refused(&format!("to read {path}: {why}"));

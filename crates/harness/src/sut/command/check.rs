@@ -16,7 +16,7 @@ use super::environment::handed_on;
 use super::process::{Process, Tail};
 use super::{CommandHost, DEFAULT_PATH};
 use crate::check::{CommandCheck, CommandEnd};
-use crate::sut::confine::{NOT_STARTED, NoSandbox};
+use crate::sut::confine::{CaseGroup, NOT_STARTED, NoSandbox};
 use crate::sut::namespace::SessionId;
 use crate::sut::sut_settings::Sandbox;
 
@@ -60,10 +60,10 @@ impl CommandRunner {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("{session}-check-{number}");
         let started = self.host.make_scratch(&name).and_then(|scratch| {
-            let process = self.start(command, case, workspace, &scratch.path)?;
-            Ok((process, scratch))
+            let (process, group) = self.start(command, case, workspace, &scratch.path)?;
+            Ok((process, group, scratch))
         });
-        let (mut process, _scratch) = match started {
+        let (mut process, _group, _scratch) = match started {
             Ok(started) => started,
             Err(why) => return CommandEnd::NotStarted { why },
         };
@@ -101,7 +101,7 @@ impl CommandRunner {
         case: &str,
         workspace: Option<&Path>,
         scratch: &Path,
-    ) -> Result<Process, String> {
+    ) -> Result<(Process, Option<CaseGroup>), String> {
         let host = &self.host;
         if let Err(NoSandbox { what, advice }) = host.standing() {
             return Err(format!("it cannot be kept in its sandbox: {what}; {advice}"));
@@ -114,6 +114,7 @@ impl CommandRunner {
         policy.write.push(scratch.to_owned());
         policy.write.extend(workspace.map(Path::to_owned));
         policy.protect_aside(&host.scratch_root);
+        let group = host.grouped(&mut policy)?;
         let mut environment = handed_on(&host.environment, &[]);
         let scratch = scratch.to_string_lossy();
         for (name, value) in [("HOME", &*scratch), ("TMPDIR", &*scratch), (CASE, case)] {
@@ -122,8 +123,9 @@ impl CommandRunner {
         let mut program = vec![found.into_os_string()];
         program.extend(command.run.words().iter().skip(1).map(OsString::from));
         let stderr = Arc::new(Mutex::new(Tail::default()));
-        Process::start(&host.harness, &policy, &program, &environment, folder, &stderr)
-            .map_err(|error| error.to_string())
+        let started =
+            Process::start(&host.harness, &policy, &program, &environment, folder, &stderr);
+        Ok((started.map_err(|error| error.to_string())?, group))
     }
 }
 

@@ -1,11 +1,15 @@
 //! What keeps a program from doing harm, and what does not, in the words of reports. Pure.
 
 use crate::sut::Isolation;
-use crate::sut::confine::{Standing, Walls};
+use crate::sut::confine::{Held, Standing, Walls};
 use crate::sut::sut_settings::{Limits, ProgramSettings, WorkFolder};
 
-/// The rules that hold here.
-pub(super) fn isolation(standing: &Standing, settings: &ProgramSettings) -> Isolation {
+/// The rules that hold here. `group` is what control groups hold to, or why there are none.
+pub(super) fn isolation(
+    standing: &Standing,
+    group: &Result<Held, String>,
+    settings: &ProgramSettings,
+) -> Isolation {
     let mut isolation = Isolation {
         enforced: vec![
             "environment cleared to an allow-list and the configured variables".to_owned(),
@@ -13,8 +17,18 @@ pub(super) fn isolation(standing: &Standing, settings: &ProgramSettings) -> Isol
         not_enforced: Vec::new(),
     };
     match standing.walls {
-        Walls::Full => full(standing, settings, &mut isolation),
-        Walls::Inner => inner(standing, settings, &mut isolation),
+        Walls::Full => {
+            full(standing, settings, &mut isolation);
+            limits(standing, group, settings, &mut isolation);
+        }
+        Walls::Inner if standing.profile => {
+            profile(settings, &mut isolation);
+            limits(standing, group, settings, &mut isolation);
+        }
+        Walls::Inner => {
+            inner(standing, settings, &mut isolation);
+            limits(standing, group, settings, &mut isolation);
+        }
         Walls::Off => off(&mut isolation),
     }
     isolation
@@ -25,6 +39,11 @@ fn project(settings: &ProgramSettings) -> &'static str {
         WorkFolder::Project => "the project",
         WorkFolder::Copy => "a copy of the project in its scratch folder",
     }
+}
+
+fn addresses(settings: &ProgramSettings) -> String {
+    let addresses: Vec<String> = settings.addresses.iter().map(ToString::to_string).collect();
+    addresses.join(", ")
 }
 
 fn ports(settings: &ProgramSettings) -> String {
@@ -57,14 +76,21 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
          (namespaces)"
             .to_owned(),
     );
-    if settings.tcp_ports.is_empty() {
+    if !settings.addresses.is_empty() {
+        listed(standing, settings, isolation);
+    } else if settings.tcp_ports.is_empty() {
         enforced.push("has no network at all: no TCP, no UDP (namespace of networks)".to_owned());
     } else {
         let ports = ports(settings);
-        if standing.landlock >= 4 {
+        if standing.landlock >= 4 || standing.watched {
+            let by = match (standing.watched, standing.landlock >= 4) {
+                (true, true) => "the supervisor connects; Landlock, filter of calls",
+                (true, false) => "the supervisor connects; filter of calls",
+                _ => "Landlock, filter of calls",
+            };
             enforced.push(format!(
                 "connects by TCP only to these ports, of any machine: {ports}; listens on none \
-                 (Landlock, filter of calls)"
+                 ({by})"
             ));
         } else {
             not_enforced.push(format!(
@@ -72,29 +98,25 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
                 standing.landlock
             ));
         }
+        not_enforced.push(
+            "to whom it connects on these ports: sut.command.addresses names machines".to_owned(),
+        );
         if settings.name_lookups {
             not_enforced.push("UDP is open to any address, for `name_lookups`".to_owned());
         } else {
             enforced.push("no UDP, so no look-up of names (filter of calls)".to_owned());
         }
-        if standing.landlock < 6 {
-            not_enforced.push(
-                "abstract Unix sockets of the machine: refused by a look that threads can outrun"
-                    .to_owned(),
-            );
+        if standing.landlock < 6 && !standing.watched {
+            not_enforced.push("abstract Unix sockets of the machine can be reached".to_owned());
         }
     }
+    let Isolation { enforced, not_enforced } = isolation;
     enforced.push(
-        "no capabilities, no setuid bits, no sockets but plain TCP, UDP and Unix, no debugging, \
+        "no capabilities, no setuid bits, no sockets but plain TCP, UDP and Unix streams, no debugging, \
          keyrings, mounts, namespaces, io_uring, bpf or System V IPC; no other ABI (filter of \
          calls)"
             .to_owned(),
     );
-    let Limits { memory_mib, processes, file_mib, cpu_seconds } = settings.limits;
-    enforced.push(format!(
-        "each process at most {memory_mib} MiB of data, {file_mib} MiB a file and {cpu_seconds} s \
-         of processor time; at most {processes} processes (rlimit)"
-    ));
     if standing.landlock < 1 {
         not_enforced.push("Landlock, the wall within the wall: the kernel has none".to_owned());
     }
@@ -104,10 +126,127 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     if !standing.proc {
         not_enforced.push("there is no /proc: this container does not allow one".to_owned());
     }
+    if standing.landlock < 9 && !standing.watched {
+        not_enforced.push(
+            "a Unix socket that appears in a readable folder during the run can be reached"
+                .to_owned(),
+        );
+    }
+    not_enforced
+        .push("an answer key that was reworded under another name is not known as one".to_owned());
+}
+
+/// The network of a program with a list of addresses.
+fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
+    let Isolation { enforced, not_enforced } = isolation;
+    let addresses = addresses(settings);
+    if !standing.knows_addresses() {
+        not_enforced.push(format!(
+            "nothing of `addresses` can be reached here, and nothing else: no calls can be made to \
+             wait, or Landlock 4 is missing; asked were {addresses}"
+        ));
+        return;
+    }
+    let by = match standing.walls {
+        Walls::Full => "namespace of networks; a supervisor makes and connects the sockets",
+        _ => "Landlock; a supervisor connects the sockets; filter of calls",
+    };
+    enforced.push(format!(
+        "connects by TCP only to these addresses: {addresses}; names are looked up outside, before \
+         the case; no UDP; listens on none ({by})"
+    ));
+    if standing.walls != Walls::Full {
+        not_enforced.push(
+            "names of `addresses` are known in there only where the machine's own file of hosts has \
+             them"
+                .to_owned(),
+        );
+    }
     not_enforced.push(
-        "a Unix socket that appears in a readable folder during the run is refused by a look that \
-         threads can outrun; memory and processor time are limited for each process, not for all \
-         together; an answer key that was reworded under another name is not known as one"
+        "which of those that share an address and a port it speaks to, such as sites behind one \
+         proxy"
+            .to_owned(),
+    );
+}
+
+/// What limits are of each process, and what of all together.
+fn limits(
+    standing: &Standing,
+    group: &Result<Held, String>,
+    settings: &ProgramSettings,
+    isolation: &mut Isolation,
+) {
+    let Isolation { enforced, not_enforced } = isolation;
+    let Limits {
+        memory_mib,
+        total_memory_mib,
+        processes,
+        file_mib,
+        cpu_seconds,
+        total_cpu_seconds,
+    } = settings.limits;
+    enforced.push(format!(
+        "each process at most {memory_mib} MiB of data, {file_mib} MiB a file and {cpu_seconds} s \
+         of processor time (rlimit)"
+    ));
+    let held = group.as_ref().copied().unwrap_or_default();
+    if held.processes {
+        enforced.push(format!("all together at most {processes} processes (control group)"));
+    } else if standing.walls == Walls::Full {
+        enforced.push(format!("all together at most {processes} processes (rlimit)"));
+    } else {
+        not_enforced.push(format!("the number of processes: asked were {processes}"));
+    }
+    if held.memory {
+        enforced
+            .push(format!("all together at most {total_memory_mib} MiB of memory (control group)"));
+    }
+    if group.is_ok() {
+        enforced.push(format!(
+            "all together at most {total_cpu_seconds} s of processor time, and are ended as one \
+             (control group)"
+        ));
+    }
+    let missing = match group {
+        Ok(Held { memory: true, .. }) => return,
+        Ok(_) => {
+            let why = "the control group above hands on no memory";
+            format!("the memory of all processes together: {why}")
+        }
+        Err(why) => format!("memory and processor time of all processes together: {why}"),
+    };
+    not_enforced.push(missing);
+}
+
+/// With a profile of macOS.
+fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
+    let Isolation { enforced, not_enforced } = isolation;
+    enforced.push(format!(
+        "reads only {}, system folders, toolchains on PATH and `readable`, and writes only to a \
+         scratch folder of its own, which is HOME and TMPDIR (profile of sandbox-exec)",
+        project(settings)
+    ));
+    let remote = match (addresses(settings), ports(settings)) {
+        (none, ports) if none.is_empty() && ports.is_empty() => "nothing".to_owned(),
+        (none, ports) if none.is_empty() => format!("these ports: {ports}"),
+        (addresses, _) => format!("the ports of these addresses: {addresses}"),
+    };
+    enforced.push(format!("connects by TCP only to {remote} (profile of sandbox-exec)"));
+    if !(settings.addresses.is_empty() && settings.tcp_ports.is_empty()) {
+        not_enforced.push(
+            "to which machine it connects: a profile can name this one or any, and no other; names \
+             may be looked up"
+                .to_owned(),
+        );
+    }
+    enforced.push("the process group is ended with the case".to_owned());
+    not_enforced.push(
+        "a process that detaches survives; names, sizes and times of files can be seen; attempts are \
+         refused, but not seen"
+            .to_owned(),
+    );
+    not_enforced.push(
+        "this profile was made and tested as a text, and has never been run on a Mac by its authors"
             .to_owned(),
     );
 }
@@ -118,8 +257,9 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
     if let Some(missing) = &standing.missing {
         not_enforced.push(format!("no namespaces: {missing}"));
     }
+    let is_listed = !settings.addresses.is_empty();
     let open = match ports(settings) {
-        none if none.is_empty() => "none".to_owned(),
+        none if none.is_empty() || is_listed => "none".to_owned(),
         ports => ports,
     };
     let rules: &[(i32, String)] = &[
@@ -133,7 +273,7 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
         ),
         (1, "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned()),
         (3, "cannot truncate files that it may not write".to_owned()),
-        (4, format!("connects by TCP only to these ports: {open}; listens on none")),
+        (4, format!("connects by TCP by itself only to these ports: {open}; listens on none")),
         (5, "cannot control devices".to_owned()),
         (6, "cannot signal processes or reach abstract Unix sockets outside".to_owned()),
         (9, "cannot connect to Unix sockets outside its scratch folder".to_owned()),
@@ -174,7 +314,9 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
                 .to_owned(),
         );
     }
-    not_enforced.push("memory and processor time are limited for each process alone".to_owned());
+    if is_listed && cfg!(target_os = "linux") {
+        listed(standing, settings, isolation);
+    }
 }
 
 fn off(isolation: &mut Isolation) {
@@ -189,9 +331,12 @@ fn off(isolation: &mut Isolation) {
 mod tests {
     use super::*;
 
+    const NONE: &str = "there are no control groups";
+
     fn of(standing: &Standing, settings: &serde_json::Value) -> (String, String) {
         let settings: ProgramSettings = serde_json::from_value(settings.clone()).unwrap();
-        let Isolation { enforced, not_enforced } = isolation(standing, &settings);
+        let Isolation { enforced, not_enforced } =
+            isolation(standing, &Err(NONE.to_owned()), &settings);
         (enforced.join("\n"), not_enforced.join("\n"))
     }
 
@@ -212,16 +357,60 @@ mod tests {
         let ports = serde_json::json!({ "run": ["a"], "tcp_ports": [443] });
         let (enforced, _) = of(&full, &ports);
         assert!(enforced.contains("these ports, of any machine: 443"), "{enforced}");
-        let (enforced, not_enforced) = of(&Standing { landlock: 3, ..full }, &ports);
+        let (_, not_enforced) = of(&full, &ports);
+        assert!(not_enforced.contains("to whom"), "{not_enforced}");
+        let unwatched = Standing { landlock: 3, watched: false, ..full.clone() };
+        let (enforced, not_enforced) = of(&unwatched, &ports);
         assert!(!enforced.contains("443") && not_enforced.contains("443"), "{not_enforced}");
+
+        let listed = serde_json::json!({ "run": ["a"], "addresses": ["localhost:11434"] });
+        let (enforced, not_enforced) = of(&Standing { landlock: 0, ..full.clone() }, &listed);
+        assert!(enforced.contains("only to these addresses: localhost:11434;"), "{enforced}");
+        assert!(!not_enforced.contains("11434"), "{not_enforced}");
+        let (enforced, not_enforced) = of(&unwatched, &listed);
+        assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
+        let within = Standing { walls: Walls::Inner, landlock: 4, ..full.clone() };
+        let (enforced, _) = of(&within, &listed);
+        assert!(enforced.contains("11434") || !cfg!(target_os = "linux"), "{enforced}");
+        let (enforced, not_enforced) = of(&Standing { landlock: 3, ..within }, &listed);
+        assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
 
         let inner = Standing { walls: Walls::Inner, landlock: 0, ..Standing::default() };
         let (enforced, not_enforced) = of(&inner, &agent);
         assert!(!enforced.contains("Landlock"), "{enforced}");
         assert!(not_enforced.contains("writes only to") || !cfg!(target_os = "linux"));
 
+        let mac = Standing { walls: Walls::Inner, profile: true, ..Standing::default() };
+        let (enforced, not_enforced) = of(&mac, &listed);
+        assert!(enforced.contains("ports of these addresses: localhost:11434"), "{enforced}");
+        assert!(not_enforced.contains("to which machine"), "{not_enforced}");
+        assert!(not_enforced.contains("never been run on a Mac"), "{not_enforced}");
+
         let off = Standing { walls: Walls::Off, ..Standing::default() };
         let (enforced, not_enforced) = of(&off, &agent);
         assert!(!enforced.contains("writes") && not_enforced.contains("UNSANDBOXED"));
+    }
+
+    #[test]
+    fn limits_are_said_to_be_of_what_they_are() {
+        let settings: ProgramSettings =
+            serde_json::from_value(serde_json::json!({ "run": ["a"] })).unwrap();
+        let of = |group: Result<Held, &str>| {
+            let group = group.map_err(str::to_owned);
+            let Isolation { enforced, not_enforced } =
+                isolation(&Standing::default(), &group, &settings);
+            (enforced.join("\n"), not_enforced.join("\n"))
+        };
+        let (enforced, not_enforced) = of(Ok(Held { memory: true, processes: true }));
+        assert!(enforced.contains("at most 16384 MiB of memory (control group)"), "{enforced}");
+        assert!(enforced.contains("1024 processes (control group)"), "{enforced}");
+        assert!(!not_enforced.contains("together"), "{not_enforced}");
+        let (enforced, not_enforced) = of(Ok(Held::default()));
+        assert!(enforced.contains("1024 processes (rlimit)"), "{enforced}");
+        assert!(enforced.contains("7200 s of processor time, and are ended as one"), "{enforced}");
+        assert!(not_enforced.contains("memory of all processes together"), "{not_enforced}");
+        let (enforced, not_enforced) = of(Err(NONE));
+        assert!(!enforced.contains("control group"), "{enforced}");
+        assert!(not_enforced.contains(NONE), "{not_enforced}");
     }
 }

@@ -18,6 +18,7 @@ mod check;
 mod environment;
 mod isolation;
 mod process;
+mod reach;
 mod scratch;
 mod session;
 
@@ -30,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::confine::{NoSandbox, Policy, Standing, Walls};
+use super::confine::{CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
 use super::project::{Hidden, Workspace};
 use super::skill::Skill;
 use super::sut_settings::{
@@ -38,10 +39,12 @@ use super::sut_settings::{
 };
 use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
+use reach::Names;
 use scratch::Scratch;
 use selftest_text::redact::Redactor;
 pub(in crate::sut) use session::CommandSession;
 pub(in crate::sut) use session::GrantedView;
+use session::Rooms;
 
 /// Name of the skill's file in the scratch folder of a case.
 const SKILL_FILE: &str = "SKILL.md";
@@ -84,6 +87,8 @@ pub struct CommandHost {
 pub struct Found {
     standing: OnceLock<Result<Standing, NoSandbox>>,
     hidden: OnceLock<Hidden>,
+    group: OnceLock<Result<RunGroup, String>>,
+    names: Names,
 }
 
 impl CommandHost {
@@ -96,6 +101,26 @@ impl CommandHost {
     /// Copies of answers, and keys, in the project. Blocks the first time.
     fn hidden(&self) -> &Hidden {
         self.found.hidden.get_or_init(|| Hidden::scan(&self.project, &self.protected))
+    }
+
+    /// The control group of the programs of this run, or why there is none. Blocks the first time.
+    fn group(&self) -> Result<&RunGroup, &str> {
+        let is_off = self.standing().is_ok_and(|standing| standing.walls == Walls::Off);
+        let make = || match is_off {
+            true => Err("there is no sandbox".to_owned()),
+            false => RunGroup::make(),
+        };
+        self.found.group.get_or_init(make).as_ref().map_err(String::as_str)
+    }
+
+    /// A control group for one case, where there are any; the policy then names it. The error is one
+    /// of the kernel's.
+    fn grouped(&self, policy: &mut Policy) -> Result<Option<CaseGroup>, String> {
+        let Ok(run) = self.group() else { return Ok(None) };
+        let group = run.case(&policy.limits);
+        let group = group.map_err(|error| format!("cannot make a control group: {error}"))?;
+        policy.group = Some(group.path().to_owned());
+        Ok(Some(group))
     }
 
     /// The same with absolute paths.
@@ -182,18 +207,32 @@ impl Setup {
 
     /// The rights of the program in this folder.
     fn policy(&self, folder: &Path) -> Policy {
-        let Self { settings, host } = self;
+        let Self { settings, host, .. } = self;
         let mut policy = host.policy(folder, self.path());
         policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
-        policy.ports.clone_from(&settings.tcp_ports);
-        policy.lookups = settings.name_lookups;
+        if settings.addresses.is_empty() {
+            policy.ports.clone_from(&settings.tcp_ports);
+            policy.lookups = settings.name_lookups;
+        }
         policy.limits = settings.limits;
         // The folders of other cases are nobody's business either.
         policy.protect_aside(&host.scratch_root);
         policy
+    }
+}
+
+impl Setup {
+    /// Looks up where the program may connect to, and grants it, where it can be kept to it.
+    async fn reach(&self, policy: &mut Policy) -> Result<(), SutError> {
+        let reach = self.host.found.names.reach(&self.settings.addresses).await?;
+        if self.host.standing().is_ok_and(Standing::knows_addresses) {
+            policy.addresses = reach.addresses;
+            policy.hosts = reach.hosts;
+        }
+        Ok(())
     }
 }
 
@@ -259,7 +298,10 @@ impl SystemUnderTest for CommandSut {
 
     fn isolation(&self) -> Isolation {
         match self.setup.host.standing() {
-            Ok(standing) => isolation::isolation(standing, &self.setup.settings),
+            Ok(standing) => {
+                let group = self.setup.host.group().map(RunGroup::held).map_err(str::to_owned);
+                isolation::isolation(standing, &group, &self.setup.settings)
+            }
             Err(NoSandbox { what, .. }) => Isolation {
                 enforced: Vec::new(),
                 not_enforced: vec![format!("no program is run, because {what}")],
@@ -283,6 +325,7 @@ impl SystemUnderTest for CommandSut {
                 let what = format!("the program cannot be kept in its sandbox: {what}");
                 return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
             }
+            self.setup.reach(&mut Policy::default()).await?;
             if !is_executable(&self.setup.host.harness) {
                 let what = format!("{} is not executable", self.setup.host.harness.display());
                 return Err(SutError::NotStarted { what, hint: None });
@@ -332,10 +375,11 @@ impl CommandSut {
             let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.path.clone());
             policy.notes = Some(scratch.notes());
+            self.setup.reach(&mut policy).await?;
+            let group = self.setup.host.grouped(&mut policy).map_err(SutError::failed)?;
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
-            let session =
-                CommandSession::new(setup, task.clone(), scratch, has_skill, policy, workspace);
-            Ok(session)
+            let rooms = Rooms { scratch, workspace, group };
+            Ok(CommandSession::new(setup, task.clone(), rooms, has_skill, policy))
         }
         .boxed()
     }

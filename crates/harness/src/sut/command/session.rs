@@ -18,7 +18,7 @@ use super::process::{Output, Process, Tail, describe};
 use super::scratch::Scratch;
 use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
-use crate::sut::confine::{Attempts, Policy, Walls, read_notes};
+use crate::sut::confine::{Attempts, CaseGroup, Policy, Walls, read_notes};
 use crate::sut::project::{Hidden, Workspace};
 use crate::sut::sut_settings::{COMMAND_SECTION, PromptInput, Protocol};
 use crate::sut::{
@@ -58,10 +58,17 @@ pub(in crate::sut) struct CommandSession {
     has_skill: bool,
     /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
     broken: bool,
-    /// The copy of the project that it works in, where it has one, as it was at the beginning.
-    workspace: Option<Workspace>,
-    /// Last, so that the program is told to end before its folder goes.
-    scratch: Scratch,
+    /// Last, so that the program is told to end before they go.
+    rooms: Rooms,
+}
+
+/// What is made for one case and goes with it.
+pub(super) struct Rooms {
+    /// The copy of the project that the program works in, where it has one, as it was at the beginning.
+    pub(super) workspace: Option<Workspace>,
+    pub(super) scratch: Scratch,
+    /// Its control group, where there are any.
+    pub(super) group: Option<CaseGroup>,
 }
 
 /// The part of the project that a program may read, for an adapter that reads files for it.
@@ -105,16 +112,14 @@ impl CommandSession {
     pub(super) fn new(
         setup: Arc<Setup>,
         task: Task,
-        scratch: Scratch,
+        rooms: Rooms,
         has_skill: bool,
         policy: Policy,
-        workspace: Option<Workspace>,
     ) -> Self {
         Self {
             setup,
             task,
-            scratch,
-            workspace,
+            rooms,
             policy,
             process: None,
             conversation: Vec::new(),
@@ -166,7 +171,7 @@ impl CommandSession {
 
     /// What the sandbox saw so far.
     fn sandbox(&self) -> SandboxEvidence {
-        let (mut attempts, left_out) = read_notes(&self.scratch.notes());
+        let (mut attempts, left_out) = read_notes(&self.rooms.scratch.notes());
         for Attempts { attempt, .. } in &mut attempts {
             attempt.what = self.setup.host.redactor.apply(&attempt.what).into_owned();
         }
@@ -186,11 +191,12 @@ impl CommandSession {
         let mut environment = super::environment::environment(
             &setup.host.environment,
             &setup.settings,
-            &self.scratch.path,
+            &self.rooms.scratch.path,
             &self.task,
         );
         if self.has_skill {
-            let file = self.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
+            let file =
+                self.rooms.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
         let folder = self.workspace().unwrap_or(&setup.host.project);
@@ -274,7 +280,7 @@ impl CommandSession {
             None => what.to_owned(),
         };
         // Mostly it is this that it could not do without.
-        let (attempts, _) = read_notes(&self.scratch.notes());
+        let (attempts, _) = read_notes(&self.rooms.scratch.notes());
         let denied = attempts.iter().find_map(|it| Some((it, it.attempt.kind.granted_by()?)));
         if let Some((Attempts { attempt, .. }, key)) = denied {
             let attempt = self.setup.host.redactor.apply(&attempt.to_string()).into_owned();
@@ -322,7 +328,7 @@ impl CommandSession {
 impl SutSession for CommandSession {
     fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
         async move {
-            let workspace = self.workspace.clone()?;
+            let workspace = self.rooms.workspace.clone()?;
             let named = named.to_vec();
             tokio::task::spawn_blocking(move || workspace.report(&named)).await.ok()
         }
@@ -331,17 +337,17 @@ impl SutSession for CommandSession {
 
     fn settle(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            let Some(workspace) = self.workspace.clone() else { return };
+            let Some(workspace) = self.rooms.workspace.clone() else { return };
             let settled = tokio::task::spawn_blocking(move || workspace.settled()).await;
             if let Ok(settled) = settled {
-                self.workspace = Some(settled);
+                self.rooms.workspace = Some(settled);
             }
         }
         .boxed()
     }
 
     fn workspace(&self) -> Option<&Path> {
-        self.workspace.as_ref().map(Workspace::folder)
+        self.rooms.workspace.as_ref().map(Workspace::folder)
     }
 
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
@@ -358,12 +364,13 @@ impl SutSession for CommandSession {
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
                 self.exit = Some(process.end(grace).await);
             }
+            drop(self.rooms.group.take());
             let mut notes = Vec::new();
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch.path).await {
-                notes.push(format!("cannot remove {}: {error}", self.scratch.path.display()));
+            if let Err(error) = tokio::fs::remove_dir_all(&self.rooms.scratch.path).await {
+                notes.push(format!("cannot remove {}: {error}", self.rooms.scratch.path.display()));
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());

@@ -41,6 +41,8 @@ pub enum AttemptKind {
     Signal,
     /// A call of the system that is closed to it.
     SystemCall,
+    /// More memory, processes or processor time than its case may use altogether.
+    Limit,
 }
 
 impl AttemptKind {
@@ -51,7 +53,8 @@ impl AttemptKind {
                 Some("sut.command.readable")
             }
             AttemptKind::Write => Some("sut.command.work_folder: copy"),
-            AttemptKind::Connect => Some("sut.command.tcp_ports"),
+            AttemptKind::Connect => Some("sut.command.addresses"),
+            AttemptKind::Limit => Some("sut.command.limits"),
             AttemptKind::AnswerKey
             | AttemptKind::Socket
             | AttemptKind::Signal
@@ -71,6 +74,7 @@ impl AttemptKind {
             AttemptKind::Socket => "socket of",
             AttemptKind::Signal => "signal to",
             AttemptKind::SystemCall => "system call",
+            AttemptKind::Limit => "use of more than",
         }
     }
 }
@@ -89,6 +93,15 @@ impl Attempt {
     pub(super) fn new(kind: AttemptKind, what: impl Into<String>) -> Self {
         let what = selftest_text::one_line(&what.into(), MAX_WORDS);
         Self { kind, what }
+    }
+
+    /// Appends it to notes, which [`read_notes`] reads.
+    pub(super) fn note(&self, mut notes: &std::fs::File) {
+        if let Ok(mut line) = serde_json::to_vec(self) {
+            line.push(b'\n');
+            // A full disk must not end the supervisor.
+            let _ = std::io::Write::write_all(&mut notes, &line);
+        }
     }
 }
 

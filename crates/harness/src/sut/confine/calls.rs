@@ -3,8 +3,8 @@
 //!
 //! The kernel decides by the numbers that a call hands over. What it hands over by reference
 //! (paths, addresses) is looked at by the supervisor, for evidence and for better errors: such a
-//! look is never the only thing between the program and a file or an address, but for sockets of
-//! the file system that appear during a run.
+//! look is never the only thing between the program and a file, since the kernel reads it again.
+//! With namespaces the kernel never reads an address again: the supervisor connects.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -28,6 +28,9 @@ use seccompiler::{
 pub(super) enum Net {
     /// It has a network of its own in which there is nothing.
     Empty,
+    /// The same, and sockets for TCP that the supervisor makes outside and connects to listed
+    /// addresses.
+    Listed,
     /// It has the network of the machine and may use nothing of it.
     Closed,
     /// It has the network of the machine, and TCP alone.
@@ -191,16 +194,34 @@ fn absent() -> Rules {
 /// Refused without evidence, since programs do these things in good faith.
 fn quiet(net: Net) -> Rules {
     let mut rules = modes(SETGID);
+    let [unix, datagram] = [libc::AF_UNIX, libc::SOCK_DGRAM].map(|it| it as u64);
+    let of_type = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind);
+    // Each message of theirs can name a socket of the file system to which nobody can be seen to
+    // connect. What is lost is `syslog` and its like, which nobody hears in there anyway.
+    for call in [libc::SYS_socket, libc::SYS_socketpair] {
+        rules.insert(call, vec![rule([is(0, unix), of_type(datagram)])]);
+    }
+    // A connection that is deferred until something is sent.
+    let [tcp, deferred] = [libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT].map(|it| it as u64);
+    rules.insert(libc::SYS_setsockopt, vec![rule([is(1, tcp), is(2, deferred)])]);
+    if net == Net::Listed {
+        // What the sockets that were made outside know of the machine's interfaces.
+        let [first, last] = INTERFACES;
+        let interfaces = [(SeccompCmpOp::Ge, first), (SeccompCmpOp::Le, last)];
+        let interfaces = interfaces.map(|(operator, value)| condition(1, operator, value));
+        rules.insert(libc::SYS_ioctl, vec![rule(interfaces)]);
+    }
     if net == Net::Tcp {
         // Every look-up of a name begins so: that it is refused says nothing of the program.
-        let datagram = [libc::AF_INET, libc::AF_INET6].map(|family| {
-            let kind = condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), libc::SOCK_DGRAM as u64);
-            rule([is(0, family as u64), kind])
-        });
-        rules.insert(libc::SYS_socket, datagram.into());
+        let sockets = [libc::AF_INET, libc::AF_INET6]
+            .map(|family| rule([is(0, family as u64), of_type(datagram)]));
+        rules.entry(libc::SYS_socket).or_default().extend(sockets);
     }
     rules
 }
+
+/// The requests of `ioctl` that ask for interfaces or change them.
+const INTERFACES: [u64; 2] = [0x8910, 0x89ff];
 
 /// The calls that give a file a mode, and which argument that is.
 const MODES: &[(i64, u8)] = &[
@@ -264,6 +285,22 @@ const SENDING: [(i64, u8); 3] =
 
 const FAST_OPEN: u64 = libc::MSG_FASTOPEN as u64;
 
+/// Options by which the packets of a connection take a way that the program names: over other machines,
+/// or by another interface, where the same address may be somebody else's.
+const WAYS: &[(i32, i32)] = &[
+    (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
+    (libc::SOL_SOCKET, 62),   // SO_BINDTOIFINDEX
+    (libc::IPPROTO_IP, 50),   // IP_UNICAST_IF
+    (libc::IPPROTO_IPV6, 76), // IPV6_UNICAST_IF
+    (libc::IPPROTO_IP, libc::IP_OPTIONS),
+    (libc::IPPROTO_IPV6, libc::IPV6_RTHDR),
+    (libc::IPPROTO_IPV6, libc::IPV6_RTHDRDSTOPTS),
+    (libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS),
+    (libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS),
+    // All of them at once, in an older form.
+    (libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS),
+];
+
 /// Refused for some arguments only, and an attempt is evidence: [`refused_for`] says which.
 fn closed_for_some() -> Rules {
     let mut rules = modes(SETUID);
@@ -271,6 +308,8 @@ fn closed_for_some() -> Rules {
     rules.insert(libc::SYS_clone, namespaces.into());
     rules.extend(SENDING.map(|(number, flags)| (number, vec![rule([has(flags, FAST_OPEN)])])));
     rules.insert(libc::SYS_ioctl, TERMINAL_INPUT.map(|request| rule([is(1, request)])).into());
+    let ways = WAYS.iter().map(|&(level, name)| rule([is(1, level as u64), is(2, name as u64)]));
+    rules.insert(libc::SYS_setsockopt, ways.collect());
     rules
 }
 
@@ -288,6 +327,11 @@ pub(super) fn refused_for(number: i64, arguments: &[u64; 6]) -> Option<&'static 
     }
     if SENDING.iter().any(|&(known, flags)| known == number && has(flags, FAST_OPEN)) {
         return Some("that connects while it sends (MSG_FASTOPEN)");
+    }
+    let option = || [arguments[1], arguments[2]].map(|it| it as i32);
+    if number == libc::SYS_setsockopt && WAYS.iter().any(|&(level, name)| option() == [level, name])
+    {
+        return Some("setsockopt that sends packets another way");
     }
     let writes_input = || TERMINAL_INPUT.contains(&(arguments[1] & u64::from(u32::MAX)));
     (number == libc::SYS_ioctl && writes_input()).then_some("ioctl that types into the terminal")
@@ -346,7 +390,12 @@ fn looked_at(net: Net) -> Rules {
         (libc::SYS_rt_sigqueueinfo, Vec::new()),
         (libc::SYS_prlimit64, vec![rule([is_not(0, 0)])]),
     ]);
-    if net == Net::Empty {
+    if net == Net::Listed {
+        let stream = condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), libc::SOCK_STREAM as u64);
+        let family = |family: i32| rule([is(0, family as u64), stream.clone()]);
+        rules.insert(libc::SYS_socket, [libc::AF_INET, libc::AF_INET6].map(family).into());
+    }
+    if matches!(net, Net::Empty | Net::Listed) {
         let address = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)
             .expect("it is one of six arguments");
         rules.insert(libc::SYS_sendto, vec![rule([address])]);
@@ -450,7 +499,11 @@ mod tests {
                 let udp = if net == Net::Tcp { refused(libc::EPERM) } else { ALLOWED };
                 assert_eq!(socket(net, family, libc::SOCK_DGRAM | flags, 0), udp, "{net:?}");
             }
-            assert_eq!(socket(net, libc::AF_UNIX, libc::SOCK_DGRAM, 0), ALLOWED);
+            for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+                assert_eq!(socket(net, libc::AF_UNIX, kind, 0), ALLOWED);
+            }
+            let datagram = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+            assert_eq!(socket(net, libc::AF_UNIX, datagram, 0), refused(libc::EPERM));
             assert_eq!(socket(net, libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE), ALLOWED);
             assert_eq!(socket(net, libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT), WAITS);
             for family in [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_TIPC, 45] {
@@ -465,6 +518,33 @@ mod tests {
         assert_eq!(decided(Net::Tcp, libc::SYS_sendto, fast), WAITS);
         assert!(refused_for(libc::SYS_sendto, &fast).is_some());
         assert_eq!(decided(Net::Tcp, libc::SYS_sendto, [3, 0, 0, 0, 0, 0]), ALLOWED);
+    }
+
+    #[test]
+    fn sockets_for_listed_addresses_are_made_by_the_supervisor() {
+        let stream = libc::SOCK_STREAM | libc::SOCK_NONBLOCK;
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            assert_eq!(socket(Net::Listed, family, stream, 0), WAITS);
+            assert_eq!(socket(Net::Listed, family, stream, libc::IPPROTO_MPTCP), WAITS);
+            assert_eq!(socket(Net::Listed, family, libc::SOCK_DGRAM, 0), ALLOWED);
+        }
+        assert_eq!(decided(Net::Listed, libc::SYS_listen, [0; 6]), WAITS);
+        let ioctl = |request| decided(Net::Listed, libc::SYS_ioctl, [3, request, 0, 0, 0, 0]);
+        let (interfaces, waiting) = (0x8912, 0x541b);
+        assert_eq!([ioctl(interfaces), ioctl(waiting)], [refused(libc::EPERM), ALLOWED]);
+        assert_eq!(decided(Net::Empty, libc::SYS_ioctl, [3, interfaces, 0, 0, 0, 0]), ALLOWED);
+        let option = |level: i32, name: i32| {
+            let arguments = [3, level, name, 0, 0, 0].map(|it| u64::from(it.cast_unsigned()));
+            let is_refused = refused_for(libc::SYS_setsockopt, &arguments).is_some();
+            (decided(Net::Listed, libc::SYS_setsockopt, arguments), is_refused)
+        };
+        for &(level, name) in WAYS {
+            assert_eq!(option(level, name), (WAITS, true));
+        }
+        let deferred = option(libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT);
+        assert_eq!(deferred, (refused(libc::EPERM), false));
+        assert_eq!(option(libc::IPPROTO_TCP, libc::TCP_NODELAY), (ALLOWED, false));
+        assert_eq!(option(libc::SOL_SOCKET, libc::SO_KEEPALIVE), (ALLOWED, false));
     }
 
     #[test]

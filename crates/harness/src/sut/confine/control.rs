@@ -1,5 +1,5 @@
-//! The way from the first process in the sandbox to its supervisor: what stands, and the descriptor
-//! on which calls wait for an answer.
+//! The way between the first process in the sandbox and its supervisor: that it may begin, what
+//! stands, and the descriptor on which calls wait for an answer.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -34,11 +34,31 @@ pub(super) struct Standing {
 
 /// What the program may use of the network.
 pub(super) fn net(policy: &Policy) -> Net {
-    match (policy.ports.is_empty(), policy.walls) {
-        (true, Walls::Full) => Net::Empty,
-        (true, _) => Net::Closed,
+    let is_full = policy.walls == Walls::Full;
+    if !policy.addresses.is_empty() {
+        // Without a network of its own, Landlock keeps it from connecting by itself.
+        return if is_full { Net::Listed } else { Net::Tcp };
+    }
+    match (policy.ports.is_empty(), is_full) {
+        (true, true) => Net::Empty,
+        (true, false) => Net::Closed,
         (false, _) if policy.lookups => Net::TcpAndLookups,
         (false, _) => Net::Tcp,
+    }
+}
+
+/// Lets the first process go on, which is where it belongs now.
+pub(super) fn let_go(control: &OwnedFd) -> std::io::Result<()> {
+    Ok(rustix::io::write(control, b"go").map(drop)?)
+}
+
+/// Waits to be let go. False when the supervisor is gone.
+pub(super) fn wait(control: &OwnedFd) -> bool {
+    loop {
+        match rustix::io::read(control, &mut [0; 2]) {
+            Err(rustix::io::Errno::INTR) => {}
+            read => return matches!(read, Ok(1..)),
+        }
     }
 }
 

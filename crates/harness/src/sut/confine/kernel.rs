@@ -146,6 +146,29 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
     })
 }
 
+/// Gives who called a copy of a descriptor, under the lowest free number, which is returned. The
+/// call still waits.
+pub(super) fn hand_over(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    descriptor: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> Result<i64> {
+    let flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
+    let handed = libc::seccomp_notif_addfd {
+        id,
+        flags: 0,
+        srcfd: descriptor.as_raw_fd().cast_unsigned(),
+        newfd: 0,
+        newfd_flags: flags,
+    };
+    // SAFETY: the structure is the one that this request reads.
+    let number = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const handed)
+    };
+    if number < 0 { Err(Error::last_os_error()) } else { Ok(number.into()) }
+}
+
 /// Answers a call. An error means mostly that who called is gone.
 #[expect(clippy::cast_possible_truncation, reason = "one bit")]
 pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<()> {

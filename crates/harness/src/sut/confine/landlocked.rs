@@ -6,7 +6,7 @@ use landlock::{
 };
 
 use super::policy::{Grants, Policy, Walls};
-use super::view::OWN;
+use super::view::{OWN, OWN_HOSTS};
 
 /// The newest interface whose rights are all known here; older kernels enforce what they know of it.
 const NEWEST: ABI = ABI::V9;
@@ -24,6 +24,7 @@ fn apply(policy: &Policy, grants: &Grants) -> Result<RestrictionStatus, RulesetE
         Walls::Full => (OWN, &["/"]),
         Walls::Inner | Walls::Off => (&[], &[]),
     };
+    let hosts = (!policy.addresses.is_empty() && !own.is_empty()).then_some(OWN_HOSTS);
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
@@ -32,6 +33,7 @@ fn apply(policy: &Policy, grants: &Grants) -> Result<RestrictionStatus, RulesetE
         .add_rules(path_beneath_rules(&grants.whole, AccessFs::from_read(NEWEST)))?
         .add_rules(path_beneath_rules(&grants.names, AccessFs::ReadDir))?
         .add_rules(path_beneath_rules(listed, AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(hosts, AccessFs::ReadFile))?
         .add_rules(path_beneath_rules(&policy.write, AccessFs::from_all(NEWEST)))?
         .add_rules(path_beneath_rules(own, AccessFs::from_all(NEWEST)))?
         .add_rules(

@@ -18,6 +18,16 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         limit(&policy);
     }
     let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    #[cfg(target_os = "macos")]
+    if policy.walls != Walls::Off && std::path::Path::new(super::SANDBOX_EXEC).is_file() {
+        let profile = super::seatbelt::profile(&policy);
+        let error = Command::new(super::SANDBOX_EXEC)
+            .args(["-p", &profile, "--"])
+            .arg(name)
+            .args(arguments)
+            .exec();
+        return Err(not_started(name, &error));
+    }
     let error = Command::new(name).args(arguments).exec();
     Err(not_started(name, &error))
 }
@@ -26,9 +36,10 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
 /// argument is the number of the descriptor that leads to the supervisor.
 #[cfg(target_os = "linux")]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
+    use super::calls::Net;
     use super::control::{self, Standing};
     use super::view::{self, View};
-    use super::{kernel, landlocked};
+    use super::{kernel, landlocked, namespaces};
 
     let (control, arguments) = arguments.split_first().ok_or("expected a descriptor")?;
     let (policy, program) = Policy::from_arguments(arguments)?;
@@ -39,6 +50,10 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let failed = |what: &'static str| move |error| format!("cannot {what}: {error}");
     rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
+    // Until it is in its control group it starts nothing and uses nothing.
+    if !control::wait(&control) {
+        return Err("the supervisor is gone".to_owned());
+    }
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let null = null.map_err(failed("open /dev/null"))?;
 
@@ -50,8 +65,8 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         if policy.walls == Walls::Full {
             let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
             let view = View::of(&grants, &policy.asked());
-            kernel::unshare(rustix::thread::UnshareFlags::NEWNS)
-                .map_err(failed("have mounts of its own"))?;
+            let has_own = matches!(control::net(&policy), Net::Empty | Net::Listed);
+            namespaces::furnish(has_own).map_err(failed("have mounts and a network of its own"))?;
             standing.proc = view::raise(&view, &policy, &folder)
                 .map_err(failed("make the file system of the sandbox"))?;
             let _ = rustix::system::sethostname(b"selftest");

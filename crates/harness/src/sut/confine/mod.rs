@@ -1,6 +1,7 @@
 //! Confines a program under test: namespaces and a file system of its own, Landlock, filters of
-//! system calls, a cleared environment by its caller, and a supervisor that ends its whole process
-//! tree and notes what was attempted.
+//! system calls, control groups, a cleared environment by its caller, and a supervisor that connects
+//! where it may, ends its whole process tree and notes what was attempted. On macOS a profile of
+//! `sandbox-exec`.
 //!
 //! ```text
 //! selftest ─► selftest __sut supervise POLICY -- PROGRAM    own session; enters the namespaces,
@@ -18,6 +19,9 @@ mod attempt;
 mod calls;
 #[cfg(target_os = "linux")]
 mod control;
+mod group;
+#[cfg(target_os = "linux")]
+mod grouped;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
@@ -26,6 +30,8 @@ mod lock;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod policy;
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
 mod standing;
 mod supervise;
 #[cfg(target_os = "linux")]
@@ -38,11 +44,16 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use attempt::{Attempt, AttemptKind, Attempts, read_notes};
+pub use group::{CaseGroup, Held, RunGroup};
 pub use policy::{Policy, Walls, toolchains};
 pub use standing::{NoSandbox, Standing};
 
 /// The hidden first argument that starts a process of this module.
 pub const WORD: &str = "__sut";
+
+/// The program of macOS that puts others into a sandbox.
+#[cfg(not(target_os = "linux"))]
+const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 /// Exit code when the program could not be started.
 pub const NOT_STARTED: u8 = 127;

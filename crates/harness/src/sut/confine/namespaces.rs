@@ -1,6 +1,6 @@
-//! Namespaces of its own for a program: users, processes, IPC, names, control groups and, where it
-//! was granted no port, network. The caller enters them; its first child is process 1, which makes
-//! the one for mounts.
+//! Namespaces of its own for a program: users, processes, IPC and names. The caller enters them; its
+//! first child is process 1, which makes those that the caller must stay out of: mounts, control
+//! groups and, where no port was granted, network.
 
 use std::fs;
 use std::io::{Error, ErrorKind};
@@ -23,14 +23,8 @@ const SWITCHES: &[(&str, &str)] = &[
 ];
 
 /// Enters them. The process must have one thread, and after this may start one child.
-pub(super) fn enter(network: bool) -> Result<(), String> {
-    let mut flags = UnshareFlags::NEWPID
-        | UnshareFlags::NEWIPC
-        | UnshareFlags::NEWUTS
-        | UnshareFlags::NEWCGROUP;
-    if network {
-        flags |= UnshareFlags::NEWNET;
-    }
+pub(super) fn enter() -> Result<(), String> {
+    let flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match kernel::unshare(flags | UnshareFlags::NEWUSER) {
         Ok(()) => map(user, group).map_err(|why| refusal(&why))?,
@@ -39,6 +33,16 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
         Err(why) => return Err(refusal(&why)),
     }
     hand_on_powers().map_err(|why| refusal(&why.into()))
+}
+
+/// Makes the others, in the first process. `network` is whether it is to have one of its own, in
+/// which there is nothing.
+pub(super) fn furnish(network: bool) -> Result<(), Error> {
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWCGROUP;
+    if network {
+        flags |= UnshareFlags::NEWNET;
+    }
+    kernel::unshare(flags)
 }
 
 /// The user keeps its number: programs ask who they are.

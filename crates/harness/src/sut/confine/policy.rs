@@ -2,6 +2,7 @@
 //! looking at folders.
 
 use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 
 use crate::sut::sut_settings::Limits;
@@ -202,14 +203,20 @@ pub struct Policy {
     pub secret: Vec<PathBuf>,
     /// Never readable: hints, rubrics, verdicts and reports.
     pub protected: Vec<PathBuf>,
-    /// TCP ports that may be connected to.
+    /// TCP ports that may be connected to, of any machine. Not together with `addresses`.
     pub ports: Vec<u16>,
+    /// The addresses that may be connected to by TCP.
+    pub addresses: Vec<SocketAddr>,
+    /// What names mean in there: the file `hosts`, where anything is listed.
+    pub hosts: Vec<(String, IpAddr)>,
     /// Whether names may be looked up by UDP, where there is a port.
     pub lookups: bool,
     /// What keeps it to all of this.
     pub walls: Walls,
-    /// Limits of each process.
+    /// Limits of its processes.
     pub limits: Limits,
+    /// The folder of the control group that it is put into.
+    pub group: Option<PathBuf>,
     /// The file that refused attempts are noted in.
     pub notes: Option<PathBuf>,
     /// Whether everything is to be done but for starting the program.
@@ -277,18 +284,35 @@ impl Policy {
         for port in &self.ports {
             arguments.extend([OsString::from("--port"), port.to_string().into()]);
         }
+        for address in &self.addresses {
+            arguments.extend([OsString::from("--address"), address.to_string().into()]);
+        }
+        for (name, ip) in &self.hosts {
+            arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
+        }
         arguments.extend(["--walls".into(), self.walls.to_string().into()]);
-        let Limits { memory_mib, processes, file_mib, cpu_seconds } = self.limits;
+        let Limits {
+            memory_mib,
+            total_memory_mib,
+            processes,
+            file_mib,
+            cpu_seconds,
+            total_cpu_seconds,
+        } = self.limits;
         for (flag, value) in [
             ("--memory", memory_mib),
+            ("--total-memory", total_memory_mib),
             ("--processes", processes),
             ("--file", file_mib),
             ("--cpu", cpu_seconds),
+            ("--total-cpu", total_cpu_seconds),
         ] {
             arguments.extend([OsString::from(flag), value.to_string().into()]);
         }
-        if let Some(notes) = &self.notes {
-            arguments.extend(["--notes".into(), notes.into()]);
+        for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
+            if let Some(path) = path {
+                arguments.extend([flag.into(), path.into()]);
+            }
         }
         for (flag, holds) in [("--lookups", self.lookups), ("--trial", self.trial)] {
             if holds {
@@ -335,6 +359,18 @@ impl Policy {
                     policy.ports.push(port.ok_or("expected a port after `--port`")?);
                     continue;
                 }
+                Some("--address") => {
+                    let address = value.to_str().and_then(|address| address.parse().ok());
+                    policy.addresses.push(address.ok_or("expected an address after `--address`")?);
+                    continue;
+                }
+                Some("--host") => {
+                    let host = value.to_str().and_then(|host| host.split_once(' '));
+                    let host =
+                        host.and_then(|(ip, name)| Some((name.to_owned(), ip.parse().ok()?)));
+                    policy.hosts.push(host.ok_or("expected an address and a name after `--host`")?);
+                    continue;
+                }
                 Some("--walls") => {
                     let walls = value.to_str().and_then(|word| word.parse().ok());
                     policy.walls = walls.ok_or("expected a word after `--walls`")?;
@@ -344,23 +380,16 @@ impl Policy {
                     policy.notes = Some(value.into());
                     continue;
                 }
-                Some(flag @ "--memory") => {
-                    policy.limits.memory_mib = number(flag)?;
+                Some("--group") => {
+                    policy.group = Some(value.into());
                     continue;
                 }
-                Some(flag @ "--processes") => {
-                    policy.limits.processes = number(flag)?;
+                Some(flag) => {
+                    let limit = limit(&mut policy.limits, flag);
+                    *limit.ok_or_else(|| format!("unknown flag {flag}"))? = number(flag)?;
                     continue;
                 }
-                Some(flag @ "--file") => {
-                    policy.limits.file_mib = number(flag)?;
-                    continue;
-                }
-                Some(flag @ "--cpu") => {
-                    policy.limits.cpu_seconds = number(flag)?;
-                    continue;
-                }
-                _ => return Err(format!("unknown flag {}", flag.display())),
+                None => return Err(format!("unknown flag {}", flag.display())),
             };
             paths.push(value.into());
         }
@@ -392,6 +421,19 @@ impl Policy {
             }
         }
         grants
+    }
+}
+
+/// The limit that a flag sets.
+fn limit<'a>(limits: &'a mut Limits, flag: &str) -> Option<&'a mut u32> {
+    match flag {
+        "--memory" => Some(&mut limits.memory_mib),
+        "--total-memory" => Some(&mut limits.total_memory_mib),
+        "--processes" => Some(&mut limits.processes),
+        "--file" => Some(&mut limits.file_mib),
+        "--cpu" => Some(&mut limits.cpu_seconds),
+        "--total-cpu" => Some(&mut limits.total_cpu_seconds),
+        _ => None,
     }
 }
 
@@ -479,16 +521,26 @@ mod tests {
         policy.protected.push("/work/reports".into());
         policy.ports = vec![8080, 11434];
         policy.lookups = true;
+        policy.addresses = vec!["127.0.0.1:11434".parse().unwrap(), "[::1]:443".parse().unwrap()];
+        policy.hosts = vec![("api.example.com".to_owned(), "::1".parse().unwrap())];
         policy.walls = Walls::Inner;
         policy.limits.cpu_seconds = 7;
+        policy.limits.total_memory_mib = 8;
+        policy.group = Some("/sys/fs/cgroup/a/case-1".into());
         policy.notes = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
         let (back, program) = Policy::from_arguments(&arguments).unwrap();
         assert_eq!(back, policy);
         assert_eq!(program, ["agent", "--read"]);
-        for broken in [vec!["--read"], vec!["--port", "x", "--"], vec!["--what", "x", "--"], vec![]]
-        {
+        for broken in [
+            vec!["--read"],
+            vec!["--port", "x", "--"],
+            vec!["--address", "localhost:80", "--"],
+            vec!["--host", "localhost", "--"],
+            vec!["--what", "x", "--"],
+            vec![],
+        ] {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
             assert!(Policy::from_arguments(&broken).is_err(), "{broken:?}");
         }

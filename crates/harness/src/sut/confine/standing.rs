@@ -18,6 +18,8 @@ pub struct Standing {
     pub watched: bool,
     /// Whether there is a `/proc` of its own.
     pub proc: bool,
+    /// Whether a profile of `sandbox-exec` holds: on macOS.
+    pub profile: bool,
     /// Why there are no namespaces, where there are none and they were looked for.
     pub missing: Option<String>,
 }
@@ -32,6 +34,17 @@ pub struct NoSandbox {
 }
 
 impl Standing {
+    /// Whether a program can be kept to a list of addresses.
+    pub fn knows_addresses(&self) -> bool {
+        match self.walls {
+            // The supervisor makes connections, of calls that wait for it.
+            Walls::Full => self.watched,
+            // Landlock keeps the program from making any by itself.
+            Walls::Inner => (self.watched && self.landlock >= 4) || self.profile,
+            Walls::Off => false,
+        }
+    }
+
     /// What `harness`, this program, can put up here.
     pub fn find(harness: &Path, sandbox: Sandbox) -> Result<Self, NoSandbox> {
         if sandbox == Sandbox::Off {
@@ -47,7 +60,15 @@ impl Standing {
                     what: "there is no sandbox on this system".to_owned(),
                     advice: "set sut.sandbox to best_effort, or run on Linux".to_owned(),
                 }),
-                _ => Ok(Self { walls: Walls::Inner, ..Self::default() }),
+                _ => {
+                    let profile =
+                        cfg!(target_os = "macos") && Path::new(super::SANDBOX_EXEC).is_file();
+                    let missing = profile.then(|| {
+                        "a profile of sandbox-exec alone, which was never run on a Mac by its authors"
+                            .to_owned()
+                    });
+                    Ok(Self { walls: Walls::Inner, profile, missing, ..Self::default() })
+                }
             }
         }
     }
@@ -100,6 +121,6 @@ mod linux {
         let control::Standing { walls, landlock, filtered, watched, proc } =
             serde_json::from_slice(&tried.stdout)
                 .map_err(|error| format!("the trial said nothing of use: {error}"))?;
-        Ok(Standing { walls, landlock, filtered, watched, proc, missing: None })
+        Ok(Standing { walls, landlock, filtered, watched, proc, ..Standing::default() })
     }
 }

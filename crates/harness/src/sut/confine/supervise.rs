@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let _ = rustix::process::setsid();
     let failed = |error: std::io::Error| format!("cannot supervise the program: {error}");
     #[cfg(target_os = "linux")]
-    let notes = linux::prepare(&policy)?;
+    let mut ready = linux::prepare(&policy)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     runtime.block_on(async {
@@ -34,8 +34,9 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                 .map_err(|error| failed(error.into()))?;
             let (program, control) = linux::start(arguments).map_err(failed)?;
-            let gate = linux::Gate::new(&policy, &program, control, notes).map_err(failed)?;
-            supervise(program, gate).await.map_err(failed)
+            let group = linux::Group::of(&mut ready, program.id(), &control).map_err(failed)?;
+            let gate = linux::Gate::new(&policy, &program, control, ready.notes).map_err(failed)?;
+            supervise(program, gate, group).await.map_err(failed)
         }
         #[cfg(not(target_os = "linux"))]
         {
@@ -43,7 +44,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
             command.args([WORD, "exec"]).args(arguments);
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
             let program = command.spawn().map_err(failed)?;
-            supervise(program, Gate).await.map_err(failed)
+            supervise(program, Gate, Group).await.map_err(failed)
         }
     })
 }
@@ -59,10 +60,25 @@ impl Gate {
     }
 }
 
-#[cfg(target_os = "linux")]
-use linux::Gate;
+/// Elsewhere there are no control groups.
+#[cfg(not(target_os = "linux"))]
+struct Group;
 
-async fn supervise(program: Child, mut gate: Gate) -> std::io::Result<u8> {
+#[cfg(not(target_os = "linux"))]
+impl Group {
+    async fn used_up(&self) {
+        std::future::pending().await
+    }
+
+    fn kill(&self) {}
+
+    fn note(&self, _is_used_up: bool) {}
+}
+
+#[cfg(target_os = "linux")]
+use linux::{Gate, Group};
+
+async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Result<u8> {
     let mut ended = signal(SignalKind::child())?;
     let mut told = signal(SignalKind::terminate())?;
     // The harness holds the other end of stderr for as long as it lives: an error on this end
@@ -77,15 +93,24 @@ async fn supervise(program: Child, mut gate: Gate) -> std::io::Result<u8> {
     let program = Pid::from_child(&program);
     // It may have ended before its end was listened for.
     let mut code = reap(program).code;
+    let mut is_used_up = false;
+    let used_up = group.used_up();
+    tokio::pin!(used_up);
     while code.is_none() {
         tokio::select! {
             _ = ended.recv() => code = reap(program).code,
             () = gate.serve() => {}
+            () = &mut used_up => {
+                is_used_up = true;
+                break;
+            }
             _ = told.recv() => break,
             () = gone(harness.as_ref()) => break,
         }
     }
+    group.kill();
     end_all(program, &mut code).await;
+    group.note(is_used_up);
     Ok(code.unwrap_or(NO_CODE))
 }
 
@@ -198,6 +223,7 @@ mod linux {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use tokio::io::unix::AsyncFd;
 
+    use super::super::grouped::Grouped;
     use super::super::policy::Walls;
     use super::super::watch::Watch;
     use super::super::{control, kernel, namespaces};
@@ -206,8 +232,14 @@ mod linux {
     /// Calls that are answered before other events are looked at.
     const AT_ONCE: usize = 64;
 
-    /// Everything that has to be done while there is one thread. Returns where notes go.
-    pub(super) fn prepare(policy: &Policy) -> Result<Option<File>, String> {
+    /// What was opened outside.
+    pub(super) struct Ready {
+        pub(super) notes: Option<File>,
+        group: Option<Grouped>,
+    }
+
+    /// Everything that has to be done while there is one thread.
+    pub(super) fn prepare(policy: &Policy) -> Result<Ready, String> {
         // Whatever the harness was started with is not for the program. Old kernels lack the call;
         // there the harness's own descriptors still end with the next program.
         let _ = kernel::close_on_exec_from(3);
@@ -217,10 +249,15 @@ mod linux {
             file.map_err(|error| format!("cannot write {}: {error}", path.display()))
         });
         let notes = notes.transpose()?;
+        let group = policy.group.as_ref().map(|group| {
+            let failed = |error| format!("cannot use {}: {error}", group.display());
+            Grouped::open(group, policy.limits).map_err(failed)
+        });
+        let group = group.transpose()?;
         if policy.walls == Walls::Full {
-            namespaces::enter(policy.ports.is_empty())?;
+            namespaces::enter()?;
         }
-        Ok(notes)
+        Ok(Ready { notes, group })
     }
 
     /// Starts the process that becomes or runs the program, and the way to hear from it.
@@ -234,6 +271,47 @@ mod linux {
         // A group of its own can be killed as a whole, where no process namespace ends them all.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok((command.spawn()?, ours))
+    }
+
+    /// The control group of the program, where it has one.
+    pub(super) struct Group {
+        group: Option<Grouped>,
+        notes: Option<File>,
+    }
+
+    impl Group {
+        /// Puts the program into it, which waits for this, and lets it go on.
+        pub(super) fn of(ready: &mut Ready, program: u32, way: &OwnedFd) -> std::io::Result<Self> {
+            let group = ready.group.take();
+            if let Some(group) = &group {
+                group.take_in(program)?;
+            }
+            control::let_go(way)?;
+            let notes = ready.notes.as_ref().map(File::try_clone).transpose()?;
+            Ok(Self { group, notes })
+        }
+
+        pub(super) async fn used_up(&self) {
+            match &self.group {
+                Some(group) => group.used_up().await,
+                None => std::future::pending().await,
+            }
+        }
+
+        pub(super) fn kill(&self) {
+            if let Some(group) = &self.group {
+                group.kill();
+            }
+        }
+
+        /// Notes what was reached of its limits.
+        pub(super) fn note(&self, is_used_up: bool) {
+            if let (Some(group), Some(notes)) = (&self.group, &self.notes) {
+                for attempt in group.reached(is_used_up) {
+                    attempt.note(notes);
+                }
+            }
+        }
     }
 
     /// What waits for the supervisor.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{Error, Result};
+use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
@@ -32,6 +33,12 @@ const COVERED: &[&str] = &[
     "/proc/sysrq-trigger",
     "/proc/timer_list",
 ];
+
+/// What names mean, as libraries read it before they ask anybody.
+const HOSTS: &str = "/etc/hosts";
+
+/// The file that is put in its place.
+pub(super) const OWN_HOSTS: &str = "/.hosts";
 
 /// Devices that every program may use.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -176,6 +183,7 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     for path in &writable {
         bind(path)?;
     }
+    hosts(policy)?;
     let has_proc = proc()?;
     for device in DEVICES {
         bind(&Path::new("/dev").join(device))?;
@@ -264,6 +272,38 @@ fn bound_processes(most: u32) {
     }
 }
 
+/// Writes what names mean, so that none is looked up outside. Where no address is listed, the machine's
+/// own file stays.
+fn hosts(policy: &Policy) -> Result<()> {
+    if policy.addresses.is_empty() {
+        return Ok(());
+    }
+    let own = Path::new(OWN_HOSTS);
+    fs::write(own, hosts_file(&policy.hosts))?;
+    let file = Path::new(HOSTS);
+    if file.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+        // In a folder that is bound, and thus not ours to change, it stays.
+        let _ = fs::remove_file(file);
+    }
+    if let Some(above) = file.parent() {
+        make_folder(above)?;
+    }
+    if !file.exists() && fs::File::create(file).is_err() {
+        return Ok(());
+    }
+    Ok(mount_bind_recursive(own, file.canonicalize()?)?)
+}
+
+fn hosts_file(hosts: &[(String, IpAddr)]) -> String {
+    let mut lines: String = hosts.iter().map(|(name, ip)| format!("{ip} {name}\n")).collect();
+    // A name that is listed means what was looked up and nothing else: the other address would be
+    // tried, refused, and an attempt.
+    if hosts.iter().all(|(name, _)| name != "localhost") {
+        lines += "127.0.0.1 localhost\n::1 localhost\n";
+    }
+    lines + "127.0.0.1 selftest\n"
+}
+
 /// The processes of its own namespace, none of which it can do anything to the kernel by.
 fn proc() -> Result<bool> {
     let path = Path::new("/proc");
@@ -307,6 +347,21 @@ mod tests {
         let links: Vec<_> = view.links.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(links, [root.join("alias"), root.join("project/link")]);
         assert!(view.covered.is_empty());
+    }
+
+    #[test]
+    fn names_mean_what_was_looked_up() {
+        let host = |name: &str, ip: &str| (name.to_owned(), ip.parse().unwrap());
+        assert_eq!(
+            hosts_file(&[
+                host("api.example.com", "192.0.2.1"),
+                host("api.example.com", "2001:db8::1")
+            ]),
+            "192.0.2.1 api.example.com\n2001:db8::1 api.example.com\n127.0.0.1 localhost\n\
+             ::1 localhost\n127.0.0.1 selftest\n"
+        );
+        let local = hosts_file(&[host("localhost", "127.0.0.1")]);
+        assert_eq!(local, "127.0.0.1 localhost\n127.0.0.1 selftest\n");
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! Looks at the calls of a confined program that wait for the supervisor, refuses what is not
-//! granted, and notes the attempt. The kernel's walls stand behind every look, so that a program
-//! that changes what it handed over while it is looked at gains nothing but a missing note.
+//! granted, and notes the attempt. The kernel's walls stand behind every look at a file, so that a
+//! program that changes what it handed over while it is looked at gains nothing but a missing note.
+//! Connections are made here, of what was looked at: see `connect`.
 
 #![expect(
     clippy::cast_possible_truncation,
     reason = "arguments of calls, of which the kernel reads the lower half"
 )]
 
+mod connect;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use rustix::net::AddressFamily;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
@@ -27,6 +31,7 @@ use super::control::net;
 use super::kernel::{self, Answer, Call};
 use super::policy::{Policy, Walls, settled};
 use super::view::OWN;
+use connect::Address;
 
 /// Most notes of one program: enough to see what it is up to.
 const MOST_NOTES: usize = 2000;
@@ -59,6 +64,7 @@ struct Rights {
     walls: Walls,
     net: Net,
     ports: Vec<u16>,
+    addresses: Vec<SocketAddr>,
     whole: Vec<PathBuf>,
     names: Vec<PathBuf>,
     write: Vec<PathBuf>,
@@ -76,6 +82,8 @@ pub(super) struct Watch {
     first: u32,
     notes: Option<File>,
     noted: usize,
+    /// How many connections are being made.
+    begun: Arc<AtomicUsize>,
 }
 
 impl Watch {
@@ -86,13 +94,15 @@ impl Watch {
             walls: policy.walls,
             net: net(policy),
             ports: policy.ports.clone(),
+            addresses: policy.addresses.clone(),
             whole: grants.whole,
             names: grants.names,
             write: settled(&policy.write),
             secret: settled(&policy.secret),
             protected: settled(&policy.protected),
         };
-        Self { rights, granted: HashSet::new(), memory: None, first, notes, noted: 0 }
+        let (granted, begun) = (HashSet::new(), Arc::default());
+        Self { rights, granted, memory: None, first, notes, noted: 0, begun }
     }
 
     /// Answers the next call that waits.
@@ -100,26 +110,32 @@ impl Watch {
         // Who called may be gone by now.
         let Ok(call) = kernel::receive(listener.as_fd()) else { return };
         let caller = Caller { thread: call.thread, memory: RefCell::new(self.memory.take()) };
-        let (answer, attempt) = self.look(&call, &caller);
+        let look = if call.number == libc::SYS_connect && self.connects_itself() {
+            self.connects(listener, &caller, &call)
+        } else {
+            Some(self.look(listener, &call, &caller))
+        };
         self.memory = caller.memory.into_inner();
+        let Some((answer, attempt)) = look else { return };
         let _ = kernel::answer(listener.as_fd(), call.id, answer);
         if let Some(attempt) = attempt {
             self.note(&attempt);
         }
     }
 
+    /// Whether connections are made here, and not by the kernel after a look.
+    fn connects_itself(&self) -> bool {
+        self.rights.walls == Walls::Full || !self.rights.addresses.is_empty()
+    }
+
     fn note(&mut self, attempt: &Attempt) {
         self.noted += 1;
-        if let (Some(file), true, Ok(mut line)) =
-            (&mut self.notes, self.noted <= MOST_NOTES, serde_json::to_vec(attempt))
-        {
-            line.push(b'\n');
-            // A full disk must not end the supervisor.
-            let _ = file.write_all(&line);
+        if let (Some(file), true) = (&self.notes, self.noted <= MOST_NOTES) {
+            attempt.note(file);
         }
     }
 
-    fn look(&mut self, call: &Call, caller: &Caller) -> Look {
+    fn look(&mut self, listener: &OwnedFd, call: &Call, caller: &Caller) -> Look {
         if let Some((_, name)) = CLOSED.iter().find(|(number, _)| *number == call.number) {
             let attempt = Attempt::new(AttemptKind::SystemCall, *name);
             return (Answer::Fail(libc::EPERM), Some(attempt));
@@ -146,6 +162,9 @@ impl Watch {
             libc::SYS_rt_sigqueueinfo => self.signalled(arguments[0], arguments[1]),
             libc::SYS_prlimit64 => Self::limited(caller, arguments[0]),
             libc::SYS_listen => listened(caller, arguments[0], arguments[1]),
+            libc::SYS_socket if self.rights.net == Net::Listed && is_tcp(arguments) => {
+                connect::made_outside(listener, call)
+            }
             libc::SYS_socket | libc::SYS_socketpair => made_socket(arguments),
             _ => (Answer::Fail(libc::EPERM), None),
         }
@@ -245,14 +264,12 @@ impl Watch {
         let length = usize::try_from(length).unwrap_or(ADDRESS).min(ADDRESS);
         let Some(bytes) = caller.memory(at, length) else { return GO_ON };
         match Address::read(&bytes) {
-            Address::Other => GO_ON,
+            Address::Other | Address::Nothing => GO_ON,
             Address::Unix(path) => self.connected_by_path(caller, &path),
-            Address::Abstract(name) if self.rights.net == Net::Empty => {
-                // There are only its own.
-                let _ = name;
-                GO_ON
-            }
+            // There are only its own.
+            Address::Abstract(_) if matches!(self.rights.net, Net::Empty | Net::Listed) => GO_ON,
             Address::Abstract(name) => {
+                let name = String::from_utf8_lossy(&name).into_owned();
                 refuse(AttemptKind::Connect, format!("the Unix socket @{name}"))
             }
             Address::Internet(address) => {
@@ -264,11 +281,7 @@ impl Watch {
                 if self.rights.net == Net::TcpAndLookups && datagram() {
                     return GO_ON;
                 }
-                // Libraries sort addresses by trying them without sending anything.
-                if address.ip().is_loopback() && datagram() {
-                    return (Answer::Fail(libc::ENETUNREACH), None);
-                }
-                refuse(AttemptKind::Connect, address.to_string())
+                self.out_of_reach(address, datagram())
             }
         }
     }
@@ -323,6 +336,14 @@ fn writes(flags: u64) -> bool {
     flags & libc::O_ACCMODE != libc::O_RDONLY || flags & (libc::O_CREAT | libc::O_TRUNC) != 0
 }
 
+/// Whether a socket would be a plain one for TCP.
+fn is_tcp(arguments: &[u64; 6]) -> bool {
+    let [family, kind, protocol] = [arguments[0], arguments[1], arguments[2]].map(|it| it as i32);
+    [libc::AF_INET, libc::AF_INET6].contains(&family)
+        && kind & 0xf == libc::SOCK_STREAM
+        && [0, libc::IPPROTO_TCP].contains(&protocol)
+}
+
 fn made_socket(arguments: &[u64; 6]) -> Look {
     let [family, kind, protocol] = [arguments[0], arguments[1], arguments[2]].map(|it| it as i32);
     let internet = [libc::AF_INET, libc::AF_INET6].contains(&family);
@@ -358,45 +379,6 @@ fn listened(caller: &Caller, socket: u64, waiting: u64) -> Look {
     match rustix::net::listen(&socket, waiting as i32) {
         Ok(()) => (Answer::Done(0), None),
         Err(error) => (Answer::Fail(error.raw_os_error()), None),
-    }
-}
-
-/// Where a call wants to connect to.
-#[derive(Debug, PartialEq, Eq)]
-enum Address {
-    Unix(PathBuf),
-    Abstract(String),
-    Internet(SocketAddr),
-    /// Nothing, or the kernel itself.
-    Other,
-}
-
-impl Address {
-    fn read(bytes: &[u8]) -> Self {
-        let Some((family, rest)) = bytes.split_first_chunk::<2>() else { return Self::Other };
-        let family = i32::from(u16::from_ne_bytes(*family));
-        match (family, rest) {
-            (libc::AF_UNIX, [0, name @ ..]) => {
-                Self::Abstract(String::from_utf8_lossy(name).into_owned())
-            }
-            (libc::AF_UNIX, [_, ..]) => {
-                let path = rest.split(|&byte| byte == 0).next().unwrap_or_default();
-                Self::Unix(OsStr::from_bytes(path).into())
-            }
-            (libc::AF_INET, [p, q, ip @ ..]) => {
-                let Some(ip) = ip.first_chunk::<4>() else { return Self::Other };
-                let ip = IpAddr::V4(Ipv4Addr::from(*ip));
-                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
-            }
-            (libc::AF_INET6, [p, q, _, _, _, _, ip @ ..]) => {
-                let Some(ip) = ip.first_chunk::<16>() else { return Self::Other };
-                let ip = Ipv6Addr::from(*ip);
-                // The old addresses in the form of the new ones.
-                let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
-                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
-            }
-            _ => Self::Other,
-        }
     }
 }
 
@@ -441,6 +423,15 @@ impl Caller {
         bytes.truncate(end);
         let path = PathBuf::from(OsString::from_vec(bytes));
         self.absolute(folder, &path)
+    }
+
+    /// The path from the root of its file system, with whatever dots and links are in it.
+    fn joined(&self, path: &Path) -> rustix::io::Result<PathBuf> {
+        if path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        let folder = self.file("cwd").read_link().map_err(|_| rustix::io::Errno::NOENT)?;
+        Ok(folder.join(path))
     }
 
     fn absolute(&self, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
@@ -494,25 +485,6 @@ impl Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_read() {
-        let family = |family: i32| u16::try_from(family).unwrap().to_ne_bytes().to_vec();
-        let unix = |path: &[u8]| [family(libc::AF_UNIX), path.to_vec()].concat();
-        let read = Address::read(&unix(b"/run/docker.sock\0rest"));
-        assert_eq!(read, Address::Unix("/run/docker.sock".into()));
-        assert_eq!(Address::read(&unix(b"\0bus")), Address::Abstract("bus".to_owned()));
-        assert_eq!(Address::read(&unix(b"")), Address::Other);
-        let inet = [family(libc::AF_INET), vec![0, 80, 127, 0, 0, 1], vec![0; 8]].concat();
-        assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
-        let mut ip = [0; 16];
-        ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
-        let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec()].concat();
-        assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));
-        for broken in [&inet[..5], &inet6[..20], &[0][..], &[][..], &family(libc::AF_NETLINK)] {
-            assert_eq!(Address::read(broken), Address::Other);
-        }
-    }
 
     #[test]
     fn the_look_at_a_file_follows_links_and_names_what_it_is() {

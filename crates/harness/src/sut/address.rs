@@ -1,0 +1,184 @@
+//! An address that a program under test may connect to, as it stands in the configuration: `host:port`.
+//! Looks nothing up.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Most bytes of a name of a machine.
+const MAX_NAME: usize = 253;
+
+/// A machine and a TCP port of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Address {
+    /// The machine.
+    pub host: Host,
+    /// The port, never 0.
+    pub port: u16,
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Host {
+    /// By its name, in lower case.
+    Name(String),
+    /// By its address.
+    Ip(IpAddr),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+            Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
+            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "expected `host:port`, such as `api.example.com:443`".to_owned();
+        let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
+        let port = match port.parse() {
+            Ok(port @ 1..) if port.to_string() == text[host.len() + 1..] => port,
+            _ => return Err("expected a port between 1 and 65535 after the last colon".to_owned()),
+        };
+        Ok(Self { host: host_of(host)?, port })
+    }
+}
+
+fn host_of(host: &str) -> Result<Host, String> {
+    if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let ip: Ipv6Addr = inner
+            .parse()
+            .map_err(|_| "expected an IPv6 address between the brackets".to_owned())?;
+        return machine(IpAddr::V6(ip).to_canonical());
+    }
+    if let Ok(ip) = host.parse() {
+        return machine(IpAddr::V4(ip));
+    }
+    if host.contains(':') {
+        return Err("an IPv6 address stands in brackets, as in `[::1]:443`".to_owned());
+    }
+    if host.contains('*') {
+        return Err(
+            "names are looked up before each case, so that `*` stands for none: list each \
+                    name"
+                .to_owned(),
+        );
+    }
+    let name = host.to_ascii_lowercase();
+    let is_label = |label: &str| {
+        let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(of_name)
+    };
+    // Such as `127.1`, which libraries take for an address.
+    let is_number = name.rsplit('.').next().is_some_and(|last| last.parse::<u64>().is_ok());
+    if name.len() > MAX_NAME || !name.split('.').all(is_label) || is_number {
+        return Err(
+            "expected the name of a machine (in ASCII, without a scheme or a path) or its \
+                    address before the port"
+                .to_owned(),
+        );
+    }
+    Ok(Host::Name(name))
+}
+
+fn machine(ip: IpAddr) -> Result<Host, String> {
+    if ip.is_unspecified() || ip.is_multicast() {
+        return Err(format!("{ip} is the address of no machine"));
+    }
+    Ok(Host::Ip(ip))
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> Self {
+        address.to_string()
+    }
+}
+
+impl JsonSchema for Address {
+    fn schema_name() -> Cow<'static, str> {
+        "Address".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 3, "maxLength": 300 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hosts_with_ports() {
+        for (text, shown) in [
+            ("localhost:11434", "localhost:11434"),
+            ("API.Example.com:443", "api.example.com:443"),
+            ("my_host-1:80", "my_host-1:80"),
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("[0:0::1]:80", "[::1]:80"),
+            ("[::ffff:10.0.0.1]:80", "10.0.0.1:80"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
+        }
+        for broken in [
+            "",
+            "localhost",
+            ":80",
+            "localhost:",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:+1",
+            "localhost:080",
+            "http://localhost:80",
+            "a b:80",
+            "::1:80",
+            "[::1:80",
+            "[localhost]:80",
+            "*.example.com:443",
+            "a..b:80",
+            "exämple.com:443",
+            "0.0.0.0:80",
+            "[::]:80",
+            "127.1:80",
+            "2130706433:80",
+            "224.0.0.1:80",
+            "[fe80::1%eth0]:80",
+        ] {
+            assert!(broken.parse::<Address>().is_err(), "{broken}");
+        }
+        let long = format!("{}:80", "a.".repeat(200));
+        assert!(long.parse::<Address>().is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_read_is_written_and_read_again(text in "[a-z0-9.:_\\[\\]*-]{0,20}:[0-9]{1,6}") {
+            if let Ok(address) = text.parse::<Address>() {
+                proptest::prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
+            }
+        }
+    }
+}

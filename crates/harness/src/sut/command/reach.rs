@@ -1,0 +1,139 @@
+//! What the addresses of the configuration are on this machine, now. Names are looked up outside the
+//! sandbox, so that nothing in it has to ask anybody.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sut::SutError;
+use crate::sut::address::{Address, Host};
+
+/// How long a name means the same: cases begin many times a second.
+const KEPT: Duration = Duration::from_mins(1);
+
+/// How long a name may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Most addresses of one name.
+const MOST: usize = 64;
+
+/// What a program may connect to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub(super) addresses: Vec<SocketAddr>,
+    /// What each name means.
+    pub(super) hosts: Vec<(String, IpAddr)>,
+}
+
+/// Names that were looked up a moment ago.
+#[derive(Debug, Default)]
+pub(super) struct Names(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
+
+impl Names {
+    /// What these addresses are now. The error is of a name that nobody knows.
+    pub(super) async fn reach(&self, addresses: &[Address]) -> Result<Reach, SutError> {
+        let mut reach = Reach::default();
+        for Address { host, port } in addresses {
+            let found = match host {
+                Host::Ip(ip) => vec![*ip],
+                Host::Name(name) => {
+                    let found = self.look_up(name).await?;
+                    let hosts = found.iter().map(|ip| (name.clone(), *ip));
+                    let hosts: Vec<_> = hosts.filter(|it| !reach.hosts.contains(it)).collect();
+                    reach.hosts.extend(hosts);
+                    found
+                }
+            };
+            reach.addresses.extend(found.into_iter().map(|ip| SocketAddr::new(ip, *port)));
+        }
+        Ok(reach)
+    }
+
+    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, SutError> {
+        if let Some((when, known)) = self.lock().get(name)
+            && when.elapsed() < KEPT
+        {
+            return Ok(known.clone());
+        }
+        let failed = |why: String| SutError::NotStarted {
+            what: format!("cannot look up `{name}`, of sut.command.addresses: {why}"),
+            hint: Some("correct the name, or see to it that this machine knows it".to_owned()),
+        };
+        // The port is of no account.
+        let found = tokio::time::timeout(LIMIT, tokio::net::lookup_host((name, 443))).await;
+        let found = found.map_err(|_| failed(format!("no answer in {} s", LIMIT.as_secs())))?;
+        let found = found.map_err(|error| failed(error.to_string()))?;
+        let found = usable(found.map(|address| address.ip().to_canonical()), has_way);
+        if found.is_empty() {
+            return Err(failed("it has no address".to_owned()));
+        }
+        self.lock().insert(name.to_owned(), (Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Vec<IpAddr>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Each once, and those that this machine has a way to, where it has a way to any.
+fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+    let mut all: Vec<IpAddr> = Vec::new();
+    for ip in found.filter(|ip| !ip.is_unspecified()).take(MOST) {
+        if !all.contains(&ip) {
+            all.push(ip);
+        }
+    }
+    let near: Vec<IpAddr> = all.iter().copied().filter(|&ip| has_way(ip)).collect();
+    if near.is_empty() { all } else { near }
+}
+
+/// Whether there is a way to this address. Nothing is sent.
+fn has_way(ip: IpAddr) -> bool {
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((ip, 443))).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_up_and_addresses_are_not() {
+        let names = Names::default();
+        let listed = ["192.0.2.7:443", "localhost:11434", "localhost:80", "[::ffff:192.0.2.8]:1"];
+        let reach = names.reach(&listed.map(address)).await.unwrap();
+        assert!(reach.addresses.contains(&"192.0.2.7:443".parse().unwrap()));
+        assert!(reach.addresses.contains(&"192.0.2.8:1".parse().unwrap()));
+        let local: Vec<_> = reach.addresses.iter().filter(|it| it.ip().is_loopback()).collect();
+        assert!(local.iter().any(|it| it.port() == 80), "{local:?}");
+        assert!(!reach.hosts.is_empty());
+        let mut once = reach.hosts.clone();
+        once.dedup();
+        assert_eq!(once, reach.hosts);
+        assert!(reach.hosts.iter().all(|(name, ip)| name == "localhost" && ip.is_loopback()));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
+        let error = Names::default().reach(&[address("no-such-name.invalid:443")]).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("no-such-name.invalid") && error.contains("addresses"), "{error}");
+    }
+
+    #[test]
+    fn addresses_without_a_way_are_left_out_where_there_are_others() {
+        let [old, new]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap());
+        let found = || [new, old, old].into_iter();
+        assert_eq!(usable(found(), |ip| ip.is_ipv4()), [old]);
+        assert_eq!(usable(found(), |_| false), [new, old]);
+    }
+}

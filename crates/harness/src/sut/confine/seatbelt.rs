@@ -1,0 +1,185 @@
+//! The profile with which `sandbox-exec` of macOS keeps a program to its rights: a text, made of a
+//! policy. Pure; compiled for macOS, and for tests everywhere.
+//!
+//! The names of operations and filters are those that the published profiles of Chromium, Codex and
+//! sandbox-runtime use; Apple documents none. It can say `localhost` or any machine, and nothing in
+//! between.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::policy::{Policy, settled};
+
+/// What every program needs, whatever it may read: it may start others, which the same profile holds,
+/// signal them and ask the system for what it is made of.
+const BASE: &str = r#"(version 1)
+(deny default)
+(allow process-exec)
+(allow process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow sysctl-read)
+(allow pseudo-tty)
+(allow ipc-posix-sem)
+(allow user-preference-read)
+(allow mach-lookup
+  (global-name "com.apple.system.opendirectoryd.libinfo")
+  (global-name "com.apple.system.opendirectoryd.membership")
+  (global-name "com.apple.system.notification_center")
+  (global-name "com.apple.system.logger")
+  (global-name "com.apple.logd")
+  (global-name "com.apple.SecurityServer")
+  (global-name "com.apple.trustd")
+  (global-name "com.apple.trustd.agent"))
+(allow file-read-metadata)
+(allow file-read-data (literal "/"))
+(allow file-read* (subpath "/System") (subpath "/usr/lib") (subpath "/usr/bin") (subpath "/bin")
+  (subpath "/sbin") (subpath "/usr/sbin") (subpath "/usr/libexec") (subpath "/usr/share")
+  (subpath "/Library/Apple") (subpath "/private/var/db/dyld")
+  (subpath "/private/var/db/timezone") (literal "/private/etc/hosts")
+  (literal "/private/etc/passwd") (literal "/private/etc/services")
+  (literal "/private/etc/protocols") (literal "/private/etc/localtime")
+  (subpath "/private/etc/ssl"))
+(allow file-read* file-write* file-ioctl
+  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (subpath "/dev/fd")
+  (literal "/dev/dtracehelper"))
+(allow file-read* (literal "/dev/random") (literal "/dev/urandom"))
+"#;
+
+/// The socket by which names are looked up.
+const LOOK_UPS: &str = "/private/var/run/mDNSResponder";
+
+/// The profile for a program with these rights. The last rule that fits a file decides.
+pub(super) fn profile(policy: &Policy) -> String {
+    let mut text = BASE.to_owned();
+    let settled = |paths: &[PathBuf]| paths.iter().map(|path| settled(path)).collect::<Vec<_>>();
+    // What is denied below a folder stands after it, what is allowed in spite of it after that.
+    for (verb, paths) in [
+        ("allow", &policy.read),
+        ("deny", &policy.secret),
+        ("allow", &policy.allow),
+        ("deny", &policy.protected),
+    ] {
+        rule(&mut text, verb, "file-read*", &settled(paths));
+    }
+    let mut write = settled(&policy.write);
+    write.retain(|path| !path.starts_with("/dev"));
+    // Sockets in there are its own.
+    rule(&mut text, "allow", "file-read* file-write* network-bind network-outbound", &write);
+    network(policy, &mut text);
+    text
+}
+
+/// A rule on paths and everything below them, where there are any.
+fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
+    let paths = paths.iter().filter(|path| path.is_absolute());
+    let filters: String = paths.map(|path| format!("\n  (subpath {})", quoted(path))).collect();
+    if !filters.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "({verb} {operations}{filters})");
+    }
+}
+
+/// Where it may connect to: a port of this machine where that is meant, else of any.
+fn network(policy: &Policy, text: &mut String) {
+    let listed =
+        policy.addresses.iter().map(|address| (address.ip().is_loopback(), address.port()));
+    let mut remote: Vec<(bool, u16)> = listed.collect();
+    if remote.is_empty() {
+        remote.extend(policy.ports.iter().map(|&port| (false, port)));
+    }
+    remote.sort_unstable();
+    remote.dedup();
+    for (is_local, port) in &remote {
+        let machine = if *is_local { "localhost" } else { "*" };
+        let _ = writeln!(text, "(allow network-outbound (remote tcp \"{machine}:{port}\"))");
+    }
+    if remote.iter().any(|(is_local, _)| !is_local) {
+        let _ = writeln!(text, "(allow network-outbound (literal \"{LOOK_UPS}\"))");
+    }
+}
+
+/// A path as a string of the profile's language, in which nothing but a string can come of it.
+fn quoted(path: &Path) -> String {
+    let mut text = String::from("\"");
+    for character in path.to_string_lossy().chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '\n' => text += "\\n",
+            '\r' => text += "\\r",
+            '\t' => text += "\\t",
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> Policy {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        Policy {
+            read: paths(&["/Users/me/project", "/opt/homebrew/bin"]),
+            secret: paths(&["/Users/me/project/.env"]),
+            allow: paths(&["/Users/me/models"]),
+            protected: paths(&["/Users/me/project/reports", "/Users/me/project/config"]),
+            write: paths(&["/dev/null", "/private/tmp/selftest-20260206-1234-aaaaaa"]),
+            ..Policy::default()
+        }
+    }
+
+    #[test]
+    fn without_a_network() {
+        insta::assert_snapshot!(profile(&policy()));
+    }
+
+    #[test]
+    fn with_addresses() {
+        let addresses = ["127.0.0.1:11434", "[::1]:11434", "192.0.2.1:443", "192.0.2.2:443"];
+        let addresses = addresses.map(|address| address.parse().unwrap()).into();
+        let text = profile(&Policy { addresses, ..policy() });
+        insta::assert_snapshot!(text.strip_prefix(&*profile(&policy())).unwrap());
+        let text = profile(&Policy { ports: vec![443, 80], ..policy() });
+        insta::assert_snapshot!(text.strip_prefix(&*profile(&policy())).unwrap());
+    }
+
+    #[test]
+    fn paths_are_strings_and_nothing_else() {
+        for (path, expected) in [
+            ("/a b", r#""/a b""#),
+            (r#"/a")(allow default)("#, r#""/a\")(allow default)(""#),
+            (r"/a\", r#""/a\\""#),
+            ("/a\n;b", r#""/a\n;b""#),
+            ("/ä☃", r#""/ä☃""#),
+        ] {
+            assert_eq!(quoted(Path::new(path)), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_string_ends_where_it_should(path in "/\\PC{0,40}") {
+            let text = quoted(Path::new(&path));
+            let inner = &text[1..text.len() - 1];
+            // Read back as the language reads it: no quote that is not escaped, and the same path.
+            let mut read = String::new();
+            let mut characters = inner.chars();
+            while let Some(character) = characters.next() {
+                proptest::prop_assert_ne!(character, '"');
+                read.push(match character {
+                    '\\' => match characters.next() {
+                        Some('n') => '\n',
+                        Some('r') => '\r',
+                        Some('t') => '\t',
+                        other => other.unwrap(),
+                    },
+                    other => other,
+                });
+            }
+            proptest::prop_assert_eq!(read, path);
+        }
+    }
+}

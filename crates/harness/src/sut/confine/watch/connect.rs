@@ -1,0 +1,323 @@
+//! Connects on behalf of a confined program: to the address that was read once, and for a socket of
+//! the file system to the file that was opened once. The kernel never reads either again, so that
+//! nothing can be changed between the look and the deed.
+//!
+//! Where there are no namespaces, sockets of the file system are only looked at.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use super::super::attempt::AttemptKind;
+use super::super::calls::Net;
+use super::super::kernel::{self, Answer, Call};
+use super::super::policy::Walls;
+use super::super::view::OWN;
+use super::{ADDRESS, Caller, GO_ON, Look, Watch, is_below, refuse};
+
+/// Most connections that are being made at a time.
+const AT_A_TIME: usize = 256;
+
+/// Bytes of the stack of the thread that waits for one of them.
+const STACK: usize = 128 << 10;
+
+const fn fail(error: i32) -> Look {
+    (Answer::Fail(error), None)
+}
+
+/// A socket of the program, and what it is to be connected to.
+struct Connection {
+    socket: OwnedFd,
+    to: To,
+}
+
+enum To {
+    Internet(SocketAddr),
+    File(OwnedFd),
+    Abstract(Vec<u8>),
+    /// The opposite of a connection.
+    Nothing,
+}
+
+impl Connection {
+    /// Connects, and waits for it where the program would.
+    fn make(&self) -> Answer {
+        let Self { socket, to } = self;
+        let made = match to {
+            To::Internet(address) => rustix::net::connect(socket, address),
+            To::File(file) => SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+                .and_then(|address| rustix::net::connect(socket, &address)),
+            To::Abstract(name) => SocketAddrUnix::new_abstract_name(name)
+                .and_then(|address| rustix::net::connect(socket, &address)),
+            To::Nothing => rustix::net::connect_unspec(socket),
+        };
+        made.map_or_else(|error| Answer::Fail(error.raw_os_error()), |()| Answer::Done(0))
+    }
+
+    /// Connects in a thread of its own, which answers: a program can have any connection wait, and
+    /// its other calls must not. A look where there is none.
+    fn begin(self, listener: &OwnedFd, id: u64, begun: &Arc<AtomicUsize>) -> Option<Look> {
+        let too_many = Some(fail(libc::EAGAIN));
+        let Ok(listener) = listener.try_clone() else { return too_many };
+        let begun = Begun::one_more(begun);
+        if begun.0.load(Ordering::Relaxed) > AT_A_TIME {
+            return too_many;
+        }
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+            // Who called may be gone by now.
+            let _ = kernel::answer(listener.as_fd(), id, self.make());
+            drop(begun);
+        });
+        if thread.is_err() { too_many } else { None }
+    }
+}
+
+/// Counts for as long as it lives.
+struct Begun(Arc<AtomicUsize>);
+
+impl Begun {
+    fn one_more(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(all))
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Watch {
+    /// Connects for who calls. `None` when a thread will answer.
+    pub(super) fn connects(
+        &self,
+        listener: &OwnedFd,
+        caller: &Caller,
+        call: &Call,
+    ) -> Option<Look> {
+        match self.connection(caller, call) {
+            Ok(connection) => connection.begin(listener, call.id, &self.begun),
+            Err(look) => Some(look),
+        }
+    }
+
+    fn connection(&self, caller: &Caller, call: &Call) -> Result<Connection, Look> {
+        let [number, at, length, ..] = call.arguments;
+        let length = usize::try_from(length as u32).unwrap_or(usize::MAX);
+        if length > ADDRESS {
+            return Err(fail(libc::EINVAL));
+        }
+        let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
+        let bytes = bytes.ok_or(fail(libc::EFAULT))?;
+        let socket = caller.descriptor(number).ok_or(fail(libc::EBADF))?;
+        let domain = rustix::net::sockopt::socket_domain(&socket);
+        let domain = domain.map_err(|error| fail(error.raw_os_error()))?;
+        let to = match (domain, Address::read(&bytes)) {
+            (AddressFamily::INET | AddressFamily::INET6, Address::Internet(address)) => {
+                self.reaches(&socket, address)?;
+                To::Internet(in_family(address, domain))
+            }
+            (AddressFamily::UNIX, Address::Unix(path)) => self.opens(caller, &path)?,
+            (AddressFamily::UNIX, Address::Abstract(name)) => self.names(name)?,
+            (
+                AddressFamily::INET | AddressFamily::INET6 | AddressFamily::UNIX,
+                Address::Nothing,
+            ) => To::Nothing,
+            (AddressFamily::INET | AddressFamily::INET6 | AddressFamily::UNIX, _) => {
+                return Err(fail(libc::EAFNOSUPPORT));
+            }
+            // The kernel itself, to which nobody needs to connect.
+            _ => return Err(fail(libc::EPERM)),
+        };
+        Ok(Connection { socket, to })
+    }
+
+    /// Whether a socket may be connected to this address.
+    fn reaches(&self, socket: &OwnedFd, address: SocketAddr) -> Result<(), Look> {
+        let rights = &self.rights;
+        let kind = rustix::net::sockopt::socket_type(socket);
+        let is_stream = kind == Ok(SocketType::STREAM);
+        let granted = match rights.net {
+            Net::Empty | Net::Closed => false,
+            Net::TcpAndLookups if kind == Ok(SocketType::DGRAM) => true,
+            Net::Listed => is_stream && rights.addresses.contains(&address),
+            Net::Tcp | Net::TcpAndLookups if rights.addresses.is_empty() => {
+                is_stream && rights.ports.contains(&address.port())
+            }
+            Net::Tcp | Net::TcpAndLookups => is_stream && rights.addresses.contains(&address),
+        };
+        if granted { Ok(()) } else { Err(self.out_of_reach(address, !is_stream)) }
+    }
+
+    fn opens(&self, caller: &Caller, path: &Path) -> Result<To, Look> {
+        let look = self.connected_by_path(caller, path);
+        if look != GO_ON || self.rights.walls != Walls::Full {
+            return Err(look);
+        }
+        let root = PathBuf::from(format!("/proc/{}/root", self.first));
+        let opened = caller.joined(path).and_then(|path| {
+            let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = rustix::fs::open(&root, folder, Mode::empty())?;
+            let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+            let file = OFlags::PATH | OFlags::CLOEXEC;
+            rustix::fs::openat2(folder, path, file, Mode::empty(), how)
+        });
+        let file = opened.map_err(|error| fail(error.raw_os_error()))?;
+        let found = rustix::fs::fstat(&file).map_err(|error| fail(error.raw_os_error()))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
+            return Err(fail(libc::ECONNREFUSED));
+        }
+        // Its folders in memory are file systems that nobody else has.
+        let in_memory = OWN.iter().any(|own| {
+            let own = root.join(own.trim_start_matches('/'));
+            rustix::fs::stat(&own).is_ok_and(|own| own.st_dev == found.st_dev)
+        });
+        let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if in_memory || real.as_ref().is_ok_and(|real| is_below(real, &self.rights.write)) {
+            return Ok(To::File(file));
+        }
+        let real = real.unwrap_or_else(|_| path.to_owned());
+        Err(refuse(AttemptKind::Connect, format!("the Unix socket {}", real.display())))
+    }
+
+    fn names(&self, name: Vec<u8>) -> Result<To, Look> {
+        // In a network of its own there are only its own.
+        if matches!(self.rights.net, Net::Empty | Net::Listed) {
+            return Ok(To::Abstract(name));
+        }
+        let name = String::from_utf8_lossy(&name).into_owned();
+        Err(refuse(AttemptKind::Connect, format!("the Unix socket @{name}")))
+    }
+
+    /// An address that was not granted.
+    pub(super) fn out_of_reach(&self, address: SocketAddr, is_datagram: bool) -> Look {
+        let known = |listed: &SocketAddr| listed.ip() == address.ip();
+        // Libraries sort addresses by trying them without sending anything.
+        let is_tried = address.ip().is_loopback() || self.rights.addresses.iter().any(known);
+        if is_datagram && is_tried {
+            return fail(libc::ENETUNREACH);
+        }
+        refuse(AttemptKind::Connect, address.to_string())
+    }
+}
+
+/// The address as a socket of this family wants it.
+fn in_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if family == AddressFamily::INET6 => {
+            SocketAddr::new(ip.to_ipv6_mapped().into(), address.port())
+        }
+        _ => address,
+    }
+}
+
+/// Makes a socket for TCP outside and hands it over: until it is connected, which only
+/// [`Watch::connects`] does, nothing goes through it.
+pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
+    let [family, kind, protocol] = [0, 1, 2].map(|at| call.arguments[at] as i32);
+    let family = match family {
+        libc::AF_INET => AddressFamily::INET,
+        _ => AddressFamily::INET6,
+    };
+    let is_plain = protocol == 0 || protocol == libc::IPPROTO_TCP;
+    debug_assert!(is_plain && kind & 0xf == libc::SOCK_STREAM);
+    let mut flags = SocketFlags::CLOEXEC;
+    flags.set(SocketFlags::NONBLOCK, kind & libc::SOCK_NONBLOCK != 0);
+    let made = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+    let handed = made.map_err(std::io::Error::from).and_then(|socket| {
+        let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
+        kernel::hand_over(listener.as_fd(), call.id, socket.as_fd(), close_on_exec)
+    });
+    match handed {
+        Ok(number) => (Answer::Done(number), None),
+        Err(error) => fail(error.raw_os_error().unwrap_or(libc::EMFILE)),
+    }
+}
+
+/// Where a call wants to connect to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    Unix(PathBuf),
+    Abstract(Vec<u8>),
+    Internet(SocketAddr),
+    /// Nowhere any more.
+    Nothing,
+    /// None at all, or the kernel itself.
+    Other,
+}
+
+impl Address {
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let Some((family, rest)) = bytes.split_first_chunk::<2>() else { return Self::Other };
+        let family = i32::from(u16::from_ne_bytes(*family));
+        match (family, rest) {
+            (libc::AF_UNSPEC, _) => Self::Nothing,
+            (libc::AF_UNIX, [0, name @ ..]) => Self::Abstract(name.to_vec()),
+            (libc::AF_UNIX, [_, ..]) => {
+                let path = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+                Self::Unix(OsStr::from_bytes(path).into())
+            }
+            (libc::AF_INET, [p, q, ip @ ..]) => {
+                let Some(ip) = ip.first_chunk::<4>() else { return Self::Other };
+                let ip = IpAddr::V4(Ipv4Addr::from(*ip));
+                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
+            }
+            (libc::AF_INET6, [p, q, _, _, _, _, ip @ ..]) => {
+                let Some(ip) = ip.first_chunk::<16>() else { return Self::Other };
+                // The old addresses in the form of the new ones.
+                let ip = IpAddr::V6(Ipv6Addr::from(*ip)).to_canonical();
+                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family(family: i32) -> Vec<u8> {
+        u16::try_from(family).unwrap().to_ne_bytes().to_vec()
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        let unix = |path: &[u8]| [family(libc::AF_UNIX), path.to_vec()].concat();
+        let read = Address::read(&unix(b"/run/docker.sock\0rest"));
+        assert_eq!(read, Address::Unix("/run/docker.sock".into()));
+        assert_eq!(Address::read(&unix(b"\0bus")), Address::Abstract(b"bus".to_vec()));
+        assert_eq!(Address::read(&unix(b"")), Address::Other);
+        assert_eq!(Address::read(&[0; 16]), Address::Nothing);
+        let inet = [family(libc::AF_INET), vec![0, 80, 127, 0, 0, 1], vec![0; 8]].concat();
+        assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
+        let mut ip = [0; 16];
+        ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
+        // With a scope, which is left out: it chooses an interface.
+        let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec(), vec![7; 4]];
+        let inet6 = inet6.concat();
+        assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));
+        for broken in [&inet[..5], &inet6[..20], &[0][..], &[][..], &family(libc::AF_NETLINK)] {
+            assert_eq!(Address::read(broken), Address::Other);
+        }
+    }
+
+    #[test]
+    fn an_address_is_written_as_its_socket_reads_it() {
+        let old: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let mapped: SocketAddr = "[::ffff:127.0.0.1]:80".parse().unwrap();
+        assert_eq!(in_family(old, AddressFamily::INET), old);
+        assert_eq!(in_family(old, AddressFamily::INET6), mapped);
+        let new: SocketAddr = "[::1]:80".parse().unwrap();
+        assert_eq!(in_family(new, AddressFamily::INET6), new);
+    }
+}
