@@ -1,8 +1,9 @@
 //! How fast the server answers: `cargo bench --bench serve`.
 //!
-//! Fills a database with 100,000 sessions, each graded by rules and by a model, starts the real
-//! binary and asks it by `wrk`, which shares the processors with it. Ends with an error when a
-//! limit is passed; without `wrk` (Debian: `apt-get install wrk`) only single requests are timed.
+//! Fills a database with 100,000 sessions, each graded by rules and by a model, 10,000 of them
+//! indexed for the search, and a file with one session of 50,000 events; starts the real binary and
+//! asks it by `wrk`, which shares the processors with it. Ends with an error when a limit is passed;
+//! without `wrk` (Debian: `apt-get install wrk`) only single requests are timed.
 
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
@@ -12,7 +13,8 @@ use std::net::TcpStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use selftest_store::{SessionSort, Store};
+use selftest_store::{FileToIndex, IndexedEvent, IndexedSession, SessionSort, Store};
+use selftest_text::search::indexed;
 use sqlx::{Connection as _, SqliteConnection};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -23,8 +25,19 @@ const MIN_RATE: f64 = 5_000.0;
 const MOST_P99: f64 = 20.0;
 /// Megabytes of memory while they are.
 const MAX_MEMORY: f64 = 50.0;
-/// Milliseconds for a page of sessions that was not asked for before.
-const MAX_PAGE: f64 = 300.0;
+/// Milliseconds for a page that was not asked for before.
+const MAX_PAGE: f64 = 100.0;
+/// Milliseconds for a page of a session of 50,000 events that was not asked for before.
+const MAX_TRANSCRIPT: f64 = 300.0;
+/// Megabytes of memory after all of that.
+const MAX_MEMORY_OF_PAGES: f64 = 100.0;
+
+/// Sessions that can be searched, and the events of each.
+const SEARCHED: [u64; 2] = [10_000, 20];
+/// Events of the long session.
+const EVENTS: usize = 50_000;
+/// Its id.
+const LONG: &str = "long-session";
 
 const SESSIONS: [&str; 2] = [
     "INSERT INTO session_grades (session_id, session_file, graded_at, task_completed, \
@@ -99,13 +112,105 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-async fn fill(database: &str) {
+/// What is said in an event, from a small vocabulary: common words are in most events, rare ones in
+/// one of ten thousand.
+fn said(session: u64, event: u64) -> String {
+    const WORDS: [&str; 12] = [
+        "the", "parser", "fails", "on", "empty", "lines", "because", "of", "a", "missing", "check",
+        "here",
+    ];
+    let mut state = session * 1000 + event;
+    let words = (0..40).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        match state >> 40 {
+            rare if rare % 50 == 0 => format!("name{}", rare % 10_000),
+            common => WORDS[usize::try_from(common % 12).unwrap()].to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Makes some of the sessions to be found by what was said in them.
+async fn index(store: &Store) {
+    for session in 0..SEARCHED[0] {
+        let events = (0..SEARCHED[1]).map(|number| {
+            let text = said(session, number);
+            IndexedEvent { number, words: indexed(&text), text }
+        });
+        let indexed = IndexedSession {
+            session_id: format!("{session:08x}-0000-4000-8000-00000000c0de"),
+            counts_at: "2026-11-22T10:00:00Z".parse().unwrap(),
+            events: events.collect(),
+        };
+        let path = format!("/sessions/{session}.jsonl");
+        let file = FileToIndex { path, digest: String::new(), graded: 1 };
+        store.index_file(&file, &[indexed]).await.unwrap();
+    }
+}
+
+/// Writes a session of many events as Claude Code does.
+fn write_long(path: &std::path::Path) {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let time = "2026-11-22T10:00:00Z";
+    let line = |role: &str, uuid: usize, message: serde_json::Value| {
+        serde_json::json!({
+            "type": role, "uuid": format!("u{uuid}"), "sessionId": LONG, "timestamp": time,
+            "parentUuid": uuid.checked_sub(1).map(|parent| format!("u{parent}")),
+            "message": message,
+        })
+    };
+    for at in 0..EVENTS {
+        let said = said(0, at as u64);
+        let line = match at % 4 {
+            0 => line("user", at, serde_json::json!({ "role": "user", "content": said })),
+            1 => line(
+                "assistant",
+                at,
+                serde_json::json!({
+                    "id": format!("m{at}"), "model": "claude-sonnet-4-5",
+                    "content": [{ "type": "text", "text": said }],
+                    "usage": { "input_tokens": 10, "output_tokens": 20 },
+                }),
+            ),
+            2 => line(
+                "assistant",
+                at,
+                serde_json::json!({
+                    "id": format!("m{at}"), "model": "claude-sonnet-4-5",
+                    "content": [{ "type": "tool_use", "id": format!("t{at}"), "name": "Bash",
+                                  "input": { "command": said } }],
+                    "usage": { "input_tokens": 10, "output_tokens": 20 },
+                }),
+            ),
+            _ => line(
+                "user",
+                at,
+                serde_json::json!({ "role": "user", "content": [{
+                "type": "tool_result", "tool_use_id": format!("t{}", at - 1), "content": said,
+            }] }),
+            ),
+        };
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+async fn fill(database: &str, long: &std::path::Path) {
     Store::open(database).await.unwrap().close().await;
     let mut connection = SqliteConnection::connect(&format!("sqlite:{database}")).await.unwrap();
     for statement in SESSIONS {
         sqlx::query(statement).execute(&mut connection).await.unwrap();
     }
+    write_long(long);
+    sqlx::query("UPDATE session_grades SET session_id = $1, session_file = $2 WHERE id = 99999")
+        .bind(LONG)
+        .bind(long.to_str().unwrap())
+        .execute(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
+    let store = Store::open(database).await.unwrap();
+    index(&store).await;
+    store.close().await;
 }
 
 /// Requests a second, and the milliseconds of the slowest hundredth.
@@ -139,7 +244,8 @@ fn main() -> ExitCode {
     std::fs::create_dir(folder.path().join(".selftest")).unwrap();
     let database = folder.path().join(".selftest/selftest.db");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(fill(database.to_str().unwrap()));
+    let long = folder.path().join("long.jsonl");
+    runtime.block_on(fill(database.to_str().unwrap(), &long));
     let mut kept = true;
 
     let server = Server::start(folder.path());
@@ -173,7 +279,42 @@ fn main() -> ExitCode {
             }
         }
     }
-    kept &= check("slowest page of sessions, ms", slowest.0, MAX_PAGE, false);
+    kept &= check("slowest list of sessions, ms", slowest.0, MAX_PAGE, false);
     println!("  {}", slowest.1);
+    // Each as a person would ask for it, once.
+    for path in [
+        "/sessions",
+        "/sessions?sort=worst",
+        "/sessions?sort=quality&dir=asc",
+        "/sessions?agent=pi&completed=yes",
+        "/sessions?q=file+99999&sort=errors",
+        "/sessions?min_quality=0.5&task_type=testing",
+        "/sessions/0000c350-0000-4000-8000-00000000c0de",
+        "/sessions/0000c351-0000-4000-8000-00000000c0de/panel",
+        "/gaps",
+        "/skills",
+        "/reflections",
+        "/weekly",
+        "/jobs",
+        "/selftests",
+        "/api/routing",
+        "/api/gaps",
+        "/api/sessions/0000c352-0000-4000-8000-00000000c0de",
+        "/metrics",
+        "/search?q=parser",
+        "/search?q=name4711",
+        "/search?q=%22missing+check%22+name1*",
+        "/search?q=parser+nosuchword",
+        "/api/search?q=parser+fails+lines",
+    ] {
+        kept &= check(path, server.time(path), MAX_PAGE, false);
+    }
+    for path in ["/transcript", "/transcript?from=49800", "/transcript?event=25000"] {
+        let path = format!("/sessions/{LONG}{path}");
+        kept &= check(&path, server.time(&path), MAX_TRANSCRIPT, false);
+    }
+    if let Some(memory) = server.memory() {
+        kept &= check("memory after all pages, MB", memory, MAX_MEMORY_OF_PAGES, false);
+    }
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use jiff::Timestamp;
 
+use super::open_code::storage;
 use super::source::Source;
 
 /// A file, or a folder of event files, that may hold sessions.
@@ -36,8 +37,8 @@ impl Found {
     }
 }
 
-/// Endings of names that sessions have.
-const EXTENSIONS: [&str; 5] = ["json", "jsonl", "ndjson", "traj", "eval"];
+/// Endings of names that sessions have; Parquet is refused with what to do, rather than passed over.
+const EXTENSIONS: [&str; 6] = ["json", "jsonl", "ndjson", "traj", "eval", "parquet"];
 
 /// Databases and histories, by the names that agents give them.
 const NAMES: [&str; 8] = [
@@ -113,7 +114,9 @@ fn may_enter(entry: &DirEntry) -> bool {
     let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
     entry.depth() == 0
         || !is_folder
-        || (entry.file_name() != "node_modules" && entry.file_name() != ".git")
+        || (entry.file_name() != "node_modules"
+            && entry.file_name() != ".git"
+            && !storage::is_beside_sessions(entry.path()))
 }
 
 /// The entry, if it may hold sessions.
@@ -128,6 +131,9 @@ fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
     // Whoever names a file means it, whatever it is called.
     if !kind.is_file() || (entry.depth() > 0 && !is_candidate(path)) {
         return Ok(None);
+    }
+    if let Some(files) = storage::files(path).map_err(|error| said(&error))? {
+        return together(path, files).map(Some).map_err(|error| said(&error));
     }
     let metadata = entry.metadata().map_err(|error| said(&error))?;
     let source = Source::File(path.to_owned());
@@ -176,6 +182,17 @@ fn event_folder(path: &Path) -> io::Result<Option<Found>> {
     let files = files.into_iter().map(|(_, file)| file).collect();
     let source = Source::Folder { path: session.to_owned(), files };
     Ok(Some(Found { source, size, modified_ns }))
+}
+
+/// Files that are one session, under the path of the first.
+fn together(path: &Path, files: Vec<PathBuf>) -> io::Result<Found> {
+    let (mut size, mut modified_ns) = (0, i64::MIN);
+    for file in &files {
+        let metadata = file.metadata()?;
+        size += metadata.len();
+        modified_ns = modified_ns.max(modified(&metadata));
+    }
+    Ok(Found { source: Source::Folder { path: path.to_owned(), files }, size, modified_ns })
 }
 
 /// The number of an event file.

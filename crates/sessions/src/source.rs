@@ -28,7 +28,8 @@ pub enum Source {
     File(PathBuf),
     /// One file, whose digest is taken while it is read.
     Watched(PathBuf, Digest),
-    /// A folder with one event per file, as `OpenHands` keeps them; the files in order.
+    /// A folder with one event per file, as `OpenHands` keeps them, or the files of one session of
+    /// `OpenCode`, under the path of the first; the files in order.
     Folder {
         /// The folder that stands for the session.
         path: PathBuf,

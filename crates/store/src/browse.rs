@@ -1,7 +1,8 @@
 //! Lists of graded sessions, sorted, filtered and paged by the database.
 //!
-//! Reads only the columns of the index `idx_session_grades_browse`, never `details_json`, which is
-//! most of a row: whatever the order and the filters, a page costs at most one pass over that index.
+//! First the ids of a page are found, from indexes alone, then its rows are read by them: whatever
+//! the order and the filters, a page costs at most one pass over the index
+//! `idx_session_grades_browse`, and what is sorted are ids.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -135,20 +136,25 @@ fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
 }
 
 impl Store {
-    /// A statement that selects `columns` of the rows that the filters of a query let through: an
-    /// average counts when it is of the reader's rubric.
-    fn filtered(&self, columns: &str, query: &SessionQuery) -> Statement {
+    /// Selects `columns` of all sessions: an average counts when it is of the reader's rubric.
+    fn listed(&self, columns: &str) -> String {
         let mut stored = SessionRow::columns();
-        stored.retain(|column| !matches!(*column, "quality" | "quality_graded"));
-        let mut sql = Statement::default();
-        sql.push(&format!(
-            "SELECT {columns} FROM (SELECT {stored}, \
+        stored.retain(|column| !matches!(*column, "agent" | "quality" | "quality_graded"));
+        // Not the bare agent: SQLite would take the index that begins with it, and read most of
+        // the table by it, for a filter or an order that the other index has within.
+        format!(
+            "SELECT {columns} FROM (SELECT {stored}, COALESCE(agent, NULL) AS agent, \
              CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
              CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded, \
-             {WORST} AS worst FROM session_grades) AS session WHERE 1 = 1",
+             {WORST} AS worst FROM session_grades) AS session WHERE ",
             stored = stored.join(", "),
             rubric = self.rubric
-        ));
+        )
+    }
+
+    /// Adds what selects `columns` of the rows that the filters of a query let through.
+    fn filter(&self, sql: &mut Statement, columns: &str, query: &SessionQuery) {
+        sql.push(&self.listed(columns)).push("1 = 1");
         if let Some(agent) = &query.agent {
             sql.push(" AND agent = ").bind(agent);
         }
@@ -179,10 +185,15 @@ impl Store {
                 pattern = pattern.replace(special, &format!("!{special}"));
             }
             let pattern = Value::Text(Some(format!("%{pattern}%")));
-            sql.push(" AND (LOWER(task_summary) LIKE ").bind(&pattern);
-            sql.push(" ESCAPE '!' OR LOWER(session_id) LIKE ").bind(&pattern).push(" ESCAPE '!')");
+            let like = |sql: &mut Statement, column: &str| {
+                sql.push(&self.engine.like(column)).bind(&pattern).push(" ESCAPE '!'");
+            };
+            sql.push(" AND (");
+            like(sql, "task_summary");
+            sql.push(" OR ");
+            like(sql, "session_id");
+            sql.push(")");
         }
-        sql
     }
 
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
@@ -196,7 +207,10 @@ impl Store {
         if !columns.contains(&column) {
             columns.push(column);
         }
-        let mut sql = self.filtered(&columns.join(", "), query);
+        let order = format!(" ORDER BY {column} {direction} NULLS LAST, session_id {direction}");
+        let mut sql = Statement::default();
+        sql.push(&self.listed(&columns.join(", "))).push("session_id IN (");
+        self.filter(&mut sql, "session_id", query);
         if let Some(Cursor { value, id, .. }) = &query.after {
             match value.as_deref().and_then(|value| kind.parse(value)) {
                 Some(value) => {
@@ -209,10 +223,8 @@ impl Store {
                 }
             }
         }
-        sql.push(&format!(
-            " ORDER BY {column} {direction} NULLS LAST, session_id {direction} LIMIT "
-        ));
-        sql.bind(u64::from(query.limit) + 1);
+        sql.push(&order).push(" LIMIT ").bind(u64::from(query.limit) + 1);
+        sql.push(")").push(&order);
         let place = |row: &Columns<'_>| {
             let value = match kind {
                 _ if row.is_null(column) => None,
@@ -228,7 +240,8 @@ impl Store {
 
     /// How many sessions the filters of a query let through, on all pages.
     pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
-        let sql = self.filtered("COUNT(*) AS count", query);
+        let mut sql = Statement::default();
+        self.filter(&mut sql, "COUNT(*) AS count", query);
         self.count(sql.sql, sql.values).await
     }
 

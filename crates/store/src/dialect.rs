@@ -64,6 +64,16 @@ impl Engine {
         }
     }
 
+    /// Begins a comparison of a column with a pattern in lower case; the case of ASCII letters does
+    /// not count.
+    pub(super) fn like(self, column: &str) -> String {
+        match self {
+            // Its `LIKE` passes over their case by itself, without a copy of each text.
+            Engine::Sqlite => format!("{column} LIKE "),
+            Engine::Postgres => format!("LOWER({column}) LIKE "),
+        }
+    }
+
     /// The time of the clock that all processes share, in seconds since 1970: machines disagree.
     pub(super) fn clock(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::server::site::Site;
 use crate::workspace::Workspace;
 
 /// A session of two calls of a model, the second beyond 200,000 tokens.
@@ -67,4 +68,22 @@ fn what_has_no_price_is_unknown_until_one_is_stated() {
     assert_eq!(costs(&workspace.config(stated)), ["0.54 EUR", "0.54 EUR"]);
     let listed = recorded("claude-sonnet-4-5").config("version: 1\nprices: { list: false }\n");
     assert_eq!(costs(&listed)[0], "unknown: no price for claude-sonnet-4-5");
+}
+
+#[test]
+fn readers_and_pages_tell_it_too() {
+    let workspace = recorded("claude-sonnet-4-5");
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+    let words = ["sessions", "show", "spent", "--source", "sessions"];
+    let shown = workspace.clone().args(words).run().exit(0).stdout;
+    let first = "(11000 in, 1000 out, 100000 from cache tokens · claude-sonnet-4-5 · 0.0855 USD)";
+    assert!(shown.contains(first), "{shown}");
+    let site = Site::start(workspace);
+    let page = site.get("/sessions/spent").status(200).text();
+    assert!(page.contains("<dt>Cost</dt><dd>1.37 USD</dd>"), "{page}");
+    let json = site.get("/api/sessions/spent").status(200).json();
+    assert_eq!(
+        (&json["cost"]["amount"], &json["cost"]["currency"]),
+        (&json!(1.368), &json!("USD"))
+    );
 }

@@ -27,6 +27,7 @@ pub(crate) mod weekly;
 
 // Around it.
 mod database;
+mod odd_sessions;
 mod search;
 mod sessions;
 

@@ -190,6 +190,22 @@ fn a_run_of_the_self_test() {
 }
 
 #[test]
+fn an_arm_of_an_experiment_is_said_to_be_one() {
+    let (workspace, run_id) = run_once(Workspace::new(), 2);
+    let path = workspace.path(&format!("reports/selftest/{run_id}.json"));
+    let mut report: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let other = "selftest-20260206-1234-abc123";
+    report["experiment"] = json!({
+        "arm": "treatment", "other_run_id": other, "skill": "brevity", "skill_digest": "00",
+    });
+    std::fs::write(&path, report.to_string()).unwrap();
+    let heard = begin(workspace).calls("get_selftest_report", &json!({})).heard();
+    let experiment = heard.answered(1)["experiment"].clone();
+    let skill = json!({ "untrusted_text": "brevity" });
+    assert_eq!(experiment, json!({ "arm": "treatment", "other_run_id": other, "skill": skill }));
+}
+
+#[test]
 fn a_long_run_is_shortened_and_says_so() {
     let (workspace, run_id) = run_once(Workspace::new(), 2);
     let path = workspace.path(&format!("reports/selftest/{run_id}.json"));

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::session::Overview;
+use super::session::{Overview, spent};
 use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
 use selftest_text::escape::{terminal, visible};
@@ -56,7 +56,7 @@ pub fn transcript(
     fact("unread", head.unknown_blocks.words());
     fact("cost", Some(overview.cost(head, prices).words()));
     for event in &session.events {
-        add_event(&mut text, event, redactor, printing);
+        add_event(&mut text, event, prices, redactor, printing);
     }
     let ends = session.events.first().zip(session.events.last());
     if let Some((first, last)) = ends.map(|(first, last)| (first.number, last.number))
@@ -71,7 +71,13 @@ pub fn transcript(
     text
 }
 
-fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, printing: Printing) {
+fn add_event(
+    text: &mut String,
+    event: &Event<'_>,
+    prices: &Prices,
+    redactor: &Redactor,
+    printing: Printing,
+) {
     let is_target = printing.target == Some(event.number);
     let sign = if is_target { "=> " } else { "" };
     let full = printing.full || is_target;
@@ -115,6 +121,9 @@ fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, printing
         let limit = if is_target { TARGET } else { BEGINNING };
         let words = terminal(&redactor.apply(words), limit);
         let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
+    }
+    if let Some(spent) = spent(event, prices) {
+        let _ = writeln!(text, "  ({})", redactor.apply(&spent));
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::App;
 use super::super::problem::Problem;
 use super::input::{self, Name, Parameters};
 use super::types::{SessionDetail, SessionPage};
-use selftest_grading::grade::{TaskOutcome, TaskType};
+use selftest_grading::grade::{Cost, TaskOutcome, TaskType};
 use selftest_store::{SessionQuery, SessionSort};
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
@@ -119,5 +119,6 @@ pub(super) async fn one(
     };
     let overrides = app.store.overrides_of(&id).await?.items;
     let file = app.store.file(&grade.session_file).await?;
-    Ok(Json(SessionDetail { grade, overrides, file }))
+    let cost = Cost::of(&grade.details.spent, app.transcripts.prices());
+    Ok(Json(SessionDetail { grade, overrides, file, cost }))
 }

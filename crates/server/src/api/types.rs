@@ -9,7 +9,7 @@ use utoipa::openapi::schema::Schema;
 use super::super::tally::UNFINISHED;
 use super::input::one_of;
 use selftest_grading::grade::quality::Combined;
-use selftest_grading::grade::{GradeRecord, Override, QualityGrade};
+use selftest_grading::grade::{Cost, GradeRecord, Override, QualityGrade};
 use selftest_grading::improve::effectiveness::Effectiveness;
 use selftest_grading::improve::gap::Gap;
 use selftest_grading::improve::proposal::Proposal;
@@ -43,6 +43,10 @@ pub(super) struct SessionDetail {
     /// The file that it was read from; null where another program wrote the grade.
     #[schema(value_type = Option<Object>)]
     pub(super) file: Option<FileRecord>,
+    /// What its tokens cost: `currency`, `amount` (null where it is unknown), `priced` (of the
+    /// tokens that have a price) and `unpriced` (models without one).
+    #[schema(value_type = Object)]
+    pub(super) cost: Cost,
 }
 
 /// Every grade of a session.

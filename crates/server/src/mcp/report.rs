@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Quoted, Quoting, ToolError, fits, fitting, for_message, left_out, name};
+use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
 use selftest_harness::report::{RunArchive, RunFile};
@@ -39,6 +40,9 @@ pub(super) struct RunReport {
     complete: bool,
     /// The result; null until it has ended.
     outcome: Option<RunOutcome>,
+    /// Of which experiment it is an arm: such a run says what a skill is worth only beside the run of
+    /// the other arm. Null for other runs.
+    experiment: Option<ArmOf>,
     /// The system under test and the models.
     system_under_test: Quoted,
     /// The model that judged.
@@ -67,6 +71,17 @@ pub(super) struct RunReport {
     changed_files: Vec<Quoted>,
     /// Parts left out, and where they can be read.
     remarks: Vec<String>,
+}
+
+/// The experiment that a run is an arm of.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ArmOf {
+    /// `treatment` had the skill, `control` had not.
+    arm: Arm,
+    /// The run of the other arm.
+    other_run_id: String,
+    /// The skill that it is about.
+    skill: Quoted,
 }
 
 /// One case in short.
@@ -161,6 +176,11 @@ fn shortened(
         started_at: report.timestamp,
         complete: report.complete,
         outcome: report.outcome,
+        experiment: report.experiment.as_ref().map(|experiment| ArmOf {
+            arm: experiment.arm,
+            other_run_id: name(experiment.other_run_id.as_str()),
+            skill: quoting.quote(&experiment.skill),
+        }),
         system_under_test: quoting.quote(&report.sut),
         judge: name(&report.models.judge),
         threshold: report.config.effective_threshold,

@@ -8,12 +8,16 @@ use super::answer::{Quoted, Quoting, ToolError, fitting, for_message, left_out, 
 use super::model_grade::{ModelGrade, Note, notes};
 use super::rule_grade::{Correction, MAX_ERRORS, MAX_POINTS, RuleGrade};
 use selftest_grading::grade::quality::{Combined, combine};
-use selftest_grading::grade::{GradeRecord, Override, QualityGrade, overrides};
+use selftest_grading::grade::{Cost, GradeRecord, Override, QualityGrade, overrides};
+use selftest_models::prices::Prices;
 use selftest_store::Store;
+use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
 /// Most grades by models, and most corrections, that are shown.
 const MAX_LISTED: usize = 10;
+/// Most bytes of a cost, which may name models without a price.
+const COST: usize = 400;
 /// Ids that a refusal names.
 const MAX_IDS: usize = 5;
 
@@ -69,6 +73,28 @@ struct About {
     duration_seconds: Option<f64>,
     /// Messages of any role.
     messages: u64,
+    /// Tokens that its models read, those from caches apart, and wrote.
+    tokens: Tokens,
+    /// Money, or why it is unknown.
+    cost: String,
+}
+
+/// Tokens of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tokens {
+    /// Read, without those from a cache.
+    input: u64,
+    /// Written.
+    output: u64,
+    /// Read from a cache.
+    cached: u64,
+}
+
+impl Tokens {
+    fn of(grade: &GradeRecord) -> Self {
+        let tokens = grade.details.tokens;
+        Self { input: tokens.input, output: tokens.output, cached: tokens.cached }
+    }
 }
 
 /// The fields that a person can override.
@@ -158,15 +184,20 @@ async fn unknown(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
 }
 
 /// The answer.
-pub(super) async fn show(store: &Store, wanted: &str) -> Result<SessionGrade, ToolError> {
+pub(super) async fn show(
+    store: &Store,
+    prices: &Prices,
+    wanted: &str,
+) -> Result<SessionGrade, ToolError> {
     let known = find(store, wanted).await?;
     let made = store.overrides_of(&known.session_id).await?.items;
     let models = store.quality_of(&known.session_id).await?.items;
-    Ok(fitting(|quoting| answer(&known, &made, &models, quoting)))
+    Ok(fitting(|quoting| answer(&known, prices, &made, &models, quoting)))
 }
 
 fn answer(
     known: &FoundSession,
+    prices: &Prices,
     made: &[Override],
     models: &[QualityGrade],
     quoting: Quoting,
@@ -188,7 +219,7 @@ fn answer(
     });
     SessionGrade {
         session_id: name(&known.session_id),
-        session: rules.map(|grade| about(grade, quoting)),
+        session: rules.map(|grade| about(grade, prices, quoting)),
         by_rules: rules.map(|grade| RuleGrade::of(grade, quoting)),
         overrides: newest.iter().map(|one| Correction::of(one, quoting)).collect(),
         with_overrides: counted,
@@ -198,7 +229,7 @@ fn answer(
     }
 }
 
-fn about(grade: &GradeRecord, quoting: Quoting) -> About {
+fn about(grade: &GradeRecord, prices: &Prices, quoting: Quoting) -> About {
     About {
         kind: grade.session_kind.name(),
         parent: grade.parent_session.as_deref().map(name),
@@ -209,6 +240,8 @@ fn about(grade: &GradeRecord, quoting: Quoting) -> About {
         started_at: grade.session_start,
         duration_seconds: grade.duration_seconds,
         messages: grade.details.messages,
+        tokens: Tokens::of(grade),
+        cost: terminal(&Cost::of(&grade.details.spent, prices).words(), COST),
     }
 }
 

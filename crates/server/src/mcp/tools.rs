@@ -54,7 +54,8 @@ impl McpServer {
         &self,
         Parameters(arguments): Parameters<SessionArguments>,
     ) -> Result<Json<SessionGrade>, ToolError> {
-        session::show(&self.store, &arguments.session_id).await.map(Json)
+        let prices = self.transcripts.prices();
+        session::show(&self.store, prices, &arguments.session_id).await.map(Json)
     }
 
     /// The newest grades by models.

@@ -8,6 +8,8 @@ use super::answer::{
     Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, left_out, name,
 };
 use super::session::FoundSession;
+use selftest_grading::report::session::spent;
+use selftest_models::prices::Prices;
 use selftest_service::transcripts::{TranscriptPart, Transcripts};
 use selftest_text::wording::plural;
 
@@ -77,6 +79,9 @@ struct EventAnswer {
     /// What tools gave back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<ResultAnswer>,
+    /// For a model call: its tokens, the model, and what it cost, as far as the file tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<String>,
 }
 
 /// A call of a tool.
@@ -129,7 +134,7 @@ pub(super) async fn show(
     loop {
         let shown = usize::try_from(count).unwrap_or(usize::MAX);
         let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| {
-            answer(&session.session_id, &part, shown, quoting)
+            answer(&session.session_id, transcripts.prices(), &part, shown, quoting)
         });
         // Fewer events and not a cut list: the next ones begin behind the last that is shown.
         if count == 1 || fits_in(&answer, SHORT_ANSWER) {
@@ -139,7 +144,13 @@ pub(super) async fn show(
     }
 }
 
-fn answer(id: &str, part: &TranscriptPart, count: usize, quoting: Quoting) -> TranscriptAnswer {
+fn answer(
+    id: &str,
+    prices: &Prices,
+    part: &TranscriptPart,
+    count: usize,
+    quoting: Quoting,
+) -> TranscriptAnswer {
     let mut remarks = Vec::new();
     let events = part.events.iter().take(count).map(|event| {
         remarks.extend(left_out([
@@ -177,6 +188,7 @@ fn answer(id: &str, part: &TranscriptPart, count: usize, quoting: Quoting) -> Tr
                     })),
                 })
                 .collect(),
+            spent: spent(event, prices).map(|words| name(&words)),
         }
     });
     let events: Vec<EventAnswer> = events.collect();

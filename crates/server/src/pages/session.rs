@@ -11,7 +11,7 @@ use super::quality::Quality;
 use super::{filters, html, link, quality, quoted, rules, timeline};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::grade::{Field, GradeRecord, Override, TaskOutcome};
+use selftest_grading::grade::{Cost, Field, GradeRecord, Override, TaskOutcome};
 use selftest_service::jobs::GradingRequest;
 
 /// Evidence, overrides and errors that are shown.
@@ -23,6 +23,10 @@ pub(super) struct Session {
     quality: Option<Quality>,
     /// The last grading that was asked for.
     request: Option<GradingRequest>,
+    /// Whether the session that started it has a page.
+    has_parent: bool,
+    /// What its tokens cost, in words.
+    cost: String,
     /// Parts of its file that could not be read.
     lost: Option<String>,
 }
@@ -34,6 +38,12 @@ impl Session {
             return "no errors".to_owned();
         }
         rules::value(field, field.value(&self.grade))
+    }
+
+    /// Whether its file tells how many tokens it took.
+    fn has_tokens(&self) -> bool {
+        let tokens = self.grade.details.tokens;
+        tokens.input > 0 || tokens.output > 0 || tokens.cached > 0
     }
 
     /// Whether the error at that place of the list is the first of its event: it carries the
@@ -79,12 +89,18 @@ async fn load(app: &App, id: &str) -> Result<Session, Problem> {
         .ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))?;
     grade.details.errors.sort_by_key(|error| error.first_event);
     let file = app.store.file(&grade.session_file).await?;
+    let has_parent = match &grade.parent_session {
+        Some(parent) => app.store.grade(parent).await?.is_some(),
+        None => false,
+    };
     Ok(Session {
-        grade,
+        has_parent,
         overrides: app.store.overrides_of(id).await?.items,
         quality: Quality::of(app.store.quality_of(id).await?.items),
         request: app.queue.request(id).await?,
+        cost: Cost::of(&grade.details.spent, app.transcripts.prices()).words(),
         lost: file.and_then(|file| file.lost()),
+        grade,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Which records belong to the session as it went on: rewinds and retries leave branches behind
 //! in the file, and resumed sessions begin with copies. Knows ids only, no text.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::id::{ById, Id};
 
@@ -87,36 +87,68 @@ impl Tree {
         let node = |place: u32| &nodes[place as usize];
         let mut kept = vec![false; nodes.len()];
         let mut messages = HashSet::new();
+        // What the chain goes on with after a record of it.
+        let mut after = HashMap::new();
         let mut next = self.last_firm.or(self.last_main);
         while let Some(place) = next.filter(|place| !kept[*place as usize]) {
             kept[place as usize] = true;
+            after.extend(node(place).parent.map(|parent| (parent, place)));
             if !node(place).message.is_none() {
                 messages.insert(node(place).message);
             }
             next = node(place).parent;
         }
-        let firm = || nodes.iter().filter(|node| node.kind == Kind::Firm);
-        let (has_new, has_own) =
-            (firm().any(|node| !node.is_copy), firm().any(|node| !node.is_foreign));
+        let has_new = nodes.iter().any(|node| node.kind == Kind::Firm && !node.is_copy);
         for (place, node) in nodes.iter().enumerate() {
             let hangs = node.kind == Kind::Hanging
                 && node.parent.is_none_or(|parent| kept[parent as usize]);
             kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
         }
-        let is_elsewhere = |node: &Node| (node.is_copy && has_new) || (node.is_foreign && has_own);
+        for place in concurrent(nodes, &kept, &after) {
+            kept[place] = true;
+        }
+        // Copies stand before what is the session's own.
+        let own_begins = nodes.iter().position(|node| node.kind == Kind::Firm && !node.is_foreign);
+        let is_elsewhere = |place: usize, node: &Node| {
+            let is_before = own_begins.is_some_and(|own| place < own);
+            (node.is_copy && has_new) || (node.is_foreign && is_before)
+        };
         // A person's words that were abandoned, where what they answer was not.
         let is_rewind = |(place, node): &(usize, &Node)| {
             let is_person = node.kind == Kind::Firm && node.message.is_none();
-            let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(node);
+            let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(*place, node);
             is_person && is_gone && node.parent.is_some_and(|parent| kept[parent as usize])
         };
         let rewinds = nodes.iter().enumerate().filter(is_rewind).count() as u64;
         for (place, node) in nodes.iter().enumerate() {
-            kept[place] &= !node.is_replay && !is_elsewhere(node);
+            kept[place] &= !node.is_replay && !is_elsewhere(place, node);
         }
         let found = kept.iter().zip(nodes).any(|(kept, node)| !kept && !node.is_replay);
         found.then_some(Leftovers { kept, next: 0, rewinds })
     }
+}
+
+/// The records of branches that were still written to when the chain had gone on elsewhere: not
+/// left behind by a person who went back, but written by another agent at the same time.
+fn concurrent(nodes: &[Node], kept: &[bool], after: &HashMap<u32, u32>) -> Vec<usize> {
+    // Of each record that is not kept, where its branch begins. Parents stand before children.
+    let mut begins: Vec<Option<u32>> = vec![None; nodes.len()];
+    let mut written = HashSet::new();
+    for (place, node) in (0_u32..).zip(nodes) {
+        if kept[place as usize] || node.is_replay {
+            continue;
+        }
+        let Some(parent) = node.parent else { continue };
+        let begin =
+            if kept[parent as usize] { place } else { begins[parent as usize].unwrap_or(place) };
+        begins[place as usize] = Some(begin);
+        let fork = nodes[begin as usize].parent.and_then(|fork| after.get(&fork));
+        if node.kind == Kind::Firm && fork.is_some_and(|other| *other < place) {
+            written.insert(begin);
+        }
+    }
+    let is_written = |begin: &Option<u32>| begin.is_some_and(|begin| written.contains(&begin));
+    (0..nodes.len()).filter(|place| is_written(&begins[*place])).collect()
 }
 
 /// Which records to skip when the file is read again.
@@ -227,6 +259,21 @@ mod tests {
         assert_eq!(kept(&["a - F foreign", "b a F1 foreign", "c b F", "d c F2"]), "cd");
         assert_eq!(kept(&["a - F foreign", "b a F1 foreign"]), "ab");
         assert_eq!(kept(&["a - F timed", "b a F1", "a - F timed", "d b F2"]), "abd");
+    }
+
+    #[test]
+    fn what_two_agents_write_at_the_same_time_stays() {
+        // Two beginnings, line by line.
+        assert_eq!(kept(&["a - F", "b - F", "c a F1", "d b F2", "e c H", "f d H"]), "abcdef");
+        // Two that go on from one record.
+        assert_eq!(kept(&["a - F", "b a F1", "c b F", "x b F", "d c F2", "y x F3"]), "abcxdy");
+        // Another session's lines among those of the file's own.
+        assert_eq!(kept(&["a - F", "b - F foreign", "c a F1", "d b F2 foreign"]), "abcd");
+        // A result that comes late keeps no branch.
+        assert_eq!(
+            kept(&["a - F", "b a F1", "c b F", "d c F2", "f b F", "e d H", "g f F3"]),
+            "abfg"
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::bounded::BoundedStrings;
 use super::feed::Notes;
 use super::format::Format;
 use super::lines::{Lines, without_mark};
+use super::open_code::storage;
 use super::repaired::Repaired;
 use super::source::Source;
 use super::sqlite;
@@ -33,7 +34,8 @@ const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 const LINES: usize = 20;
 
 /// Beginnings of files that have to be made readable first, and how.
-const UNREADABLE: [(&[u8], &str); 7] = [
+const UNREADABLE: [(&[u8], &str); 8] = [
+    (b"PAR1", "it is a Parquet file; export it as JSON lines first"),
     (b"\x1f\x8b", "it is compressed; unpack it with gunzip first"),
     (b"\x28\xb5\x2f\xfd", "it is compressed; unpack it with unzstd first"),
     (b"PK\x03\x04", "it is an archive; unpack it with unzip first"),
@@ -45,6 +47,9 @@ const UNREADABLE: [(&[u8], &str); 7] = [
 
 /// The format of a source.
 pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
+    if storage::is_stored(source) {
+        return Ok(Format::OpenCode);
+    }
     let start = source.beginning(FIRST_LOOK)?;
     if start.starts_with(sqlite::MAGIC) {
         return sqlite::format(source);

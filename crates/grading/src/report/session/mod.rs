@@ -15,7 +15,7 @@ use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Session};
 use selftest_text::escape::{fenced, inline};
 use selftest_text::wording;
-pub use view::{EventView, Showing, Shown, shown, texts};
+pub use view::{EventView, Showing, Shown, shown, spent, texts};
 
 use parts::Part;
 

@@ -1,6 +1,8 @@
 //! A text of a session in its parts: prose, code, diffs, images that are not kept. Renders
 //! nothing. The texts of parts are clean: what hides or reorders text is shown by its number.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::diff::{self, Line};
@@ -82,9 +84,28 @@ fn cleaned(lines: Vec<Line>, limit: usize) -> Part {
     Part::Diff(lines.collect())
 }
 
+/// Without the sequences by which programs colour their output for a terminal and steer it.
+fn unstyled(text: &str) -> Cow<'_, str> {
+    const BEGINNING: &str = "\u{1b}[";
+    if !text.contains(BEGINNING) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(BEGINNING);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let parameters = part.find(|c: char| !matches!(c, '0'..='9' | ';' | '?'));
+        let end = parameters.filter(|at| part[*at..].starts_with(['m', 'h', 'l', 'K', 'J', 'G']));
+        match end {
+            Some(end) => plain.push_str(&part[end + 1..]),
+            None => plain.extend([BEGINNING, part]),
+        }
+    }
+    Cow::Owned(plain)
+}
+
 /// What somebody said: words, blocks of code between fences, notes that stand for images.
 pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
-    let text = block(text, limit);
+    let text = block(&unstyled(text), limit);
     let mut parts = Vec::new();
     let mut words = String::new();
     let mut fenced: Option<(String, String, String)> = None;
@@ -145,7 +166,7 @@ pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
     if is_image(text.trim()) {
         return vec![Part::Image(terminal(text.trim(), LINE))];
     }
-    vec![code("", text, limit)]
+    vec![code("", &unstyled(text), limit)]
 }
 
 /// The arguments of a call: in short on one line, and in parts.
@@ -264,8 +285,11 @@ mod tests {
 
     #[test]
     fn nothing_foreign_hides_and_nothing_is_unbounded() {
-        let parts = of_words("\u{202e}x\u{1b}[31m", 10_000);
-        assert_eq!(parts, [Part::Prose("⟨U+202E⟩x⟨U+001B⟩[31m".to_owned())]);
+        let parts = of_words("\u{202e}x\u{1b}]0;title\u{7}", 10_000);
+        assert_eq!(parts, [Part::Prose("⟨U+202E⟩x⟨U+001B⟩]0;title⟨U+0007⟩".to_owned())]);
+        let coloured = "\u{1b}[?2026h\u{1b}[1;38;2;1;2;3mred\u{1b}[0m \u{1b}[5né\u{1b}[";
+        let parts = of_words(coloured, 10_000);
+        assert_eq!(parts, [Part::Prose("red ⟨U+001B⟩[5né⟨U+001B⟩[".to_owned())]);
         let long = format!("--- a\n+++ b\n@@ -1 +1 @@\n{}", "+line\n".repeat(10_000));
         let [Part::Diff(lines)] = &of_result(&long, 1000)[..] else { panic!() };
         assert!(lines.len() < 300, "{}", lines.len());

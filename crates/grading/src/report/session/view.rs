@@ -288,8 +288,9 @@ fn name(tool: &str) -> String {
     if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, LINE) }
 }
 
-/// `120 in, 30 out, 9000 from cache · opus · 0.02 USD`.
-fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
+/// What a model call took, in words: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
+/// `None` where the file does not tell.
+pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     let usage = event.usage?;
     let mut parts = vec![format!("{} in, {} out", usage.input, usage.output)];
     if usage.cached > 0 {

@@ -166,10 +166,15 @@ pub fn numbers(report: &WeeklyReport) -> Table {
             ABSENT.to_owned(),
         );
     }
-    let head = ["", "This week", "95 % interval", "Four weeks before", "Change"];
+    let mut head = vec!["", "This week", "95 % interval", "Four weeks before", "Change"];
+    // Where nothing was tested the first lines say so once.
+    if report.differences.iter().all(|one| one.verdict == Verdict::NotTested) {
+        head.pop();
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
     Table {
         caption: "This week against the four weeks before".to_owned(),
-        head: head.map(str::to_owned).into(),
+        head: head.into_iter().map(str::to_owned).collect(),
         rows,
         remarks: Vec::new(),
     }

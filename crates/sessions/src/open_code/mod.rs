@@ -1,8 +1,11 @@
 //! `OpenCode`: `~/.local/share/opencode/opencode.db`, SQLite with a JSON text for each message and
-//! each part of one; and what `opencode export` writes, one JSON object of the same.
+//! each part of one; what `opencode export` writes, one JSON object of the same; and the folders of
+//! JSON files that older versions keep.
 //!
 //! A part of the kind `tool` holds a call together with its result. Subagents are sessions with a
-//! parent. The folders of JSON files that older versions keep (`storage/`) are not read.
+//! parent.
+
+pub(crate) mod storage;
 
 use std::path::Path;
 
@@ -12,15 +15,15 @@ use serde::de::{IgnoredAny, MapAccess};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use super::ReadError;
-use super::blocks::{Blocks, Speaker};
-use super::event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
-use super::source::{Document, Source, records};
-use super::sqlite::{self, Columns, damaged, open, text};
-use super::text::Text;
-use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Loose, Object};
+use crate::ReadError;
+use crate::blocks::{Blocks, Speaker};
+use crate::event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::feed::Feed;
+use crate::source::{Document, Source, records};
+use crate::sqlite::{self, Columns, damaged, open, text};
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{Flag, Int, Json, List, Loose, Object};
 
 const AGENT: &str = "opencode";
 
@@ -29,6 +32,9 @@ const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed
 
 /// Reads a database, or an exported session.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    if let Source::Folder { files, .. } = source {
+        return storage::read(files, feed);
+    }
     if sqlite::is_database(source)? {
         let path = sqlite::file(source)?;
         sqlite::block_on(read_database(path, feed))?
@@ -112,6 +118,17 @@ async fn send_session(
     Ok(())
 }
 
+/// Takes over what is said of a session as a whole.
+fn describe(info: &Loose, feed: &mut Feed<'_>) {
+    let head = &mut feed.head;
+    info.text("/id").as_str().clone_into(&mut head.id);
+    head.parent = info.text("/parentID").line(200);
+    head.cwd = info.text("/directory").line(400);
+    head.agent_version = info.text("/version").line(60);
+    feed.saw(info.part("/time/created"));
+    feed.saw(info.part("/time/updated"));
+}
+
 /// An exported session: `{"info": …, "messages": [{"info": …, "parts": […]}]}`.
 struct Export;
 
@@ -127,16 +144,7 @@ impl Document for Export {
     ) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "info" => {
-                    let info = map.next_value::<Loose>()?;
-                    let head = &mut feed.head;
-                    info.text("/id").as_str().clone_into(&mut head.id);
-                    head.parent = info.text("/parentID").line(200);
-                    head.cwd = info.text("/directory").line(400);
-                    head.agent_version = info.text("/version").line(60);
-                    feed.saw(info.part("/time/created"));
-                    feed.saw(info.part("/time/updated"));
-                }
+                "info" => describe(&map.next_value::<Loose>()?, feed),
                 "messages" => {
                     map.next_value_seed(records(feed, |message: Message<'de>, feed| {
                         let mut said = Said::default();
@@ -346,10 +354,10 @@ impl Info<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mutation::survives_damage;
-    use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, Session, read};
     use super::*;
+    use crate::mutation::survives_damage;
+    use crate::sqlite::tests::database;
+    use crate::{Collector, Format, Session, read};
 
     /// 1 human turn, 2 model calls, 3 calls: one worked, one ended with code 2, one was refused.
     const USER: &str = r#"{"id":"msg_1","role":"user","time":{"created":1767225601000}}"#;
@@ -461,6 +469,54 @@ mod tests {
             assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
             check(&collector.into_sessions()[0]);
         }
+    }
+
+    #[test]
+    fn the_folders_of_older_versions_hold_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.join("storage").join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            // As they are written: over several lines.
+            let json: serde_json::Value = serde_json::from_str(text).unwrap();
+            std::fs::write(path, format!("{json:#}")).unwrap();
+        };
+        write(
+            "session/p1/ses_1.json",
+            r#"{"id":"ses_1","projectID":"p1","directory":"/w","version":"1.0","time":{"created":1767225600000,"updated":1767225604000}}"#,
+        );
+        write("project/p1.json", r#"{"id":"p1","worktree":"/w"}"#);
+        write("todo/ses_1.json", r#"[{"content":"fix"}]"#);
+        for (number, info) in [USER, ANSWER, LAST].iter().enumerate() {
+            write(&format!("message/ses_1/msg_{}.json", number + 1), info);
+        }
+        write("message/ses_2/msg_9.json", USER);
+        for (number, (message, part)) in PARTS.iter().enumerate() {
+            write(&format!("part/{message}/prt_{number}.json"), part);
+        }
+        // One source, wherever the search begins; files beside it are none.
+        let description = root.join("storage/session/p1/ses_1.json");
+        for from in [root.clone(), root.join("storage/session"), description.clone()] {
+            let found = crate::find(&[from], |problem| panic!("{problem}"));
+            let [found] = &found[..] else { panic!("{found:?}") };
+            assert_eq!(found.source.path(), description);
+            let mut collector = Collector::default();
+            let reading = read(&found.source, &mut collector).unwrap();
+            assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+            assert_eq!(reading.notes.bad_records, 0);
+            check(&collector.into_sessions()[0]);
+        }
+        // What is torn is counted, and the rest is read.
+        std::fs::write(root.join("storage/part/msg_3/prt_6.json"), "{\"type\": \"te").unwrap();
+        std::fs::write(&description, "").unwrap();
+        let found = crate::find(&[root], |problem| panic!("{problem}"));
+        let mut collector = Collector::default();
+        let notes = read(&found[0].source, &mut collector).unwrap().notes;
+        assert_eq!((notes.bad_records, notes.torn), (1, None));
+        let sessions = collector.into_sessions();
+        assert_eq!(sessions[0].head.id, "ses_1", "by the name of its file");
+        assert!(sessions[0].events.iter().any(|event| event.text.starts_with("[unknown block")));
     }
 
     #[test]
