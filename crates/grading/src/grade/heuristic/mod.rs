@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 
 use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point};
-use crate::grade::tally::Tally;
+use crate::grade::tally::{ErrorGroup, ErrorKey, Tally};
 use crate::grade::task_type::TaskType;
 use crate::grade::weights::Weights;
 use crate::grade::{ErrorClass, Level, OutcomeEvidence, SessionKind, completion, response};
@@ -200,22 +200,19 @@ impl Heuristic<'_> {
 
     /// The errors by cause, tool and template, most frequent first.
     fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
-        let mut errors: Vec<ErrorCount> = tally
-            .error_groups
-            .iter()
-            .map(|(key, group)| ErrorCount {
-                class: key.class,
-                cause: key.cause,
-                template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
-                tool: key.tool.clone(),
-                count: group.count,
-                first_event: group.first.event,
-                example: one_line(&self.redactor.apply(&group.first.text), WORDS),
-            })
-            .collect();
-        errors.sort_by_key(|error| std::cmp::Reverse(error.count));
-        errors.truncate(MAX_GROUPS);
-        errors
+        let mut groups: Vec<_> = tally.error_groups.iter().collect();
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
+        groups.truncate(MAX_GROUPS);
+        let count = |(key, group): (&ErrorKey, &ErrorGroup)| ErrorCount {
+            class: key.class,
+            cause: key.cause,
+            template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
+            tool: key.tool.clone(),
+            count: group.count,
+            first_event: group.first.event,
+            example: one_line(&self.redactor.apply(&group.first.text), WORDS),
+        };
+        groups.into_iter().map(count).collect()
     }
 }
 
