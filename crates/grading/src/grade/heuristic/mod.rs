@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 
+use crate::grade::final_message::Shown;
 use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point};
 use crate::grade::tally::{ErrorGroup, ErrorKey, Tally};
 use crate::grade::task_type::TaskType;
@@ -120,12 +121,13 @@ impl Heuristic<'_> {
             return Grading::NotGradable { session_id, reason: "the agent never answered" };
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
+        let shown = Shown::new(&tally.response, &redacted);
         let redact = |text: &str| one_line(&self.redactor.apply(text), WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
-        let indicators = completion::indicators(&tally, &self.weights.completion, &redacted);
+        let indicators = completion::indicators(&tally, &self.weights.completion, &shown);
         let task_completed = sum(&indicators) > 0.0;
-        let points = response::quality(&tally, &self.weights.quality, &redacted);
+        let points = response::quality(&tally, &self.weights.quality, &shown);
         let response_quality = Level::nearest(self.weights.quality.base + sum(&points));
         let recovery = recovery(&tally);
 
@@ -140,7 +142,7 @@ impl Heuristic<'_> {
             .chain(clarification)
             .map(|evidence| Evidence { words: redact(&evidence.words), ..evidence });
 
-        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &redacted);
+        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);

@@ -13,7 +13,7 @@ use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
 use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
-use crate::grade::final_message::FinalMessage;
+use crate::grade::final_message::{FinalMessage, Shown};
 use crate::signal::{self, Objection, Request};
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, ToolResult};
 
@@ -236,9 +236,10 @@ impl OutcomeTracker {
     pub(in crate::grade) fn end(
         &self,
         response: &FinalMessage,
+        shown: &Shown<'_>,
         redact: &dyn Fn(&str) -> String,
     ) -> (TaskOutcome, Vec<OutcomeEvidence>) {
-        let claim = claim(response, redact);
+        let claim = claim(response, shown);
         let (outcome, mut evidence) = self.decide(claim.is_some());
         for one in &mut evidence {
             one.words = redact(&one.words);
@@ -317,10 +318,9 @@ impl Run {
 }
 
 /// The agent's word at the end that it is done.
-fn claim(response: &FinalMessage, redact: &dyn Fn(&str) -> String) -> Option<OutcomeEvidence> {
+fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> {
     let at = completion::find(response.text(), &CLAIM)?.start();
-    let text = redact(response.text());
-    let words = completion::said(&text, &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
+    let words = completion::said(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
     let event = response.event_at(at)?;
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }
