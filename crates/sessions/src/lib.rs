@@ -21,6 +21,7 @@ mod find;
 mod format;
 mod function_call;
 mod id;
+mod lent;
 mod lineage;
 mod lines;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod pairing;
 mod repaired;
 mod source;
 mod sqlite;
+mod stream;
 mod text;
 mod thinking;
 mod time;

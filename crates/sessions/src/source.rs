@@ -16,6 +16,7 @@ use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
 use super::repaired::{Repaired, may_need_repair};
+use super::stream::Stream;
 use super::wire::{Each, Object, each};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
@@ -180,7 +181,7 @@ impl Source {
         let size = self.size()?;
         if size > IN_MEMORY {
             let bounded = BoundedStrings::new(self.open_unmarked()?);
-            return match from_stream(bounded, document, feed) {
+            return match parse(&mut Stream::new(bounded), document, feed) {
                 Ok(()) => Ok(()),
                 Err(error) if error.is_syntax() => {
                     let changes = Cell::new(0);
@@ -230,21 +231,12 @@ impl Source {
     }
 }
 
-/// Reads a document while it comes.
-fn from_stream(
-    input: impl Read,
-    document: &mut impl Document,
-    feed: &mut Feed<'_>,
-) -> Result<(), serde_json::Error> {
-    let input = BufReader::with_capacity(256 * 1024, input);
-    parse(&mut serde_json::Deserializer::from_reader(input), document, feed)
-}
-
 /// Reads a document a second time, now that it is repaired while it comes. The sessions that were
 /// handed on before are not handed on again: up to where it broke, it is the same text.
 fn again(input: impl Read, changes: &Cell<u64>, document: &mut impl Document, feed: &mut Feed<'_>) {
     feed.restart();
-    let result = from_stream(input, document, feed);
+    let input = BufReader::with_capacity(256 * 1024, input);
+    let result = parse(&mut serde_json::Deserializer::from_reader(input), document, feed);
     feed.notes.repaired_records += u64::from(changes.get() > 0);
     feed.notes.torn = result.err().map(|error| place(&error));
 }

@@ -190,6 +190,7 @@ fn ends_word(c: char) -> bool {
 
 /// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
 fn without_base64(text: &str) -> Option<(String, usize)> {
+    memchr::memmem::find(text.as_bytes(), b";base64,")?;
     let runs = DATA_URL.find_iter(text).map(|hit| hit.start() + ";base64,".len()..hit.end());
     without_runs(text, runs)
 }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
+use super::final_message::Shown;
 use super::grade_record::{Evidence, Point};
 use super::tally::Tally;
 use super::weights::CompletionWeights;
@@ -41,7 +42,7 @@ pub(super) fn error_rate(tally: &Tally) -> f64 {
 pub(super) fn indicators(
     tally: &Tally,
     weights: &CompletionWeights,
-    redact: &dyn Fn(&str) -> String,
+    shown: &Shown<'_>,
 ) -> Vec<Evidence> {
     let mut found = Vec::new();
     let response = &tally.response;
@@ -53,7 +54,7 @@ pub(super) fn indicators(
     for (point, pattern, worth) in phrases {
         if let Some(hit) = find(response.text(), pattern) {
             let event = response.event_at(hit.start());
-            let words = said(&redact(response.text()), pattern).unwrap_or(REDACTED).to_owned();
+            let words = said(shown.text(), pattern).unwrap_or(REDACTED).to_owned();
             found.push(Evidence { point, worth, event, words });
         }
     }
@@ -124,7 +125,8 @@ mod tests {
             response: FinalMessage::new(7, response),
             ..Tally::default()
         };
-        let found = indicators(&tally, &CompletionWeights::default(), &str::to_owned);
+        let shown = Shown::new(&tally.response, &str::to_owned);
+        let found = indicators(&tally, &CompletionWeights::default(), &shown);
         found.iter().map(|evidence| evidence.point).collect()
     }
 

@@ -3,12 +3,11 @@
 
 use std::sync::LazyLock;
 
-use regex::RegexSet;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::ErrorClass;
-use crate::english;
+use crate::english::Patterns;
 
 /// The cause of a failed call.
 #[derive(
@@ -172,17 +171,13 @@ const PATTERNS: [(ErrorCause, &str); 20] = [
     ),
 ];
 
-static SET: LazyLock<RegexSet> =
-    LazyLock::new(|| english::regex_set(PATTERNS.map(|(_, pattern)| pattern)));
+static SET: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(PATTERNS.map(|(_, text)| text)));
 
 impl ErrorCause {
     /// The cause of a failed call, from its words, their class, and what is known beside.
     pub(super) fn of(words: &str, class: ErrorClass, call: FailedCall) -> Self {
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
-        let first = |text: &str| {
-            let found = SET.matches(text).iter().next();
-            found.and_then(|at| PATTERNS.get(at)).map(|(cause, _)| *cause)
-        };
+        let first = |text: &str| PATTERNS.get(SET.first(text)?).map(|(cause, _)| *cause);
         let tail = || {
             let from = words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT));
             (from > 0).then(|| first(&words[from..])).flatten()

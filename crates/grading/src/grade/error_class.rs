@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use crate::english;
-use regex::{Regex, RegexSet, SetMatches};
+use crate::english::{self, Patterns};
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
@@ -48,22 +48,24 @@ impl ErrorClass {
         const LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
-        if let Some(class) = exception(tail).or_else(|| exception(head)) {
+        // A short text is its own beginning and end.
+        let is_long = words.len() > LOOKED_AT;
+        let of_head = || is_long.then(|| exception(head)).flatten();
+        if let Some(class) = exception(tail).or_else(of_head) {
             return class;
         }
         let in_head = PATTERNS.matches(head);
-        let first = |matches: &SetMatches| {
-            matches.iter().next().and_then(|at| ORDER.get(at)).map(|(class, _)| *class)
-        };
-        let found = first(&in_head).or_else(|| {
-            // A short text is its own beginning and end.
-            (words.len() > LOOKED_AT).then(|| first(&PATTERNS.matches(tail))).flatten()
-        });
+        let class_of = |at: usize| ORDER.get(at).map(|(class, _)| *class);
+        let of_tail = || class_of(is_long.then(|| PATTERNS.first(tail)).flatten()?);
+        let first = in_head.as_ref().and_then(|found| class_of(found.iter().next()?));
+        let found = first.or_else(of_tail);
         let by_code = || match exit_code {
             // What `timeout` and shells end with.
             Some(124) => Some(ErrorClass::Timeout),
             Some(code) if code != 0 => Some(ErrorClass::CommandFailed),
-            _ => in_head.matched(ORDER.len()).then_some(ErrorClass::CommandFailed),
+            _ => in_head
+                .is_some_and(|found| found.matched(ORDER.len()))
+                .then_some(ErrorClass::CommandFailed),
         };
         found.or_else(by_code).unwrap_or(ErrorClass::Unknown)
     }
@@ -72,6 +74,10 @@ impl ErrorClass {
 /// The class of the last exception that stands as such in a text: at the beginning of a line or
 /// behind a colon or quote, not as a name in a line of code.
 fn exception(text: &str) -> Option<ErrorClass> {
+    // Part of every name.
+    if !text.contains("Error") && !text.contains("TimeoutExpired") {
+        return None;
+    }
     let name = EXCEPTION.captures_iter(text).last()?.get(1)?.as_str();
     Some(match name {
         "FileNotFoundError" => ErrorClass::FileNotFound,
@@ -125,10 +131,8 @@ const ORDER: [(ErrorClass, &str); 7] = [
 const EXIT_CODE: &str = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
 
 /// Those of [`ORDER`], and behind them [`EXIT_CODE`]: one search for all.
-static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
-    let patterns = ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE]);
-    english::regex_set(patterns)
-});
+static PATTERNS: LazyLock<Patterns> =
+    LazyLock::new(|| Patterns::new(ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE])));
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,8 @@
 //! The text of the last model call, and in which event each part of it stands: one call may be
 //! recorded as several messages. Judges nothing.
 
+use std::cell::OnceCell;
+
 use selftest_sessions::Text;
 
 /// A text made of the texts of several events.
@@ -70,6 +72,23 @@ impl FinalMessage {
     pub(super) fn event_at(&self, byte: usize) -> Option<u64> {
         let (_, event) = self.parts.iter().rev().find(|(start, _)| *start <= byte)?;
         Some(*event)
+    }
+}
+
+/// The text as it may be shown: redacted when somebody asks for it, and once.
+pub(super) struct Shown<'a> {
+    message: &'a FinalMessage,
+    redact: &'a dyn Fn(&str) -> String,
+    text: OnceCell<String>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(message: &'a FinalMessage, redact: &'a dyn Fn(&str) -> String) -> Self {
+        Self { message, redact, text: OnceCell::new() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.text.get_or_init(|| (self.redact)(self.message.text()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::completion::error_rate;
+use super::final_message::Shown;
 use super::grade_record::{Evidence, Point};
 use super::level::Level;
 use super::tally::Tally;
@@ -42,7 +43,7 @@ pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
 pub(super) fn quality(
     tally: &Tally,
     weights: &ResponseWeights,
-    redact: &dyn Fn(&str) -> String,
+    shown: &Shown<'_>,
 ) -> Vec<Evidence> {
     let response = tally.response.text();
     let length = response.chars().count();
@@ -51,8 +52,8 @@ pub(super) fn quality(
     let code = response.find("```");
     let link = LINKS.find(response).map(|hit| hit.start());
     let around_link = || {
-        let shown = redact(response);
-        let link = LINKS.find(&shown).map(|hit| hit.start());
+        let shown = shown.text();
+        let link = LINKS.find(shown).map(|hit| hit.start());
         link.map_or(REDACTED, |at| &shown[at..shown.floor_char_boundary(at + 80)]).to_owned()
     };
     let rows = [
@@ -162,7 +163,7 @@ mod tests {
 
     fn points(tally: &Tally) -> (u8, Vec<Point>) {
         let weights = ResponseWeights::default();
-        let found = quality(tally, &weights, &str::to_owned);
+        let found = quality(tally, &weights, &Shown::new(&tally.response, &str::to_owned));
         let sum: f64 = found.iter().map(|evidence| evidence.worth).sum();
         let points = found.iter().map(|evidence| evidence.point).collect();
         (Level::nearest(weights.base + sum).get(), points)

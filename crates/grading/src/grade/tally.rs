@@ -16,6 +16,8 @@ use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
 /// Tools beyond this many count as one: a hostile file may invent a name for each call.
 const MAX_TOOLS: usize = 500;
 const OTHER_TOOLS: &str = "(other tools)";
+/// Bytes of a tool's name.
+const MAX_NAME: usize = 80;
 /// Tools that ask the user something.
 const ASKING_TOOLS: [&str; 6] = [
     "AskUserQuestion",
@@ -108,7 +110,7 @@ impl Tally {
         self.has_acted |= !event.calls.is_empty() || !event.results.is_empty();
         for call in &event.calls {
             self.tool_calls += 1;
-            self.tool(&call.name).calls += 1;
+            self.count(&call.name, |used| used.calls += 1);
             if ASKING_TOOLS.contains(&call.name.as_str()) && self.clarification.is_none() {
                 let text = clip(&call.arguments, EXAMPLE);
                 self.clarification = Some(Passage { event: event.number, text });
@@ -194,7 +196,7 @@ impl Tally {
         self.longest_error_run = self.longest_error_run.max(self.error_run);
         self.last_error = Some(event);
         self.worked_after = None;
-        self.tool(&result.tool).errors += 1;
+        self.count(&result.tool, |used| used.errors += 1);
         let words = if result.error.is_empty() { &result.text } else { &result.error };
         let is_shell = is_shell(&result.tool);
         let class = match ErrorClass::of(words, result.exit_code) {
@@ -238,13 +240,20 @@ impl Tally {
         known.map(|known| known.text(key.template)).unwrap_or_default()
     }
 
-    fn tool(&mut self, name: &str) -> &mut ToolUse {
+    /// Counts something of a tool.
+    fn count(&mut self, name: &str, count: impl FnOnce(&mut ToolUse)) {
+        // Most tools are known, by names that stay as they are.
+        if name.len() <= MAX_NAME
+            && let Some(used) = self.tools.get_mut(name)
+        {
+            return count(used);
+        }
         let name = self.tool_name(name);
-        self.tools.entry(name).or_default()
+        count(self.tools.entry(name).or_default());
     }
 
     fn tool_name(&self, name: &str) -> String {
-        let name = match selftest_text::one_line(name, 80) {
+        let name = match selftest_text::one_line(name, MAX_NAME) {
             name if name.is_empty() => "(unnamed tool)".to_owned(),
             name => name,
         };

@@ -84,12 +84,9 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// Whether a folded text complains in one of the languages.
-pub(super) fn complains(text: &str) -> bool {
-    let bare = without_quotes(text);
-    sentences(&bare).any(|sentence| {
-        PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
-    })
+/// Whether a folded sentence complains in one of the languages.
+pub(super) fn is_complaint(sentence: &str) -> bool {
+    PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
 }
 
 /// Whether a folded text thanks or praises in one of the languages.

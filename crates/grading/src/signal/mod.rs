@@ -15,8 +15,9 @@ mod place;
 
 use serde::{Deserialize, Serialize};
 
+use bare::{sentences, without_quotes};
 use cue::{Cue, cue};
-pub use objection::{Objection, objection};
+pub use objection::{Objection, Request, objection};
 use place::{Place, is_one_of};
 use selftest_text::words::{Word, WordSet, Words, fold};
 
@@ -69,7 +70,8 @@ pub fn classify_signals(
             .any(|part| part.any_remark(gratitude::is_said) || languages::thanks(part.text));
     Signals {
         gratitude,
-        repetition: previous.map(|previous| is_repeated(&parts, previous)),
+        repetition: previous
+            .map(|previous| is_repeated(&parts, &words(&parts), &words_of(previous))),
         frustration,
         skill_version_id: skill_version_id.map(str::to_owned),
     }
@@ -91,11 +93,15 @@ pub fn classify_frustration(message: &str) -> bool {
 }
 
 fn is_frustrated(parts: &[Part<'_>; 2]) -> bool {
-    parts.iter().any(|part| {
-        part.any_remark(frustration::is_said)
-            || complaint::is_said(part.text)
-            || languages::complains(part.text)
-    })
+    parts.iter().any(|part| part.any_remark(frustration::is_said) || complains(part.text))
+}
+
+/// Whether a sentence of a folded text complains, in any of the languages. Quotes, code and pasted
+/// logs are not looked at.
+fn complains(text: &str) -> bool {
+    let bare = without_quotes(text);
+    sentences(&bare)
+        .any(|sentence| complaint::is_said(sentence) || languages::is_complaint(sentence))
 }
 
 /// A part of a message, folded.
@@ -125,12 +131,19 @@ impl<'t> Part<'t> {
 ///
 /// Two messages are the same request when at least half of their words are. The specification has
 /// *more than* half; its own first example, without contractions and possessives, has exactly half.
-fn is_repeated(parts: &[Part<'_>; 2], previous: &str) -> bool {
+fn is_repeated(parts: &[Part<'_>; 2], words: &WordSet, previous: &WordSet) -> bool {
     const MIN_SIMILARITY: f64 = 0.5;
-    let words: WordSet = parts.iter().flat_map(|part| part.words.iter().copied()).collect();
-    let previous = ends(previous);
-    let previous: WordSet = previous.iter().flat_map(|text| Words::of(text)).collect();
-    words.jaccard(&previous) >= MIN_SIMILARITY && !is_answer(&parts[0])
+    words.jaccard(previous) >= MIN_SIMILARITY && !is_answer(&parts[0])
+}
+
+/// The words of a message by which it is compared with another.
+fn words(parts: &[Part<'_>; 2]) -> WordSet {
+    parts.iter().flat_map(|part| part.words.iter().copied()).collect()
+}
+
+/// The same of a message that is not looked at otherwise.
+fn words_of(message: &str) -> WordSet {
+    ends(message).iter().flat_map(|text| Words::of(text)).collect()
 }
 
 /// Whether a message begins with a yes or an order to go on: it answers what the agent asked, and

@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Part, ends, is_frustrated, is_repeated};
+use super::{LOOKED_AT, Part, ends, is_frustrated, is_repeated, words, words_of};
 use crate::english;
+use selftest_text::words::WordSet;
 
 /// How a message objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +39,48 @@ static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// How a message objects, if it does. `previous` is what the same person said before it.
-pub fn objection(message: &str, previous: Option<&str>) -> Option<Objection> {
+/// A message of a person, as far as a later one may repeat it.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    words: WordSet,
+}
+
+impl Request {
+    /// A message that can object to nothing, because nothing was answered before it.
+    pub fn of(message: &str) -> Self {
+        let end = message.floor_char_boundary(2 * LOOKED_AT);
+        Self { words: words_of(&message[..end]) }
+    }
+}
+
+/// How a message objects, if it does, and the message for the one behind it. `previous` is what
+/// the same person said before it.
+pub fn objection(message: &str, previous: Option<&Request>) -> (Option<Objection>, Request) {
     let texts = ends(message);
     let parts = texts.each_ref().map(|text| Part::of(text));
-    if is_frustrated(&parts) {
+    let words = words(&parts);
+    let objection = of_parts(&parts, &words, previous);
+    // Of a long one its end counts for the comparison with the one before it only.
+    let is_long = message.len() > 2 * LOOKED_AT;
+    (objection, if is_long { Request::of(message) } else { Request { words } })
+}
+
+fn of_parts(
+    parts: &[Part<'_>; 2],
+    words: &WordSet,
+    previous: Option<&Request>,
+) -> Option<Objection> {
+    if is_frustrated(parts) {
         return Some(Objection::Complains);
     }
-    let beginning = texts[0].trim_start();
+    let beginning = parts[0].text.trim_start();
     if REVERTS.is_match(beginning) {
         Some(Objection::Reverts)
     } else if CORRECTS.is_match(beginning) {
         Some(Objection::Corrects)
     } else {
         previous
-            .is_some_and(|previous| is_repeated(&parts, previous))
+            .is_some_and(|previous| is_repeated(parts, words, &previous.words))
             .then_some(Objection::AsksAgain)
     }
 }
@@ -83,7 +111,8 @@ mod tests {
             ("run the tests", Some("run the tests!"), Some(Objection::AsksAgain)),
             ("yes, run the tests", Some("run the tests!"), None),
         ] {
-            assert_eq!(objection(message, previous), expected, "{message}");
+            let previous = previous.map(Request::of);
+            assert_eq!(objection(message, previous.as_ref()).0, expected, "{message}");
         }
     }
 }

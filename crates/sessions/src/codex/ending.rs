@@ -86,8 +86,9 @@ impl Endings {
                 return None;
             }
             self.order.push(id.to_owned());
+            self.calls.insert(id.to_owned(), Call::default());
         }
-        Some(self.calls.entry(id.to_owned()).or_default())
+        self.calls.get_mut(id)
     }
 
     /// Notes a call.
@@ -104,6 +105,12 @@ impl Endings {
         let is_news = call.told.is_some_and(differs);
         call.ending = Some(ending);
         self.is_news |= is_news;
+    }
+
+    /// Whether its event is known to say that a call failed: then its output says why.
+    pub(super) fn has_failed(&self, id: &str) -> bool {
+        let ending = self.calls.get(id).and_then(|call| call.ending);
+        ending.is_some_and(|ending| ending.outcome == Outcome::Failed)
     }
 
     /// The output of a call is there, with what it says itself. Yields what its event says, if

@@ -232,7 +232,8 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.call(Text::default(), "image_generation".into(), payload.action.0, time);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let output = Output::read(payload.output, self.feed.wants_outputs());
+                let is_wanted = self.feed.wants_outputs() || self.known.endings.has_failed(&id);
+                let output = Output::read(payload.output, is_wanted);
                 let mut result = output.result();
                 if let Some(ending) = self.known.endings.answer(&id, &result) {
                     result = ending.result(result.text);

@@ -102,23 +102,29 @@ impl Output {
     }
 }
 
-/// Whether the JSON of a long output says outright, at its end or at its beginning, that the call
+/// Whether the JSON of an output says outright, at its end or at its beginning, that the call
 /// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
-/// more. What stands between the ends is not looked at.
+/// more. What stands between the ends is looked at only where it may be a rejection.
 fn plainly_worked(json: &str) -> bool {
     const MIN_LENGTH: usize = 3 * MAX_REJECTION;
     const ENDING: usize = 200;
     const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
-    if json.len() < MIN_LENGTH {
-        return false;
-    }
-    if json.starts_with(r#""Exit code: 0\n"#) {
-        return true;
-    }
-    let end = &json[json.ceil_char_boundary(json.len() - ENDING)..];
-    let after = end.rfind(METADATA).map(|at| &end[at + METADATA.len()..]);
-    json.starts_with(r#""{\"output\":\""#)
-        && after.is_some_and(|after| after.starts_with([',', '}']))
+    let worked = || {
+        if json.starts_with(r#""Exit code: 0\n"#) {
+            return true;
+        }
+        let end = &json[json.ceil_char_boundary(json.len().saturating_sub(ENDING))..];
+        let after = end.rfind(METADATA).map(|at| &end[at + METADATA.len()..]);
+        json.starts_with(r#""{\"output\":\""#)
+            && after.is_some_and(|after| after.starts_with([',', '}']))
+    };
+    worked() && (json.len() >= MIN_LENGTH || !may_be_rejection(json))
+}
+
+/// Whether JSON may hold the words of [`is_rejection`], all of which have one of these two. They
+/// could also be escaped, letter by letter.
+fn may_be_rejection(json: &str) -> bool {
+    ["abort", "reject", r"\u"].iter().any(|words| json.contains(words))
 }
 
 /// Longer texts are no rejections.
@@ -203,7 +209,10 @@ mod tests {
         assert_eq!(same(&structured(&long, 0)), (Outcome::Ok, Some(0), 0));
         assert_eq!(same(&structured(&long, 1)), (Outcome::Failed, Some(1), long.len()));
         assert_eq!(same(&structured(&long, -1)).0, Outcome::Failed);
-        assert_eq!(same(&structured("rejected by user", 0)).0, Outcome::Rejected);
+        assert_eq!(same(&structured("short", 0)), (Outcome::Ok, Some(0), 0));
+        for refused in ["rejected by user", "aborted", "user rejected it"] {
+            assert_eq!(same(&structured(refused, 0)).0, Outcome::Rejected);
+        }
         let plain = |head: &str| serde_json::to_string(&format!("{head}{long}")).unwrap();
         assert_eq!(same(&plain("Exit code: 0\nWall time: 1\nOutput:\n")).2, 0);
         assert_eq!(same(&plain("Exit code: 1\nWall time: 1\nOutput:\n")).0, Outcome::Failed);
@@ -217,6 +226,8 @@ mod tests {
                     Just("\"metadata\":{\"exit_code\":0}}".to_owned()),
                     Just("{\"output\":\"".to_owned()),
                     Just("Exit code: 0\n".to_owned()),
+                    Just("rejected: no".to_owned()),
+                    Just("aborted".to_owned()),
                     "[a-z\"\\\\{}:,0]{0,12}",
                     Just("x".repeat(7000)),
                 ],

@@ -4,8 +4,9 @@
 
 use jiff::Timestamp;
 
+use crate::grade::final_message::Shown;
 use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point};
-use crate::grade::tally::Tally;
+use crate::grade::tally::{ErrorGroup, ErrorKey, Tally};
 use crate::grade::task_type::TaskType;
 use crate::grade::weights::Weights;
 use crate::grade::{ErrorClass, Level, OutcomeEvidence, SessionKind, completion, response};
@@ -120,12 +121,13 @@ impl Heuristic<'_> {
             return Grading::NotGradable { session_id, reason: "the agent never answered" };
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
+        let shown = Shown::new(&tally.response, &redacted);
         let redact = |text: &str| one_line(&self.redactor.apply(text), WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
-        let indicators = completion::indicators(&tally, &self.weights.completion, &redacted);
+        let indicators = completion::indicators(&tally, &self.weights.completion, &shown);
         let task_completed = sum(&indicators) > 0.0;
-        let points = response::quality(&tally, &self.weights.quality, &redacted);
+        let points = response::quality(&tally, &self.weights.quality, &shown);
         let response_quality = Level::nearest(self.weights.quality.base + sum(&points));
         let recovery = recovery(&tally);
 
@@ -140,7 +142,7 @@ impl Heuristic<'_> {
             .chain(clarification)
             .map(|evidence| Evidence { words: redact(&evidence.words), ..evidence });
 
-        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &redacted);
+        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);
@@ -200,22 +202,19 @@ impl Heuristic<'_> {
 
     /// The errors by cause, tool and template, most frequent first.
     fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
-        let mut errors: Vec<ErrorCount> = tally
-            .error_groups
-            .iter()
-            .map(|(key, group)| ErrorCount {
-                class: key.class,
-                cause: key.cause,
-                template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
-                tool: key.tool.clone(),
-                count: group.count,
-                first_event: group.first.event,
-                example: one_line(&self.redactor.apply(&group.first.text), WORDS),
-            })
-            .collect();
-        errors.sort_by_key(|error| std::cmp::Reverse(error.count));
-        errors.truncate(MAX_GROUPS);
-        errors
+        let mut groups: Vec<_> = tally.error_groups.iter().collect();
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
+        groups.truncate(MAX_GROUPS);
+        let count = |(key, group): (&ErrorKey, &ErrorGroup)| ErrorCount {
+            class: key.class,
+            cause: key.cause,
+            template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
+            tool: key.tool.clone(),
+            count: group.count,
+            first_event: group.first.event,
+            example: one_line(&self.redactor.apply(&group.first.text), WORDS),
+        };
+        groups.into_iter().map(count).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 //! merges. Reads the command only; never its output.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,16 +115,19 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
     let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
     let (mut word, mut has_word, mut quote) = (Word::new(command), false, None::<char>);
     let mut redirects = false;
-    let mut chars = command.char_indices().peekable();
+    let mut chars = Chars { text: command, at: 0 };
     let mut heredocs: Vec<String> = Vec::new();
     while let Some((at, c)) = chars.next() {
         if let Some(open) = quote {
             if c == open {
                 quote = None;
             } else if c == '\\' && open == '"' {
-                chars.next().into_iter().for_each(|(at, c)| word.push(at, c));
+                if let Some((at, _)) = chars.next() {
+                    word.push(at..chars.at);
+                }
             } else {
-                word.push(at, c);
+                chars.skip_while(|byte| byte != b'\\' && byte != b'"' && byte != b'\'');
+                word.push(at..chars.at);
             }
             continue;
         }
@@ -137,13 +141,13 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 if let Some((at, escaped)) = chars.next()
                     && escaped != '\n'
                 {
-                    word.push(at, escaped);
+                    word.push(at..chars.at);
                     has_word = true;
                 }
                 continue;
             }
             '#' if !has_word => {
-                while chars.next_if(|(_, c)| *c != '\n').is_some() {}
+                chars.skip_while(|byte| byte != b'\n');
                 continue;
             }
             '<' if command[at..].starts_with("<<") && !command[at..].starts_with("<<<") => {
@@ -151,8 +155,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 let end = rest.find(|c: char| c.is_whitespace() || ";|&)>".contains(c));
                 let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"']);
                 heredocs.push(name.to_owned());
-                let skipped = command.len() - rest.len() + end.unwrap_or(rest.len());
-                while chars.next_if(|(next, _)| *next < skipped).is_some() {}
+                chars.at = command.len() - rest.len() + end.unwrap_or(rest.len());
                 continue;
             }
             '>' => {
@@ -162,23 +165,24 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                     now.words.push(before);
                 }
                 has_word = false;
-                while chars.next_if(|(_, c)| *c == '>' || *c == '|').is_some() {}
-                if chars.next_if(|(_, c)| *c == '&').is_some() {
-                    while chars.next_if(|(_, c)| c.is_ascii_digit() || *c == '-').is_some() {}
+                chars.skip_while(|byte| byte == b'>' || byte == b'|');
+                if chars.next_if('&') {
+                    chars.skip_while(|byte| byte.is_ascii_digit() || byte == b'-');
                 } else {
                     redirects = true;
                 }
                 continue;
             }
-            '&' if chars.next_if(|(_, c)| *c == '&').is_some() => Some(Link::And),
-            '&' if chars.peek().is_some_and(|(_, c)| *c == '>') => continue,
-            '|' if chars.next_if(|(_, c)| *c == '|').is_some() => Some(Link::Or),
+            '&' if chars.next_if('&') => Some(Link::And),
+            '&' if chars.rest().starts_with('>') => continue,
+            '|' if chars.next_if('|') => Some(Link::Or),
             '|' => Some(Link::Pipe),
             '&' | ';' | '\n' => Some(Link::Then),
             '(' | ')' | '{' | '}' if !has_word => None,
             c if c.is_whitespace() => None,
-            c => {
-                word.push(at, c);
+            _ => {
+                chars.skip_while(is_plain);
+                word.push(at..chars.at);
                 has_word = true;
                 continue;
             }
@@ -194,7 +198,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
         }
         if c == '\n' {
             for name in heredocs.drain(..) {
-                skip_heredoc(command, &name, &mut chars);
+                skip_heredoc(&name, &mut chars);
             }
         }
         if let Some(link) = link
@@ -217,6 +221,58 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
     found
 }
 
+/// The characters of a command with their places.
+struct Chars<'a> {
+    text: &'a str,
+    /// Where the next one begins.
+    at: usize,
+}
+
+impl<'a> Chars<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn next(&mut self) -> Option<(usize, char)> {
+        let (at, c) = (self.at, self.rest().chars().next()?);
+        self.at += c.len_utf8();
+        Some((at, c))
+    }
+
+    /// Passes over the next one if it is that one of ASCII.
+    fn next_if(&mut self, c: char) -> bool {
+        let is_next = self.rest().starts_with(c);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Passes over bytes that are all of ASCII or, of whole characters, none.
+    fn skip_while(&mut self, skips: impl Fn(u8) -> bool) {
+        self.at += self.rest().bytes().take_while(|byte| skips(*byte)).count();
+    }
+}
+
+/// Whether a byte means nothing to a shell, wherever it stands.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(
+            byte,
+            b'\''
+                | b'"'
+                | b'\\'
+                | b'#'
+                | b'<'
+                | b'>'
+                | b'&'
+                | b'|'
+                | b';'
+                | b'('
+                | b')'
+                | b'{'
+                | b'}'
+        )
+}
+
 /// A word while it is read: a part of the command as long as it has no quotes or escapes within.
 struct Word<'a> {
     command: &'a str,
@@ -231,21 +287,19 @@ impl<'a> Word<'a> {
         Self { command, from: 0, to: 0, owned: None }
     }
 
-    /// Adds the character at that byte of the command.
-    fn push(&mut self, at: usize, c: char) {
+    /// Adds these bytes of the command.
+    fn push(&mut self, part: Range<usize>) {
         if let Some(owned) = &mut self.owned {
-            owned.push(c);
+            owned.push_str(&self.command[part]);
             return;
         }
         if self.from == self.to {
-            self.from = at;
-        } else if at != self.to {
-            let mut owned = self.command[self.from..self.to].to_owned();
-            owned.push(c);
-            self.owned = Some(owned);
+            self.from = part.start;
+        } else if part.start != self.to {
+            self.owned = Some([&self.command[self.from..self.to], &self.command[part]].concat());
             return;
         }
-        self.to = at + c.len_utf8();
+        self.to = part.end;
     }
 
     /// The word; the next one begins.
@@ -256,20 +310,13 @@ impl<'a> Word<'a> {
 }
 
 /// Moves behind the line that ends a here-document.
-fn skip_heredoc(
-    command: &str,
-    name: &str,
-    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
-) {
-    let Some(&(from, _)) = chars.peek() else { return };
-    let mut end = from;
-    for line in command[from..].split_inclusive('\n') {
-        end += line.len();
+fn skip_heredoc(name: &str, chars: &mut Chars<'_>) {
+    for line in chars.rest().split_inclusive('\n') {
+        chars.at += line.len();
         if line.trim() == name {
             break;
         }
     }
-    while chars.next_if(|(at, _)| *at < end).is_some() {}
 }
 
 /// The words of the program itself, behind assignments and programs that start others.

@@ -13,8 +13,8 @@ use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
 use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
-use crate::grade::final_message::FinalMessage;
-use crate::signal::{self, Objection};
+use crate::grade::final_message::{FinalMessage, Shown};
+use crate::signal::{self, Objection, Request};
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, ToolResult};
 
 /// Calls that wait for their results, and runs, that are kept.
@@ -65,7 +65,7 @@ pub(in crate::grade) struct OutcomeTracker {
     objection: Option<OutcomeEvidence>,
     corrections: u64,
     has_answered: bool,
-    previous: Option<String>,
+    previous: Option<Request>,
 }
 
 impl OutcomeTracker {
@@ -137,11 +137,12 @@ impl OutcomeTracker {
         if text.is_empty() {
             return;
         }
-        let objection = if self.has_answered {
-            signal::objection(text, self.previous.as_deref())
+        let (objection, request) = if self.has_answered {
+            signal::objection(text, self.previous.as_ref())
         } else {
-            None
+            (None, Request::of(text))
         };
+        self.previous = Some(request);
         match objection {
             Some(objection) => {
                 let sign = match objection {
@@ -155,8 +156,6 @@ impl OutcomeTracker {
             // The person goes on with something else: what was wrong is settled.
             None => self.objection = None,
         }
-        let end = text.floor_char_boundary(2 * signal::LOOKED_AT);
-        self.previous = Some(text[..end].to_owned());
     }
 
     fn object(&mut self, sign: OutcomeSign, event: &Event<'_>) {
@@ -237,9 +236,10 @@ impl OutcomeTracker {
     pub(in crate::grade) fn end(
         &self,
         response: &FinalMessage,
+        shown: &Shown<'_>,
         redact: &dyn Fn(&str) -> String,
     ) -> (TaskOutcome, Vec<OutcomeEvidence>) {
-        let claim = claim(response, redact);
+        let claim = claim(response, shown);
         let (outcome, mut evidence) = self.decide(claim.is_some());
         for one in &mut evidence {
             one.words = redact(&one.words);
@@ -318,10 +318,9 @@ impl Run {
 }
 
 /// The agent's word at the end that it is done.
-fn claim(response: &FinalMessage, redact: &dyn Fn(&str) -> String) -> Option<OutcomeEvidence> {
+fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> {
     let at = completion::find(response.text(), &CLAIM)?.start();
-    let text = redact(response.text());
-    let words = completion::said(&text, &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
+    let words = completion::said(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
     let event = response.event_at(at)?;
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }

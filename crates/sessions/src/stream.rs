@@ -1,0 +1,448 @@
+//! Deserializes a JSON value of any size while it is read. What is small enough is parsed from
+//! memory, in a fraction of the time that a parser takes for a stream byte by byte; only objects
+//! and lists that are larger are taken apart here. Knows no record.
+//!
+//! Accepts and refuses what `serde_json::Deserializer::from_reader` does, with the same words.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde_json::Error;
+
+use super::lent::Lent;
+
+/// Bytes of a value that is parsed as a whole.
+const WHOLE: usize = 1024 * 1024;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Objects and lists inside each other that are taken apart here. Further ones are refused, as the
+/// parser does with those in its hands.
+const MAX_DEPTH: u8 = 127;
+
+/// A stream with one JSON value.
+pub(super) struct Stream<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// The part of the buffer that is read and not parsed yet.
+    rest: Range<usize>,
+    whole: usize,
+    depth: u8,
+    /// What is parsed so far: line breaks, and bytes behind the last one.
+    lines: usize,
+    column: usize,
+}
+
+impl<R: Read> Stream<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self::with_whole(input, WHOLE)
+    }
+
+    fn with_whole(input: R, whole: usize) -> Self {
+        let (buffer, rest) = (Vec::new(), 0..0);
+        Self { input, buffer, rest, whole, depth: 0, lines: 0, column: 0 }
+    }
+
+    fn unparsed(&self) -> &[u8] {
+        &self.buffer[self.rest.clone()]
+    }
+
+    /// Reads more; `false` at the end of the stream.
+    fn fill(&mut self) -> Result<bool, Error> {
+        if self.rest.end + CHUNK > self.buffer.len() {
+            self.buffer.copy_within(self.rest.clone(), 0);
+            self.rest = 0..self.rest.len();
+            if self.rest.end + CHUNK > self.buffer.len() {
+                self.buffer.resize((self.rest.end + CHUNK).next_power_of_two(), 0);
+            }
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.rest.end..]) {
+                Ok(count) => {
+                    self.rest.end += count;
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io(error)),
+            }
+        }
+    }
+
+    /// Passes over so many bytes.
+    fn consume(&mut self, length: usize) {
+        let parsed = &self.buffer[self.rest.start..self.rest.start + length];
+        match memchr::memrchr(b'\n', parsed) {
+            Some(last) => {
+                self.lines += memchr::memchr_iter(b'\n', parsed).count();
+                self.column = length - last - 1;
+            }
+            None => self.column += length,
+        }
+        self.rest.start += length;
+    }
+
+    /// The next byte that is no white space; `None` at the end of the stream.
+    fn peek(&mut self) -> Result<Option<u8>, Error> {
+        loop {
+            let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
+            let spaces = self.unparsed().iter().take_while(|byte| is_space(byte)).count();
+            self.consume(spaces);
+            if let Some(&byte) = self.unparsed().first() {
+                return Ok(Some(byte));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The same where the stream must not end, because of `what` that has begun.
+    fn peek_in(&mut self, what: &str) -> Result<u8, Error> {
+        self.peek()?.ok_or_else(|| {
+            let (line, column) = (self.lines + 1, self.column);
+            Error::custom(format!("EOF while parsing {what} at line {line} column {column}"))
+        })
+    }
+
+    /// Passes over the comma before the next part of an object or a list; `false` at its end.
+    fn begin_part(&mut self, what: &str, is_first: bool, close: u8) -> Result<bool, Error> {
+        let next = self.peek_in(what)?;
+        if next == close {
+            return Ok(false);
+        }
+        if is_first {
+            return Ok(true);
+        }
+        if next != b',' {
+            return Err(malformed());
+        }
+        self.consume(1);
+        if self.peek_in("a value")? == close { Err(malformed()) } else { Ok(true) }
+    }
+
+    /// Bytes of the next value, which begins here; `None` where it has more than `most`. One that
+    /// breaks off has all the rest.
+    fn length(&mut self, most: usize) -> Result<Option<usize>, Error> {
+        let mut end = End::default();
+        loop {
+            if let Some(length) = end.find(self.unparsed()) {
+                return Ok((length <= most).then_some(length));
+            }
+            if self.rest.len() > most {
+                return Ok(None);
+            }
+            if !self.fill()? {
+                return Ok(Some(self.rest.len()));
+            }
+        }
+    }
+
+    /// Parses the next value, which has so many bytes, from memory.
+    fn parse<T>(
+        &mut self,
+        length: usize,
+        parse: impl FnOnce(
+            &mut serde_json::Deserializer<serde_json::de::SliceRead<'_>>,
+        ) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let json = &self.buffer[self.rest.start..self.rest.start + length];
+        let mut parser = serde_json::Deserializer::from_slice(json);
+        let parsed = parse(&mut parser).and_then(|value| {
+            // What follows the one value of the stream does not matter.
+            if self.depth > 0 {
+                parser.end()?;
+            }
+            Ok(value)
+        });
+        let parsed = parsed.map_err(|error| self.at_its_place(error));
+        self.consume(length);
+        parsed
+    }
+
+    /// The error of a value as one of the stream, in which the value begins here.
+    fn at_its_place(&self, error: Error) -> Error {
+        let (line, column) = (error.line(), error.column());
+        if error.is_syntax() || line == 0 {
+            return error;
+        }
+        let words = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let words = words.strip_suffix(&place).unwrap_or(&words);
+        let column = if line == 1 { self.column + column } else { column };
+        Error::custom(format!("{words} at line {} column {column}", self.lines + line))
+    }
+
+    /// Takes apart an object or a list: `take` has it up to its end.
+    fn enter<T>(
+        &mut self,
+        what: &str,
+        close: u8,
+        take: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.depth == MAX_DEPTH {
+            return Err(malformed());
+        }
+        self.depth += 1;
+        self.consume(1);
+        let taken = take(self)?;
+        self.depth -= 1;
+        if self.peek_in(what)? != close {
+            return Err(malformed());
+        }
+        self.consume(1);
+        Ok(taken)
+    }
+}
+
+/// A syntax error. Where it is does not matter: the text is repaired and read again.
+fn malformed() -> Error {
+    match serde_json::from_str::<IgnoredAny>("?") {
+        Err(error) => error,
+        Ok(_) => Error::custom("malformed JSON"),
+    }
+}
+
+/// Looks for the end of a value.
+#[derive(Default)]
+struct End {
+    /// Bytes that were looked at.
+    at: usize,
+    depth: usize,
+    in_string: bool,
+}
+
+impl End {
+    /// The length of the value at the beginning of `json`, unless it goes on behind it. To be
+    /// called again with more of the same.
+    fn find(&mut self, json: &[u8]) -> Option<usize> {
+        while let Some(&byte) = json.get(self.at) {
+            if self.in_string {
+                let rest = &json[self.at..];
+                let Some(run) = memchr::memchr2(b'"', b'\\', rest) else {
+                    self.at = json.len();
+                    return None;
+                };
+                if rest[run] == b'"' {
+                    self.at += run + 1;
+                    self.in_string = false;
+                    if self.depth == 0 {
+                        return Some(self.at);
+                    }
+                } else if run + 1 < rest.len() {
+                    self.at += run + 2;
+                } else {
+                    self.at += run;
+                    return None;
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' if self.depth > 1 => self.depth -= 1,
+                b'}' | b']' if self.depth == 1 => return Some(self.at + 1),
+                // Behind a number or a word.
+                b'}' | b']' | b',' | b':' | b' ' | b'\n' | b'\t' | b'\r' if self.depth == 0 => {
+                    return Some(self.at);
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        None
+    }
+}
+
+impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let first = self.peek_in("a value")?;
+        if matches!(first, b',' | b':' | b']' | b'}') {
+            return Err(malformed());
+        }
+        let length = match (self.length(self.whole)?, first) {
+            (None, b'{') => {
+                return self.enter("an object", b'}', |stream| {
+                    visitor.visit_map(Parts { stream, is_first: true })
+                });
+            }
+            (None, b'[') => {
+                return self.enter("a list", b']', |stream| {
+                    visitor.visit_seq(Parts { stream, is_first: true })
+                });
+            }
+            (None, _) => self.length(usize::MAX)?.unwrap_or_default(),
+            (Some(length), _) => length,
+        };
+        self.parse(length, |json| Lent::new(json).deserialize_any(visitor))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.peek()? == Some(b'n') {
+            return self.deserialize_any(visitor);
+        }
+        visitor.visit_some(self)
+    }
+
+    /// Raw JSON is a struct of that kind to the parser, and in memory as a whole.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.peek_in("a value")?;
+        let length = self.length(usize::MAX)?.unwrap_or_default();
+        self.parse(length, |json| Lent::new(json).deserialize_newtype_struct(name, visitor))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.peek_in("a value")?;
+        match self.length(self.whole)? {
+            Some(length) => {
+                self.parse(length, |json| Lent::new(json).deserialize_ignored_any(visitor))
+            }
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+/// The parts of an object or a list that is taken apart.
+struct Parts<'s, R> {
+    stream: &'s mut Stream<R>,
+    is_first: bool,
+}
+
+impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        if !self.stream.begin_part("an object", is_first, b'}')? {
+            return Ok(None);
+        }
+        if self.stream.peek_in("an object")? != b'"' {
+            return Err(malformed());
+        }
+        let length = self.stream.length(usize::MAX)?.unwrap_or_default();
+        let key: String =
+            self.stream.parse(length, |json| serde::Deserialize::deserialize(json))?;
+        seed.deserialize(StrDeserializer::new(&key)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        if self.stream.peek_in("an object")? != b':' {
+            return Err(malformed());
+        }
+        self.stream.consume(1);
+        seed.deserialize(&mut *self.stream)
+    }
+}
+
+impl<'de, R: Read> SeqAccess<'de> for Parts<'_, R> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        if !self.stream.begin_part("a list", is_first, b']')? {
+            return Ok(None);
+        }
+        seed.deserialize(&mut *self.stream).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde::Deserialize as _;
+    use serde_json::Value;
+
+    /// A value and the error of reading it as such and as something to ignore, by both parsers.
+    fn read(json: &[u8], whole: usize) -> [Result<Value, (bool, String)>; 2] {
+        let words = |error: Error| {
+            let is_syntax = error.is_syntax();
+            // Where a syntax error is does not matter.
+            (is_syntax, if is_syntax { String::new() } else { error.to_string() })
+        };
+        let ours = Value::deserialize(&mut Stream::with_whole(json, whole)).map_err(words);
+        let mut parser = serde_json::Deserializer::from_reader(json);
+        [ours, Value::deserialize(&mut parser).map_err(words)]
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a\"\\\\\n{}\\[\\],:é]{0,9}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map("[a-c\"\\\\]{0,3}", inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_the_parser_reads(
+            value in value(),
+            is_pretty in any::<bool>(),
+            whole in 0..40_usize,
+            torn in 0..1.0_f64,
+        ) {
+            let json = if is_pretty { format!("{value:#}") } else { value.to_string() };
+            let [ours, _] = read(json.as_bytes(), whole);
+            prop_assert_eq!(ours, Ok(value));
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "lengths are small"
+            )]
+            let kept = (json.len() as f64 * torn) as usize;
+            let [ours, parser] = read(&json.as_bytes()[..kept], whole);
+            prop_assert_eq!(ours, parser);
+        }
+
+        #[test]
+        fn refuses_what_the_parser_refuses(
+            json in "[ {}\\[\\],:\"\\\\an10\n]{0,30}",
+            whole in 0..40_usize,
+        ) {
+            let [ours, parser] = read(json.as_bytes(), whole);
+            prop_assert_eq!(ours.is_ok(), parser.is_ok(), "{:?} {:?}", ours, parser);
+            let is_syntax = |result: &Result<Value, (bool, String)>| {
+                result.as_ref().err().map(|(is_syntax, _)| *is_syntax)
+            };
+            prop_assert_eq!(is_syntax(&ours), is_syntax(&parser));
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = "[".repeat(100_000);
+        let [ours, parser] = read(deep.as_bytes(), 10);
+        assert_eq!(ours, parser);
+    }
+}
