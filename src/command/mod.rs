@@ -19,6 +19,7 @@ mod freeze;
 mod gate;
 mod grade;
 mod grading;
+mod header;
 mod improve;
 mod init;
 mod interruption;

@@ -322,7 +322,7 @@ pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Dige
 
 /// Digests of what is known once the models are.
 pub(super) fn digests_of_parts(prepared: &Prepared, rubric: &str) -> Digests {
-    let names = prepared.names();
+    let names = &prepared.models;
     let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
     BTreeMap::from([
         ("the models".to_owned(), digest::of_json(models)),

@@ -1,0 +1,144 @@
+//! What stands at the head of a run's reports: its settings, and what is said before its numbers.
+//! Starts nothing.
+
+use jiff::Timestamp;
+
+use super::setup::{Prepared, Setup};
+use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
+use selftest_harness::judge::probability::{
+    EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
+};
+use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::judge::tool_calls::TEMPLATE as CALLS_TEMPLATE;
+use selftest_harness::notice::Notice;
+use selftest_harness::prompts::BUILT_IN;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::run::plan::PlannedCase;
+use selftest_harness::sut::chat::TEMPLATE as CHAT_TEMPLATE;
+use selftest_harness::sut::confine::{NoSandbox, Standing, Walls};
+use selftest_harness::sut::namespace::{RunId, TaskGroupId};
+use selftest_stats::score::Threshold;
+use selftest_text::digest;
+
+impl Setup<'_> {
+    pub(super) fn header(
+        &self,
+        run_id: RunId,
+        plan: &[PlannedCase],
+        prepared: &Prepared,
+    ) -> RunHeader {
+        let config = &self.resolved.config;
+        let runner = &prepared.runner;
+        let now = selftest_clock::now();
+        let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let (started_at, task_group_id) = match self.earlier.and_then(|earlier| earlier.header) {
+            Some(begun) => (begun.started_at, begun.task_group_id.clone()),
+            None => (started_at, TaskGroupId::fresh(started_at)),
+        };
+        RunHeader {
+            run_id,
+            task_group_id,
+            started_at,
+            selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
+            config: RunConfig {
+                strictness: config.strictness,
+                min_score_to_pass: config.min_score_to_pass,
+                effective_threshold: Threshold::effective(
+                    config.min_score_to_pass,
+                    config.strictness,
+                ),
+                safety_floor: config.safety_floor,
+                allow_minor_format_deviation: config.allow_minor_format_deviation,
+                max_questions_allowed: config.max_questions_allowed,
+                timeout_seconds: config.timeout_seconds,
+                concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
+            },
+            seed: runner.seed,
+            models: prepared.models.clone(),
+            sut: runner.sut.describe(),
+            isolation: runner.sut.isolation(),
+            rubric: (&self.resolved.rubric).into(),
+            prompt_digests: runner.library.digests().clone(),
+            calibration: prepared.calibration.clone(),
+            prices: (!config.prices.models.is_empty()).then(|| config.prices.clone()),
+            suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
+            experiment: None,
+            rejudged: None,
+            notices: self.notices(prepared),
+            remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
+            scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
+        }
+    }
+
+    /// What keeps a program under test in here; absent where none is tested.
+    pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
+        let sut = &self.resolved.config.sut;
+        sut.program()?;
+        let harness = std::env::current_exe().ok()?;
+        Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
+    }
+
+    /// What is said first where programs run without a sandbox, or without all of it.
+    fn unsandboxed(&self) -> Option<Notice> {
+        let standing = self.standing()?.ok()?;
+        let why = match standing.walls {
+            Walls::Full => return None,
+            Walls::Off => {
+                "sut.sandbox is off, and the program under test may do whatever its user \
+                           may do"
+                    .to_owned()
+            }
+            Walls::Inner => {
+                let missing = standing.missing.unwrap_or_else(|| "not on this system".to_owned());
+                format!("not the whole sandbox could be put up: {missing}")
+            }
+        };
+        Some(Notice::Unsandboxed { why })
+    }
+
+    /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
+    fn notices(&self, prepared: &Prepared) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
+        let built_in = built_in.map(|(_, text)| digest::of_bytes(text.as_bytes()));
+        let used = prepared.runner.library.digests().get(CHAT_TEMPLATE);
+        if prepared.models.sut.is_some() && used == built_in.as_ref() {
+            let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
+            notices.push(Notice::BuiltInAssistant { config });
+        }
+        notices.extend(self.unsandboxed());
+        let bar = self.resolved.config.judge.min_auc;
+        let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
+        let measured = prepared.models.judge_fitness.iter().chain(panel);
+        notices.extend(measured.filter(|fitness| !fitness.is_fit(bar)).map(|fitness| {
+            Notice::UnfitJudge { model: fitness.model.clone(), measured: fitness.own_sentence() }
+        }));
+        notices
+    }
+
+    /// The header of a run that judges the answers of another one by the thresholds of that one.
+    pub(super) fn header_rejudging(
+        &self,
+        run_id: RunId,
+        plan: &[PlannedCase],
+        prepared: &Prepared,
+        report: &ReportDocument,
+    ) -> RunHeader {
+        let header = self.header(run_id, plan, prepared);
+        let mut prompt_digests = report.prompt_digests.clone();
+        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE, CALLS_TEMPLATE] {
+            prompt_digests.remove(name);
+            let now = header.prompt_digests.get(name).cloned();
+            prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));
+        }
+        let concurrency = header.config.concurrency;
+        let (run_id, judge) = (report.run_id.clone(), report.models.judge.clone());
+        RunHeader {
+            config: RunConfig { concurrency, ..report.config.clone() },
+            prompt_digests,
+            suite: report.suite.clone(),
+            rejudged: Some(RejudgedRun { run_id, judge }),
+            ..header
+        }
+    }
+}
