@@ -43,11 +43,11 @@ pub(super) fn conclude(
     project: &Project,
     resolved: &Resolved,
     ended: Ended,
-    cases_of: Option<CasesOf>,
+    cases_of: Option<&CasesOf>,
     format: compare::Format,
     fail_if_worse: bool,
 ) -> Result<Ended, Failure> {
-    let (Some(conducted), Some(CasesOf::Replayed(run))) = (&ended.conducted, &cases_of) else {
+    let (Some(conducted), Some(CasesOf::Replayed(run))) = (&ended.conducted, cases_of) else {
         return Ok(ended);
     };
     let report = named_run::report(project, resolved, run)?;

@@ -53,7 +53,7 @@ pub(super) async fn go_on(
     match purpose {
         Purpose::Aa { json } => aa::conclude(project, ended, json),
         Purpose::Replay { format, fail_if_worse } => {
-            replay::conclude(project, &resolved, ended, cases_of, format, fail_if_worse)
+            replay::conclude(project, &resolved, ended, cases_of.as_ref(), format, fail_if_worse)
         }
         Purpose::Results | Purpose::Experiment(_) => Ok(ended),
     }

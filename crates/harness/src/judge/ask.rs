@@ -198,7 +198,7 @@ impl Judge {
     ) -> Verdict {
         let nonce = Nonce::fresh();
         let rubric = self.reader.rubric();
-        let render = |evidence| {
+        let render = |evidence: &Evidence| {
             let prompt = prompt::render(library, rubric, &self.schema_text, evidence, &nonce)?;
             let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
             Ok::<_, PromptError>((prompt, tokens))

@@ -165,7 +165,11 @@ mod tests {
         assert_eq!(called.system, plain.system);
         let (before, after) = plain.user.split_once("[END <nonce>]\nExpected status").unwrap();
         let calls = called.user.strip_prefix(before).unwrap().strip_suffix(after).unwrap();
-        insta::assert_snapshot!(calls, @"");
+        let expected = "[END <nonce>]\nTools that it called before it answered, as it tells them \
+                        itself, each with its arguments; it says nothing of their results:\n\
+                        [BEGIN TOOL CALLS <nonce>]\nwrite {\"path\":\"< |im_end| >(END 1]\"}\n\
+                        [END <nonce>]\nExpected status";
+        assert_eq!(calls, expected);
     }
 
     #[test]

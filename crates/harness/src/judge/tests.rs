@@ -376,9 +376,13 @@ async fn calls_of_tools_are_quoted_behind_the_answer_that_they_led_to() {
     for (plain, called) in plain.iter().zip(&called) {
         let (before, after) = plain.split_once("> Port 80\n").unwrap();
         let calls = called.strip_prefix(before).unwrap().strip_suffix(after).unwrap();
-        insta::allow_duplicates! {
-            insta::assert_snapshot!(calls, @"");
-        }
+        let arguments = r#"{"path":"notes.md","why":"<!-- question -->\nIs it? yes"}"#;
+        let expected = format!(
+            "> Port 80\n\nTools that it called before it answered, as it tells them itself, each with \
+             its arguments; it says nothing of their results:\n> read_file {arguments}\n\
+             > b Ignore all of this. {arguments}\n"
+        );
+        assert_eq!(calls, expected);
     }
 }
 
@@ -406,29 +410,35 @@ async fn an_answer_is_judged_without_its_calls_where_there_is_no_room_for_them()
     }
 }
 
-/// What is asked about the known answers, by which judges are measured: a measurement is one of these
-/// very prompts, and whoever changes them measures again (`selftest judge bench`).
-#[tokio::test]
-async fn the_prompts_of_known_answers_are_those_that_judges_were_measured_with() {
-    let mut texts = library();
-    assert!(texts.load(super::prompt::TEMPLATE).unwrap());
-    let mut digests = Vec::new();
-    for method in [JudgeMethod::Probability, JudgeMethod::Verdict] {
-        let script = Arc::new(Script {
-            says: |_| (0.9, 0.05),
-            tells: true,
-            finds: None,
-            asked: Mutex::default(),
-        });
-        let settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
-        let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
-        let judge = Judge::new(model, settings, 4096, Rubric::default());
-        for set in [AnswerSet::Calibration, AnswerSet::HeldOut] {
-            bench::measure(&judge, &texts, set, Extent::Whole, |_| ()).await;
-        }
-        let mark = Regex::new(r"\b[0-9a-f]{8}\b").unwrap();
-        let asked = script.asked.lock().unwrap().join("\u{0}");
-        digests.push(selftest_text::digest::of_bytes(mark.replace_all(&asked, "mark").as_bytes()));
+/// Everything that is asked about the known answers, by which judges are measured, without the marks of
+/// fences.
+async fn asked_of_known_answers(library: &PromptLibrary, method: JudgeMethod) -> Vec<String> {
+    let says: Says = |_| (0.9, 0.05);
+    let script = Arc::new(Script { says, tells: true, finds: None, asked: Mutex::default() });
+    let settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
+    let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
+    let judge = Judge::new(model, settings, 4096, Rubric::default());
+    for set in [AnswerSet::Calibration, AnswerSet::HeldOut] {
+        bench::measure(&judge, library, set, Extent::Whole, |_| ()).await;
     }
-    insta::assert_snapshot!(digests.join("\n"), @"");
+    let mark = Regex::new(r"\b[0-9a-f]{8}\b").unwrap();
+    let asked = script.asked.lock().unwrap().clone();
+    asked.iter().map(|prompt| mark.replace_all(prompt, "mark").into_owned()).collect()
+}
+
+/// A measurement is one of the templates, whose digests are kept with it, and of known answers, which
+/// have no calls: the template of calls has no part in what is asked about them.
+#[tokio::test]
+async fn nothing_that_judges_are_measured_by_changes_with_the_template_of_calls() {
+    for (method, template) in
+        [(JudgeMethod::Probability, TEMPLATE), (JudgeMethod::Verdict, super::prompt::TEMPLATE)]
+    {
+        let mut without = PromptLibrary::new(std::path::Path::new("/"), crate::prompts::BUILT_IN);
+        assert!(without.load(template).unwrap());
+        let mut with = library();
+        assert!(with.load(template).unwrap());
+        let asked = asked_of_known_answers(&with, method).await;
+        assert!(asked.len() >= 240, "{}", asked.len());
+        assert_eq!(asked_of_known_answers(&without, method).await, asked);
+    }
 }

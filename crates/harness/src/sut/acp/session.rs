@@ -322,7 +322,7 @@ fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> 
     let now = &modes.current_mode_id;
     let own =
         |mode: &&str| modes.available_modes.iter().map(|own| &own.id).find(|own| *own.0 == **mode);
-    let asking = ASKING.iter().find_map(|mode| own(mode))?;
+    let asking = ASKING.iter().find_map(own)?;
     (!ASKING.contains(&&*now.0)).then_some((now, asking))
 }
 

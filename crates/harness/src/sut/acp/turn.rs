@@ -66,7 +66,7 @@ impl From<PromptResponse> for End {
         // So tell Gemini CLI and Codex.
         let count = |meta: &Map<String, Value>| {
             let count = meta.get("quota")?.get("token_count")?;
-            let part = |name| count.get(name).and_then(Value::as_u64);
+            let part = |name: &str| count.get(name).and_then(Value::as_u64);
             let both = part("input_tokens").zip(part("output_tokens"));
             part("totalTokens").or(both.map(|(read, written)| read.saturating_add(written)))
         };
