@@ -33,7 +33,8 @@ pub(super) enum Answer {
     Fail(i32),
 }
 
-/// Leaves the namespaces of the caller for new ones. The process must have one thread.
+/// Leaves the namespaces of the calling thread for new ones. For one of users the process must have one
+/// thread.
 pub(super) fn unshare(flags: UnshareFlags) -> Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: descriptors stay shared, see the assertion.

@@ -22,16 +22,21 @@ const SWITCHES: &[(&str, &str)] = &[
     ("/proc/sys/user/max_user_namespaces", "0"),
 ];
 
-/// Enters them. The process must have one thread, and after this may start one child.
+/// Enters that of users, where the others can be had by it. The process must have one thread.
+pub(super) fn own_user() -> Result<(), String> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    match kernel::unshare(UnshareFlags::NEWUSER) {
+        Ok(()) => map(user, group).map_err(|why| refusal(&why)),
+        // Root of a machine without namespaces for users has the others all the same.
+        Err(_) if user == 0 => Ok(()),
+        Err(why) => Err(refusal(&why)),
+    }
+}
+
+/// Enters the others. After this the thread may start one child, and no thread.
 pub(super) fn enter() -> Result<(), String> {
     let flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    match kernel::unshare(flags | UnshareFlags::NEWUSER) {
-        Ok(()) => map(user, group).map_err(|why| refusal(&why))?,
-        // Root of a machine without namespaces for users has the others all the same.
-        Err(why) if user == 0 => kernel::unshare(flags).map_err(|_| refusal(&why))?,
-        Err(why) => return Err(refusal(&why)),
-    }
+    kernel::unshare(flags).map_err(|why| refusal(&why))?;
     hand_on_powers().map_err(|why| refusal(&why.into()))
 }
 

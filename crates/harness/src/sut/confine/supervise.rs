@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
                 .map_err(|error| failed(error.into()))?;
             let (program, control) = linux::start(arguments).map_err(failed)?;
             let group = linux::Group::of(&mut ready, program.id(), &control).map_err(failed)?;
-            let gate = linux::Gate::new(&policy, &program, control, ready.notes).map_err(failed)?;
+            let gate = linux::Gate::new(&policy, &program, control, ready).map_err(failed)?;
             supervise(program, gate, group).await.map_err(failed)
         }
         #[cfg(not(target_os = "linux"))]
@@ -225,7 +225,7 @@ mod linux {
 
     use super::super::grouped::Grouped;
     use super::super::policy::Walls;
-    use super::super::watch::Watch;
+    use super::super::watch::{Connectors, Watch};
     use super::super::{control, kernel, namespaces};
     use super::{Child, Command, OsString, Policy, WORD};
 
@@ -234,11 +234,12 @@ mod linux {
 
     /// What was opened outside.
     pub(super) struct Ready {
-        pub(super) notes: Option<File>,
+        notes: Option<File>,
         group: Option<Grouped>,
+        connectors: Connectors,
     }
 
-    /// Everything that has to be done while there is one thread.
+    /// Everything that has to be done before anything is started.
     pub(super) fn prepare(policy: &Policy) -> Result<Ready, String> {
         // Whatever the harness was started with is not for the program. Old kernels lack the call;
         // there the harness's own descriptors still end with the next program.
@@ -254,10 +255,17 @@ mod linux {
             Grouped::open(group, policy.limits).map_err(failed)
         });
         let group = group.transpose()?;
-        if policy.walls == Walls::Full {
+        let is_full = policy.walls == Walls::Full;
+        if is_full {
+            namespaces::own_user()?;
+        }
+        // Between the two: before, there must be one thread, and after, none can be started.
+        let connectors = Connectors::start()
+            .map_err(|error| format!("cannot start a thread to connect by: {error}"))?;
+        if is_full {
             namespaces::enter()?;
         }
-        Ok(Ready { notes, group })
+        Ok(Ready { notes, group, connectors })
     }
 
     /// Starts the process that becomes or runs the program, and the way to hear from it.
@@ -333,12 +341,12 @@ mod linux {
             policy: &Policy,
             program: &Child,
             control: OwnedFd,
-            notes: Option<File>,
+            ready: Ready,
         ) -> std::io::Result<Self> {
             let said = policy.trial.then(|| std::io::stdout().as_fd().try_clone_to_owned());
             Ok(Self {
                 state: State::Waiting(kernel::awaited(control)?),
-                watch: Watch::new(policy, program.id(), notes),
+                watch: Watch::new(policy, program.id(), ready.notes, ready.connectors),
                 said: said.transpose()?,
             })
         }

@@ -19,8 +19,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use rustix::net::AddressFamily;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
@@ -32,6 +30,7 @@ use super::kernel::{self, Answer, Call};
 use super::policy::{Policy, Walls, settled};
 use super::view::OWN;
 use connect::Address;
+pub(super) use connect::Connectors;
 
 /// Most notes of one program: enough to see what it is up to.
 const MOST_NOTES: usize = 2000;
@@ -82,12 +81,16 @@ pub(super) struct Watch {
     first: u32,
     notes: Option<File>,
     noted: usize,
-    /// How many connections are being made.
-    begun: Arc<AtomicUsize>,
+    connectors: Connectors,
 }
 
 impl Watch {
-    pub(super) fn new(policy: &Policy, first: u32, notes: Option<File>) -> Self {
+    pub(super) fn new(
+        policy: &Policy,
+        first: u32,
+        notes: Option<File>,
+        connectors: Connectors,
+    ) -> Self {
         let grants = policy.grants();
         let settled = |paths: &[PathBuf]| paths.iter().map(|path| settled(path)).collect();
         let rights = Rights {
@@ -101,8 +104,8 @@ impl Watch {
             secret: settled(&policy.secret),
             protected: settled(&policy.protected),
         };
-        let (granted, begun) = (HashSet::new(), Arc::default());
-        Self { rights, granted, memory: None, first, notes, noted: 0, begun }
+        let granted = HashSet::new();
+        Self { rights, granted, memory: None, first, notes, noted: 0, connectors }
     }
 
     /// Answers the next call that waits.
@@ -505,7 +508,8 @@ mod tests {
             walls: Walls::Inner,
             ..Policy::default()
         };
-        let mut watch = Watch::new(&policy, std::process::id(), None);
+        let connectors = Connectors::start().unwrap();
+        let mut watch = Watch::new(&policy, std::process::id(), None, connectors);
         let mut kind = |path: &str, writes| {
             let (answer, attempt) = watch.opened(Some(root.join(path)), writes);
             assert_eq!(answer == Answer::Continue, attempt.is_none(), "{path}");

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -61,22 +62,60 @@ impl Connection {
         };
         made.map_or_else(|error| Answer::Fail(error.raw_os_error()), |()| Answer::Done(0))
     }
+}
 
-    /// Connects in a thread of its own, which answers: a program can have any connection wait, and
-    /// its other calls must not. A look where there is none.
-    fn begin(self, listener: &OwnedFd, id: u64, begun: &Arc<AtomicUsize>) -> Option<Look> {
+/// A call that waits for a connection.
+struct Waiting {
+    connection: Connection,
+    listener: Arc<OwnedFd>,
+    id: u64,
+    begun: Begun,
+}
+
+impl Waiting {
+    fn end(self) {
+        let Self { connection, listener, id, begun } = self;
+        // Who called may be gone by now.
+        let _ = kernel::answer(listener.as_fd(), id, connection.make());
+        drop(begun);
+    }
+}
+
+/// Makes connections, each in a thread of its own: a program can have any connection wait, and its
+/// other calls must not. A thread of its own starts them, since the one that entered the namespaces
+/// cannot.
+pub(in super::super) struct Connectors {
+    way: Sender<Waiting>,
+    begun: Arc<AtomicUsize>,
+}
+
+impl Connectors {
+    /// Starts the thread that starts the others. It ends when this is dropped.
+    pub(in super::super) fn start() -> std::io::Result<Self> {
+        let (way, waiting) = std::sync::mpsc::channel::<Waiting>();
+        std::thread::Builder::new().stack_size(STACK).spawn(move || {
+            for call in waiting {
+                let (listener, id) = (Arc::clone(&call.listener), call.id);
+                let started =
+                    std::thread::Builder::new().stack_size(STACK).spawn(move || call.end());
+                if started.is_err() {
+                    let _ = kernel::answer(listener.as_fd(), id, Answer::Fail(libc::EAGAIN));
+                }
+            }
+        })?;
+        Ok(Self { way, begun: Arc::default() })
+    }
+
+    /// Has a connection made, whose thread answers the call. A look where it cannot be had.
+    fn begin(&self, connection: Connection, listener: &OwnedFd, id: u64) -> Option<Look> {
         let too_many = Some(fail(libc::EAGAIN));
-        let Ok(listener) = listener.try_clone() else { return too_many };
-        let begun = Begun::one_more(begun);
-        if begun.0.load(Ordering::Relaxed) > AT_A_TIME {
+        let Ok(listener) = listener.try_clone().map(Arc::new) else { return too_many };
+        let begun = Begun::one_more(&self.begun);
+        if self.begun.load(Ordering::Relaxed) > AT_A_TIME {
             return too_many;
         }
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || {
-            // Who called may be gone by now.
-            let _ = kernel::answer(listener.as_fd(), id, self.make());
-            drop(begun);
-        });
-        if thread.is_err() { too_many } else { None }
+        let sent = self.way.send(Waiting { connection, listener, id, begun });
+        if sent.is_err() { too_many } else { None }
     }
 }
 
@@ -105,7 +144,7 @@ impl Watch {
         call: &Call,
     ) -> Option<Look> {
         match self.connection(caller, call) {
-            Ok(connection) => connection.begin(listener, call.id, &self.begun),
+            Ok(connection) => self.connectors.begin(connection, listener, call.id),
             Err(look) => Some(look),
         }
     }
