@@ -43,6 +43,7 @@ mod selftest_run;
 mod statistics;
 mod suite;
 mod suite_check;
+mod task_types;
 mod terminal;
 mod watch;
 

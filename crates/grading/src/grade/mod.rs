@@ -61,7 +61,7 @@ pub use share::{Listed, Share};
 pub use spending::{Cost, CostSummary};
 pub use suggestions::{Suggestion, SuggestionRules, Suggestions};
 pub use summary::{GradeSummary, NotTasks, OutcomeShares, Spent};
-pub use task_type::TaskType;
+pub use task_type::{TaskType, TaskWork};
 pub use week::{Week, WeekError};
 pub use weekly::{Coverage, ReportRules, WeeklyReport};
 pub use weights::Weights;

@@ -9,6 +9,7 @@ use super::final_message::FinalMessage;
 use super::grade_record::ToolUse;
 use super::outcome::{OutcomeTracker, is_shell};
 use super::spending::Spending;
+use super::task_type::TaskWork;
 use super::template::{Templates, template_of};
 use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
@@ -91,6 +92,7 @@ pub(super) struct Tally {
     pub(super) usage: Usage,
     pub(super) spending: Spending,
     pub(super) outcome: OutcomeTracker,
+    pub(super) work: TaskWork,
 }
 
 impl Tally {
@@ -124,6 +126,7 @@ impl Tally {
         }
         self.spending.add(event);
         self.outcome.add(event);
+        self.work.add(event);
     }
 
     fn add_request(&mut self, event: &Event<'_>) {

@@ -74,6 +74,7 @@ impl Sink for Heuristic<'_> {
                 self.subagents.add(&event);
                 // What a subagent changes, and checks, is part of the work.
                 self.own.outcome.add_work(&event);
+                self.own.work.add(&event);
             }
             Origin::Human | Origin::Agent | Origin::Harness => self.own.add(&event),
         }
@@ -180,7 +181,7 @@ impl Heuristic<'_> {
             details: Details {
                 agent: one_line(&head.agent, 80),
                 project: head.cwd.as_deref().map(&redact),
-                task_type: TaskType::of(&request.text),
+                task_type: TaskType::of_task(&request.text, &tally.work),
                 counts_at: head.start.unwrap_or(self.context.modified),
                 messages: tally.messages,
                 tool_calls: tally.tool_calls,

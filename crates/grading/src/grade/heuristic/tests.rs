@@ -184,13 +184,13 @@ fn an_error_at_the_end_is_not_recovered_from() {
 fn only_the_sessions_own_agent_counts() {
     let record = session()
         .say(Role::User, Origin::Harness, "<environment>deploy</environment>")
-        .asks("write a poem")
+        .asks("a poem, please")
         .say(Role::User, Origin::Subagent, "fix everything")
         .say(Role::Assistant, Origin::Subagent, "sub answer, failed")
         .answers("Roses are red, violets are blue.")
         .grade();
     assert_eq!(record.total_api_calls, 1);
-    assert_eq!(record.task_summary.as_deref(), Some("write a poem"));
+    assert_eq!(record.task_summary.as_deref(), Some("a poem, please"));
     assert_eq!(record.details.task_type, TaskType::General);
 
     let alone = session()

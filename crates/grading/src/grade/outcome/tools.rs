@@ -95,6 +95,11 @@ pub(in crate::grade) fn is_shell(tool: &str) -> bool {
     SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// Whether the tool changes files.
+pub(in crate::grade) fn is_editor(tool: &str) -> bool {
+    EDITORS.iter().any(|known| known.eq_ignore_ascii_case(tool))
+}
+
 /// The effect of a call.
 pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
     let name = tool.rsplit("__").next().unwrap_or(tool);

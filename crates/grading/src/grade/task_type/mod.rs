@@ -1,13 +1,15 @@
-//! The type of work of a session (docs/spec/session-grades.md#task-types), read from its first
-//! request.
+//! The type of work of a session (docs/spec/session-grades.md#task-types): read from the words of
+//! its first request, and from what was done where they say nothing.
 
-use std::sync::LazyLock;
+mod words;
+mod work;
 
-use crate::english;
-use regex::RegexSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
+use words::Said;
+pub use work::TaskWork;
 
 /// The specified task types.
 #[derive(
@@ -73,16 +75,22 @@ const PATTERNS: [(TaskType, &str); 10] = [
     (TaskType::Infrastructure, r"(?i)\b(servers?|docker|kubernetes)\b"),
 ];
 
-static SET: LazyLock<RegexSet> =
-    LazyLock::new(|| english::regex_set(PATTERNS.map(|(_, pattern)| pattern)));
-
 impl TaskType {
-    /// The type of a request: the first of the specification's table with a word in its first 2000
-    /// bytes.
+    /// The type of a request, where nothing is known of what was done.
     pub fn of(request: &str) -> Self {
-        let beginning = &request[..request.floor_char_boundary(2000)];
-        let found = SET.matches(beginning).iter().next();
-        found.and_then(|at| PATTERNS.get(at)).map_or(TaskType::General, |(found, _)| *found)
+        Self::of_task(request, &TaskWork::default())
+    }
+
+    /// The type of a task: by the words of its request, by what was done where they say nothing, and
+    /// corrected by it where only cues beside the specification's table say something.
+    pub fn of_task(request: &str, work: &TaskWork) -> Self {
+        match words::said(request) {
+            Said::Table(task_type) => task_type,
+            // A cue for the work of a developer says nothing of another's.
+            Said::Cues(_) if work.is_foreign() => TaskType::General,
+            Said::Cues(task_type) => work.corrected(task_type),
+            Said::Nothing => work.by_itself(),
+        }
     }
 }
 
@@ -103,7 +111,7 @@ mod tests {
             (&["deploy it", "make a release", "publish it"], TaskType::Deployment),
             (&["analyze data", "process file x", "parse this"], TaskType::DataAnalysis),
             (&["the server", "use docker", "kubernetes"], TaskType::Infrastructure),
-            (&["hello", "", "what is the capital of France?"], TaskType::General),
+            (&["hello", "", "thank you"], TaskType::General),
         ] {
             for word in words {
                 assert_eq!(TaskType::of(word), expected, "{word}");
@@ -112,11 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole_and_the_first_row_counts() {
+    fn words_are_whole_and_cues_weigh_rows() {
         for word in ["the latest contest", "prefix the path", "sprint", "rebuilding", "attest"] {
             assert_eq!(TaskType::of(word), TaskType::General, "{word}");
         }
-        assert_eq!(TaskType::of("fix the failing test on the server"), TaskType::Debugging);
+        for (request, expected) in [
+            ("fix the failing test on the server", TaskType::Debugging),
+            ("what is the capital of France?", TaskType::Research),
+            ("it still doesn't work", TaskType::Debugging),
+            ("please add margin below the details", TaskType::FeatureImpl),
+            ("commit the work, push the pr", TaskType::Deployment),
+            ("/w/review/test.py @docs/fix.md `pytest`", TaskType::General),
+            ("# Problem Statement\nWe can license this under MIT", TaskType::Documentation),
+            ("```\nfix the bug\n``` rename it", TaskType::Refactoring),
+        ] {
+            assert_eq!(TaskType::of(request), expected, "{request}");
+        }
+        let long = format!("{} fix it", "word ".repeat(1000));
+        assert_eq!(TaskType::of(&long), TaskType::General);
     }
 
     #[test]

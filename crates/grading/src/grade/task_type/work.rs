@@ -1,0 +1,314 @@
+//! What was done in a session, as far as it tells the type of its task: the kinds of files that were
+//! changed, and of commands that were run. Looks at the beginnings of arguments only, and takes no
+//! JSON apart: it sees every call.
+
+use std::sync::LazyLock;
+
+use regex::RegexSet;
+
+use super::TaskType;
+use crate::english;
+use crate::grade::outcome::{is_editor, is_shell};
+use selftest_sessions::Event;
+
+/// Calls that are looked at; further ones of a session change no type.
+const CALLS: u32 = 400;
+
+/// Bytes of arguments that are looked at.
+const LOOKED_AT: usize = 1000;
+
+/// Keys under which tools are given a file.
+const FILES: [&str; 7] =
+    ["file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file", "filename"];
+
+/// Tools that look something up on the web, or read and search in files; in lower case.
+const WEB: [&str; 5] = ["websearch", "webfetch", "web_search", "web_fetch", "google_web_search"];
+const READERS: [&str; 12] = [
+    "read",
+    "grep",
+    "glob",
+    "ls",
+    "read_file",
+    "list_directory",
+    "open",
+    "find_file",
+    "search",
+    "list_files",
+    "search_files",
+    "read_many_files",
+];
+
+/// Kinds of commands: that write files, bring work to others, check, set up, look.
+static COMMANDS: LazyLock<RegexSet> = LazyLock::new(|| {
+    english::regex_set([
+        r"\bapply_patch\b|\bsed -i|\bcat >{1,2} ",
+        r"\bgit push\b|\bgh pr (create|merge)\b|\b(npm|cargo) publish\b|\btwine upload\b|\bgh release\b",
+        r"\b(pytest|cargo test|go test|npm (run )?test|jest|vitest|tox|mvn test|rspec)\b|\bcheck-types\b|\blint\b",
+        r"\b(docker|podman|kubectl|terraform|helm|systemctl|ansible)\b|\b(npm|pnpm|yarn|pip3?|uv|cargo|apt(-get)?|brew) (tool )?(install|add|i|sync)\b",
+        r"\b(ls|cat|head|tail|find|grep|rg|sed -n|nl|tree|pwd|git (status|log|diff|show))\b",
+    ])
+});
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskWork {
+    calls: u32,
+    /// Changes of files, by their kinds.
+    code: u32,
+    tests: u32,
+    notes: u32,
+    settings: u32,
+    /// Commands of all kinds; of them those that bring work to others, check, set machines up.
+    commands: u32,
+    pushes: u32,
+    checks: u32,
+    machines: u32,
+    /// Looking at files, and on the web.
+    reads: u32,
+    searches: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Code,
+    Test,
+    Notes,
+    Settings,
+}
+
+impl TaskWork {
+    /// Takes the calls of an event into account.
+    pub fn add(&mut self, event: &Event<'_>) {
+        for call in &event.calls {
+            if self.calls >= CALLS {
+                return;
+            }
+            self.calls += 1;
+            let name = call.name.rsplit("__").next().unwrap_or_default();
+            let arguments = call.arguments.trim_start();
+            let arguments = &arguments[..arguments.floor_char_boundary(LOOKED_AT)];
+            if is_editor(name) {
+                self.edit(name, arguments);
+            } else if is_shell(name) || (!name.is_empty() && arguments.starts_with(name)) {
+                self.command(arguments);
+            } else if WEB.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                self.searches += 1;
+            } else if READERS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                self.reads += 1;
+            }
+        }
+    }
+
+    fn edit(&mut self, name: &str, arguments: &str) {
+        let is_json = arguments.starts_with('{');
+        let path = if is_json {
+            if value(arguments, "command") == Some("view") {
+                self.reads += 1;
+                return;
+            }
+            FILES.iter().find_map(|key| value(arguments, key))
+        } else {
+            // `create src/x.py`.
+            let mut words = arguments.split_whitespace();
+            words.next().filter(|word| *word == name).and_then(|_| words.next())
+        };
+        let path = path.unwrap_or_default();
+        // A plan that the agent makes for itself.
+        if path.contains("/.claude/plans/") {
+            return;
+        }
+        match file_kind(path) {
+            FileKind::Code => self.code += 1,
+            FileKind::Test => self.tests += 1,
+            FileKind::Notes => self.notes += 1,
+            FileKind::Settings => self.settings += 1,
+        }
+    }
+
+    fn command(&mut self, arguments: &str) {
+        self.commands += 1;
+        let command = ["command", "cmd"].iter().find_map(|key| value(arguments, key));
+        for kind in &COMMANDS.matches(command.unwrap_or(arguments)) {
+            let count = match kind {
+                0 => &mut self.code,
+                1 => &mut self.pushes,
+                2 => &mut self.checks,
+                3 => &mut self.machines,
+                _ => &mut self.reads,
+            };
+            *count += 1;
+        }
+    }
+
+    /// Whether tools were called, and none of them is one of a developer.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.calls > 0 && *self == Self { calls: self.calls, ..Self::default() }
+    }
+
+    fn changes(&self) -> u32 {
+        self.code + self.tests + self.notes + self.settings
+    }
+
+    /// The type of what was done, where words name none.
+    pub(super) fn by_itself(&self) -> TaskType {
+        let changes = self.changes();
+        if changes > 0 {
+            return self.of_one_kind().unwrap_or(TaskType::FeatureImpl);
+        }
+        match self {
+            _ if self.pushes > 0 => TaskType::Deployment,
+            _ if self.checks > 0 => TaskType::Testing,
+            _ if self.machines > 0 => TaskType::Infrastructure,
+            _ if self.searches > 0 || self.reads > 1 => TaskType::Research,
+            _ => TaskType::General,
+        }
+    }
+
+    /// The type of changes that are all of one kind, but for code.
+    fn of_one_kind(&self) -> Option<TaskType> {
+        let kinds = [
+            (self.notes, TaskType::Documentation),
+            (self.tests, TaskType::Testing),
+            (self.settings, TaskType::Infrastructure),
+        ];
+        let changes = self.changes();
+        kinds.into_iter().find(|(count, _)| *count > 0 && *count == changes).map(|(_, kind)| kind)
+    }
+
+    /// What cues say, and what was done says otherwise: a question that ended in code, something
+    /// new that is nothing but text or settings.
+    pub(super) fn corrected(&self, said: TaskType) -> TaskType {
+        match (said, self.of_one_kind()) {
+            (TaskType::Research, _) if self.code > 0 => TaskType::FeatureImpl,
+            (TaskType::FeatureImpl | TaskType::Testing, Some(TaskType::Documentation)) => {
+                TaskType::Documentation
+            }
+            (TaskType::FeatureImpl, Some(TaskType::Infrastructure)) => TaskType::Infrastructure,
+            (said, _) => said,
+        }
+    }
+}
+
+/// The text under a key of a JSON object, as it is written.
+fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+    let mut rest = json;
+    loop {
+        let at = rest.find(key)?;
+        let is_key = rest[..at].ends_with('"') && rest[at + key.len()..].starts_with('"');
+        rest = &rest[at + key.len()..];
+        if !is_key {
+            continue;
+        }
+        let text = rest[1..].trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        let bytes = text.as_bytes();
+        let is_end = |at: &usize| bytes[*at] == b'"' && (*at == 0 || bytes[*at - 1] != b'\\');
+        let end = (0..bytes.len()).find(is_end).unwrap_or(bytes.len());
+        return Some(&text[..end]);
+    }
+}
+
+fn file_kind(path: &str) -> FileKind {
+    const NOTES: [&str; 5] = ["md", "mdx", "rst", "adoc", "txt"];
+    const SETTINGS: [&str; 10] =
+        ["yml", "yaml", "toml", "ini", "cfg", "conf", "tf", "lock", "env", "gitignore"];
+    let path = path.to_ascii_lowercase();
+    let mut parts = path.rsplit(['/', '\\']).filter(|part| !part.is_empty());
+    let name = parts.next().unwrap_or_default();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_named = |names: &[&str]| names.iter().any(|beginning| name.starts_with(beginning));
+    if NOTES.contains(&extension) || is_named(&["readme", "license", "changelog"]) {
+        return FileKind::Notes;
+    }
+    let in_tests = parts
+        .take(2)
+        .any(|folder| matches!(folder, "test" | "tests" | "spec" | "specs" | "__tests__"));
+    let is_test = name.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem.ends_with(".test")
+        || stem.ends_with(".spec");
+    if in_tests || is_test {
+        return FileKind::Test;
+    }
+    let is_settings = SETTINGS.contains(&extension)
+        || matches!(
+            name,
+            "dockerfile" | "containerfile" | "makefile" | "justfile" | "package.json"
+        )
+        || is_named(&["tsconfig", ".env"])
+        || name == "vercel.json"
+        || (name.starts_with('.') && (name.ends_with("rc") || stem.ends_with("rc")))
+        || path.contains(".github/");
+    if is_settings { FileKind::Settings } else { FileKind::Code }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_sessions::ToolCall;
+
+    fn work(calls: &[(&'static str, &'static str)]) -> TaskWork {
+        let call = |&(name, arguments): &(&'static str, &'static str)| ToolCall {
+            name: name.into(),
+            arguments: arguments.into(),
+            ..ToolCall::default()
+        };
+        let mut work = TaskWork::default();
+        work.add(&Event { calls: calls.iter().map(call).collect(), ..Event::default() });
+        work
+    }
+
+    #[test]
+    fn what_was_done_has_a_type_by_itself() {
+        for (calls, expected) in [
+            (&[][..], TaskType::General),
+            (&[("Edit", r#"{"file_path":"/Users/test/dev/app/src/x.rs"}"#)], TaskType::FeatureImpl),
+            (
+                &[("Write", r#"{"file_path":"/a/tests/x.rs","content":"\"path\""}"#)],
+                TaskType::Testing,
+            ),
+            (
+                &[("Write", r#"{"content":"a","file_path":"C:\\p\\README.md"}"#)],
+                TaskType::Documentation,
+            ),
+            (&[("create", "create .github/workflows/ci.yml")], TaskType::Infrastructure),
+            (&[("Bash", r#"{"command":"git push origin main"}"#)], TaskType::Deployment),
+            (&[("shell", r#"{"command":["bash","-lc","pnpm run lint"]}"#)], TaskType::Testing),
+            (&[("Bash", r#"{"command": "docker compose up"}"#)], TaskType::Infrastructure),
+            (&[("WebSearch", "{}")], TaskType::Research),
+            (&[("Read", "{}"), ("mcp__files__read", "{}")], TaskType::Research),
+            (&[("Read", "{}")], TaskType::General),
+            (&[("str_replace_editor", r#"{"command":"view","path":"a.rs"}"#)], TaskType::General),
+            (&[("Write", r#"{"file_path":"/h/.claude/plans/p.md"}"#)], TaskType::General),
+        ] {
+            assert_eq!(work(calls).by_itself(), expected, "{calls:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_done_corrects_what_cues_say() {
+        let code = work(&[("Edit", r#"{"file_path":"a.rs"}"#)]);
+        assert_eq!(code.corrected(TaskType::Research), TaskType::FeatureImpl);
+        assert_eq!(code.corrected(TaskType::Debugging), TaskType::Debugging);
+        let notes = work(&[("Edit", r#"{"file_path":"a.md"}"#)]);
+        assert_eq!(notes.corrected(TaskType::FeatureImpl), TaskType::Documentation);
+        assert_eq!(notes.corrected(TaskType::Debugging), TaskType::Debugging);
+    }
+
+    #[test]
+    fn tools_of_other_trades_are_foreign() {
+        assert!(work(&[("get_user_details", "{}")]).is_foreign());
+        assert!(!work(&[("get_user_details", "{}"), ("Read", "{}")]).is_foreign());
+        assert!(!work(&[]).is_foreign());
+        let booked = work(&[("book_flight", "{}")]);
+        assert_eq!(TaskType::of_task("I want to change my flight", &booked), TaskType::General);
+    }
+
+    #[test]
+    fn values_are_found_as_they_are_written() {
+        assert_eq!(value(r#"{"path" : "a\"b", "x": 1}"#, "path"), Some(r#"a\"b"#));
+        assert_eq!(value(r#"{"xpath":"n","path":"y"#, "path"), Some("y"));
+        assert_eq!(value(r#"{"path":["a"]}"#, "path"), None);
+        assert_eq!(value(r#"{"a":"path"#, "path"), None);
+        assert_eq!(value("", "path"), None);
+    }
+}
