@@ -106,9 +106,8 @@ impl CommandHost {
     /// The control group of the programs of this run, or why there is none. Blocks the first time.
     fn group(&self) -> Result<&RunGroup, &str> {
         let is_off = self.standing().is_ok_and(|standing| standing.walls == Walls::Off);
-        let make = || match is_off {
-            true => Err("there is no sandbox".to_owned()),
-            false => RunGroup::make(),
+        let make = || {
+            if is_off { Err("there is no sandbox".to_owned()) } else { RunGroup::make() }
         };
         self.found.group.get_or_init(make).as_ref().map_err(String::as_str)
     }

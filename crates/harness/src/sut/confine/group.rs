@@ -214,10 +214,9 @@ fn unescaped(word: &[u8]) -> PathBuf {
     while let [first, after @ ..] = rest {
         let digits = (*first == b'\\').then(|| after.first_chunk::<3>()).flatten();
         let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
-            Some(byte) => (bytes.push(byte), rest = &after[3..]),
-            None => (bytes.push(*first), rest = after),
-        };
+        let byte = code.and_then(|code| u8::from_str_radix(code, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[3..] } else { after };
     }
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
