@@ -60,7 +60,20 @@ impl<R: Read> BoundedStrings<R> {
             return 0;
         }
         let bytes = &bytes[..bytes.len().min(PIECE)];
-        let mut run = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        // Where nothing of the piece can be the place of a cut, short escapes are as plain.
+        let is_far = self.cutting || self.length + bytes.len() <= self.longest;
+        let mut run = 0;
+        loop {
+            let Some(at) = memchr::memchr2(b'"', b'\\', &bytes[run..]) else {
+                run = bytes.len();
+                break;
+            };
+            run += at;
+            match bytes[run..] {
+                [b'\\', escaped, ..] if is_far && escaped != b'u' => run += 2,
+                _ => break,
+            }
+        }
         if !self.cutting {
             run = run.min(self.longest.saturating_sub(self.length));
         }
