@@ -1,9 +1,9 @@
 //! How fast the server answers: `cargo bench --bench serve`.
 //!
 //! Fills a database with 100,000 sessions, each graded by rules and by a model, 10,000 of them
-//! indexed for the search, and a file with one session of 50,000 events; starts the real binary and
-//! asks it by `wrk`, which shares the processors with it. Ends with an error when a limit is passed;
-//! without `wrk` (Debian: `apt-get install wrk`) only single requests are timed.
+//! indexed for the search, and a file with one session of 50,000 events; starts the real binary
+//! and asks it by `wrk`, which shares the processors with it. Ends with an error when a limit is
+//! passed; without `wrk` (Debian: `apt-get install wrk`) only single requests are timed.
 
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]

@@ -81,8 +81,8 @@ impl TaskType {
         Self::of_task(request, &TaskWork::default())
     }
 
-    /// The type of a task: by the words of its request, by what was done where they say nothing, and
-    /// corrected by it where only cues beside the specification's table say something.
+    /// The type of a task: by the words of its request, by what was done where they say nothing,
+    /// and corrected by it where only cues beside the specification's table say something.
     pub fn of_task(request: &str, work: &TaskWork) -> Self {
         match words::said(request) {
             Said::Table(task_type) => task_type,

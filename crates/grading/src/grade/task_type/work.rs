@@ -1,6 +1,6 @@
-//! What was done in a session, as far as it tells the type of its task: the kinds of files that were
-//! changed, and of commands that were run. Looks at the beginnings of arguments only, and takes no
-//! JSON apart: it sees every call.
+//! What was done in a session, as far as it tells the type of its task: the kinds of files that
+//! were changed, and of commands that were run. Looks at the beginnings of arguments only, and
+//! takes no JSON apart: it sees every call.
 
 use std::sync::LazyLock;
 
