@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::event::{EventLog, Observer, ObserverError, RunEvent, RunEventKind};
 
+/// How long events are gathered: whoever tells one need not wake up the observers for each.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// How long an observer may keep written work back while nothing happens.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -79,6 +82,7 @@ impl Delivery {
                 }
             }
             self.each(|observer| observer.flush(false));
+            std::thread::sleep(GATHER);
         }
     }
 
