@@ -146,7 +146,7 @@ fn routing_for_a_type_of_task(workspace: Workspace) {
     let site = Site::start(workspace);
     let routing = site.get("/api/routing").json();
     let types = field(routing["items"].as_array().unwrap(), "task_type");
-    assert_eq!(types, ["general"]);
+    assert_eq!(types, ["feature_impl"]);
     let routing = site.get("/api/routing?task_type=debugging").json();
     assert_eq!(routing["items"][0]["sessions"], 0);
     for path in ["/api/routing?task_type=cooking", "/api/routing?type=debugging"] {

@@ -224,8 +224,7 @@ fn file_kind(path: &str) -> FileKind {
         .any(|folder| matches!(folder, "test" | "tests" | "spec" | "specs" | "__tests__"));
     let is_test = name.starts_with("test_")
         || stem.ends_with("_test")
-        || stem.ends_with(".test")
-        || stem.ends_with(".spec");
+        || stem.rsplit_once('.').is_some_and(|(_, inner)| matches!(inner, "test" | "spec"));
     if in_tests || is_test {
         return FileKind::Test;
     }

@@ -170,7 +170,9 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     // Where nothing was tested the first lines say so once.
     if report.differences.iter().all(|one| one.verdict == Verdict::NotTested) {
         head.pop();
-        rows.iter_mut().for_each(|row| drop(row.pop()));
+        for row in &mut rows {
+            row.pop();
+        }
     }
     Table {
         caption: "This week against the four weeks before".to_owned(),
