@@ -125,10 +125,6 @@ impl ChatModel for Recorder {
         self.inner.tells_probabilities()
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.inner.tells_likelihoods()
-    }
-
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
@@ -234,10 +230,6 @@ impl ChatModel for Cassette {
         Box::pin(async move { tells })
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.recordings.values().any(|one| one.reply.likelihood.is_some())
-    }
-
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
         Box::pin(async { Ok(()) })
     }
@@ -296,7 +288,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, Thinking};
+    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
 
     struct Echo;
     impl ChatModel for Echo {
@@ -308,8 +300,14 @@ mod tests {
             request: &'a ChatRequest,
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             Box::pin(async move {
-                let text = format!("{} {}", request.messages[0].text, request.sampling.seed);
-                Ok(ChatReply::plain(text, Finish::Stop))
+                Ok(ChatReply {
+                    text: format!("{} {}", request.messages[0].text, request.sampling.seed),
+                    finish: Finish::Stop,
+                    usage: Usage::default(),
+                    structured: StructuredMode::Prompt,
+                    first_token: None,
+                    served_model: None,
+                })
             })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

@@ -224,10 +224,6 @@ impl ChatModel for Journaled {
         self.inner.tells_probabilities()
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.inner.tells_likelihoods()
-    }
-
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
@@ -236,7 +232,7 @@ impl ChatModel for Journaled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, Thinking};
+    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
 
     /// Counts how often it was asked.
     #[derive(Default)]
@@ -252,8 +248,14 @@ mod tests {
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             let mut asked = self.0.lock().unwrap();
             *asked += 1;
-            let text = format!("{} {asked}", request.messages[0].text);
-            let reply = ChatReply::plain(text, Finish::Stop);
+            let reply = ChatReply {
+                text: format!("{} {asked}", request.messages[0].text),
+                finish: Finish::Stop,
+                usage: Usage::default(),
+                structured: StructuredMode::Prompt,
+                first_token: None,
+                served_model: None,
+            };
             Box::pin(async move { Ok(reply) })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

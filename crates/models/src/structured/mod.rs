@@ -196,7 +196,7 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::{ChatReply, ModelError, Sampling, Thinking};
+    use crate::{ChatReply, ModelError, Sampling, StructuredMode, Thinking, Usage};
 
     /// Gives one reply after the other and keeps what it was asked.
     struct Script {
@@ -215,7 +215,10 @@ mod tests {
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             self.asked.lock().unwrap().push(request.clone());
             let (text, finish) = self.replies.lock().unwrap().remove(0);
-            let reply = ChatReply::plain(text.into(), finish);
+            let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
+            let text = text.into();
+            let (first_token, served_model) = (None, None);
+            let reply = ChatReply { text, finish, usage, structured, first_token, served_model };
             Box::pin(async move { Ok(reply) })
         }
 
