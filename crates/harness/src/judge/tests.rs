@@ -42,7 +42,7 @@ impl ChatModel for Script {
         &'a self,
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
-        let prompt = request.messages.last().unwrap().text.clone();
+        let prompt = request.messages.last().unwrap().text.to_string();
         let (yes, no) = (self.says)(&prompt);
         self.asked.lock().unwrap().push(prompt);
         let token =
