@@ -332,7 +332,8 @@ fn render(
         conversation.push(format!("User:\n{}", quote(&exchange.said)));
         conversation.push(format!("Assistant:\n{}", quote(&exchange.answered)));
     }
-    let calls = if answer.is_real { tool_calls::render(library, evidence, quote)? } else { None };
+    let calls = if answer.is_real { &evidence.tool_calls[..] } else { &[] };
+    let calls = tool_calls::render(library, calls, quote)?;
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
     let values = Values {
         excerpts: excerpts.collect(),

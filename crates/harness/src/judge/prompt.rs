@@ -83,7 +83,8 @@ pub fn render(
         conversation.push(fenced("USER", reply));
     }
     let output = fenced("SYSTEM OUTPUT", &evidence.output);
-    let calls = tool_calls::render(library, evidence, |calls| fenced("TOOL CALLS", calls))?;
+    let calls =
+        tool_calls::render(library, &evidence.tool_calls, |calls| fenced("TOOL CALLS", calls))?;
     // As the verdict calls them.
     let named =
         |category: &Category| Category { id: field_of(rubric, &category.id), ..category.clone() };

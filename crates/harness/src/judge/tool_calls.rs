@@ -6,7 +6,6 @@
 
 use serde::Serialize;
 
-use super::prompt::Evidence;
 use crate::check::ToolCall;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_text::one_line;
@@ -29,13 +28,13 @@ struct Values {
 /// The part of the prompt about calls of tools, quoted by `quote`; `None` where nothing was called.
 pub(super) fn render(
     library: &PromptLibrary,
-    evidence: &Evidence,
+    calls: &[ToolCall],
     quote: impl Fn(&str) -> String,
 ) -> Result<Option<String>, PromptError> {
-    if evidence.tool_calls.is_empty() {
+    if calls.is_empty() {
         return Ok(None);
     }
-    let calls = quote(&lines(&evidence.tool_calls));
+    let calls = quote(&lines(calls));
     Ok(Some(library.render(TEMPLATE, &Values { calls })?.user))
 }
 

@@ -332,7 +332,10 @@ impl CaseResult {
             None => {}
         }
         if let Some(reply) = self.steps.iter().find_map(Step::unexpected_error) {
-            let words = selftest_text::one_line(&reply.output, 200);
+            // Who says nothing has a rule that says why it is an error.
+            let said = Some(reply.output.trim()).filter(|said| !said.is_empty());
+            let words = said.or(reply.status_rule.as_deref()).unwrap_or("without a word");
+            let words = selftest_text::one_line(words, 200);
             let why = format!("the system under test reported ERROR: {words}");
             return (CaseStatus::SutError, Some(why));
         }
