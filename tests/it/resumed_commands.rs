@@ -42,11 +42,11 @@ fn half_obedient() -> Script {
         .judge(|call| verdict(call, if call.text().contains("axolotl") { 0.9 } else { 0.5 }))
 }
 
-/// A project with a suite and a skill.
+/// A project with a suite and a skill: the same cases each time.
 fn project() -> Workspace {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(CASES))).server(&server);
-    let _ = workspace.run().exit(0);
+    let _ = workspace.clone().args(["--seed=7", "--concurrency=1"]).run().exit(0);
     let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
     workspace.judged_only(SUITE).file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
 }
