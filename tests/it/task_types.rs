@@ -28,7 +28,7 @@ struct Task {
 struct Label {
     task: &'static str,
     source: &'static str,
-    label: TaskType,
+    task_type: TaskType,
 }
 
 impl Label {
@@ -42,8 +42,8 @@ fn labels() -> Vec<Label> {
     let rows = LABELS.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let label = |row: Vec<&'static str>| {
         let [task, source, label] = row[..] else { panic!("{row:?}") };
-        let label = TaskType::from_name(label).unwrap_or_else(|| panic!("{label}"));
-        Label { task, source, label }
+        let task_type = TaskType::from_name(label).unwrap_or_else(|| panic!("{label}"));
+        Label { task, source, task_type }
     };
     rows.map(label).collect()
 }
@@ -68,7 +68,9 @@ fn tasks(session: &Session, found: &mut BTreeMap<String, Task>) {
         let calls: usize = events.iter().map(|event| event.calls.len()).sum();
         let key = digest::of_bytes(format!("{kind}\n{calls}\n{request}").as_bytes());
         let mut work = TaskWork::default();
-        events.iter().for_each(|event| work.add(event));
+        for event in events {
+            work.add(event);
+        }
         let task = Task { request: request.to_owned(), work };
         found.entry(key[..16].to_owned()).or_insert(task);
     };
@@ -126,7 +128,7 @@ fn the_page_tells_how_often_types_are_right() {
                 let own = labels.iter().filter(|label| label.source == source);
                 own.filter(|label| label.is_held_out() == held_out).map(|label| {
                     let task = known.get(label.task);
-                    (task.unwrap_or_else(|| panic!("no task {}", label.task)), label.label)
+                    (task.unwrap_or_else(|| panic!("no task {}", label.task)), label.task_type)
                 })
             };
             let share = |of: &dyn Fn(&Task) -> TaskType| {

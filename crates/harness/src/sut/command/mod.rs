@@ -377,7 +377,7 @@ impl CommandSut {
             self.setup.reach(&mut policy).await?;
             let group = self.setup.host.grouped(&mut policy).map_err(SutError::failed)?;
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
-            let rooms = Rooms { scratch, workspace, group };
+            let rooms = Rooms { workspace, scratch, group };
             Ok(CommandSession::new(setup, task.clone(), rooms, has_skill, policy))
         }
         .boxed()

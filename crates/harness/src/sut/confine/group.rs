@@ -290,7 +290,7 @@ mod tests {
 
     const V2: &str = "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
     const HYBRID: &str = "18 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
-                          20 41 0:38 / /sys/fs/cgroup/uni\\040fied rw - cgroup2 cgroup2 rw\n";
+                          20 41 0:38 / /sys/fs/cgroup/version\\0402 rw - cgroup2 cgroup2 rw\n";
 
     #[test]
     fn the_own_group_is_found_below_its_mount() {
@@ -303,7 +303,7 @@ mod tests {
         let own = "/sys/fs/cgroup/user.slice/user-1000.slice/a.scope";
         assert_eq!(of(V2, scope), found("/sys/fs/cgroup", own));
         let hybrid = "8:pids:/x\n0::/\n";
-        let mount = "/sys/fs/cgroup/uni fied";
+        let mount = "/sys/fs/cgroup/version 2";
         assert_eq!(of(HYBRID, hybrid), found(mount, mount));
         // A container without a namespace of groups sees its part of the tree.
         let container = "31 24 0:27 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";

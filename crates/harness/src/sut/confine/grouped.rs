@@ -67,7 +67,7 @@ impl Grouped {
             }
             tokio::time::sleep(LOOK).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// The limits that were reached, as attempts.

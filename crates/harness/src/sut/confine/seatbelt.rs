@@ -73,9 +73,12 @@ pub(super) fn profile(policy: &Policy) -> String {
 /// A rule on paths and everything below them, where there are any.
 fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
     let paths = paths.iter().filter(|path| path.is_absolute());
-    let filters: String = paths.map(|path| format!("\n  (subpath {})", quoted(path))).collect();
-    if !filters.is_empty() {
+    let mut filters = String::new();
+    for path in paths {
         // Writing to a String cannot fail.
+        let _ = write!(filters, "\n  (subpath {})", quoted(path));
+    }
+    if !filters.is_empty() {
         let _ = writeln!(text, "({verb} {operations}{filters})");
     }
 }

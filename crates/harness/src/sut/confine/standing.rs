@@ -7,6 +7,7 @@ use crate::sut::sut_settings::Sandbox;
 
 /// What keeps programs in on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wall that stands or does not")]
 pub struct Standing {
     /// The walls that are used.
     pub walls: Walls,

@@ -4,6 +4,7 @@
 //! [`View::of`] plans, [`raise`] does it, once, in a mount namespace that nobody else uses.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{Error, Result};
 use std::net::IpAddr;
@@ -295,7 +296,11 @@ fn hosts(policy: &Policy) -> Result<()> {
 }
 
 fn hosts_file(hosts: &[(String, IpAddr)]) -> String {
-    let mut lines: String = hosts.iter().map(|(name, ip)| format!("{ip} {name}\n")).collect();
+    let mut lines = String::new();
+    for (name, ip) in hosts {
+        // Writing to a String cannot fail.
+        let _ = writeln!(lines, "{ip} {name}");
+    }
     // A name that is listed means what was looked up and nothing else: the other address would be
     // tried, refused, and an attempt.
     if hosts.iter().all(|(name, _)| name != "localhost") {

@@ -188,11 +188,12 @@ impl Watch {
         let granted = match rights.net {
             Net::Empty | Net::Closed => false,
             Net::TcpAndLookups if kind == Ok(SocketType::DGRAM) => true,
-            Net::Listed => is_stream && rights.addresses.contains(&address),
             Net::Tcp | Net::TcpAndLookups if rights.addresses.is_empty() => {
                 is_stream && rights.ports.contains(&address.port())
             }
-            Net::Tcp | Net::TcpAndLookups => is_stream && rights.addresses.contains(&address),
+            Net::Listed | Net::Tcp | Net::TcpAndLookups => {
+                is_stream && rights.addresses.contains(&address)
+            }
         };
         if granted { Ok(()) } else { Err(self.out_of_reach(address, !is_stream)) }
     }
