@@ -112,7 +112,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// What is said in an event, from a small vocabulary: common words are in most events, rare ones in
+/// Text of an event, from a small vocabulary: common words are in most events, rare ones in
 /// one of ten thousand.
 fn said(session: u64, event: u64) -> String {
     const WORDS: [&str; 12] = [

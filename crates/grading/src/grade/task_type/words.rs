@@ -29,7 +29,7 @@ const TABLE: [i32; 2] = [3, 2];
 /// Courtesies and the like before what is asked for.
 const OPENING: &str = r"^\W*((okay|ok|yes|sure|great|now|so|also|please|can|could|would|you|let'?s|us|help|me|to|i|want|need|we|should|'d|like|just|then|and|have|a|the|hello|hi|claude|it'd|be|nice|if|go|ahead)\b[\s,.!:;-]*)*";
 
-/// What is no word of the person's own: code, marks of the harness, images, addresses and paths.
+/// Parts of a request that are not the person's own words: code, marks of the harness, images, addresses and paths.
 const FOREIGN: &str = r"(?s)```.*?(```|$)|<command-(message|name)>.*?</command-(message|name)>|\[image [^\]]*\]|\[Image #\d+\]|https?://\S+|\S*[/@]\S+";
 
 /// Names of files and code within a line.
@@ -155,7 +155,7 @@ static PATTERNS_OF_WORDS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// What words say.
+/// The type that a request's words speak for, and by which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     /// A word of the specification's table stands at the beginning, of one row alone.

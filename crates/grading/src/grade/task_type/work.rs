@@ -49,7 +49,7 @@ static COMMANDS: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// What was done.
+/// The work of a task: kinds of files touched, commands run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskWork {
     calls: u32,
