@@ -125,6 +125,10 @@ impl ChatModel for Recorder {
         self.inner.tells_probabilities()
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        self.inner.tells_likelihoods()
+    }
+
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
@@ -230,6 +234,10 @@ impl ChatModel for Cassette {
         Box::pin(async move { tells })
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        self.recordings.values().any(|one| one.reply.likelihood.is_some())
+    }
+
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
         Box::pin(async { Ok(()) })
     }
@@ -288,7 +296,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
+    use crate::{Finish, Message, Sampling, Thinking};
 
     struct Echo;
     impl ChatModel for Echo {
@@ -300,14 +308,8 @@ mod tests {
             request: &'a ChatRequest,
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             Box::pin(async move {
-                Ok(ChatReply {
-                    text: format!("{} {}", request.messages[0].text, request.sampling.seed),
-                    finish: Finish::Stop,
-                    usage: Usage::default(),
-                    structured: StructuredMode::Prompt,
-                    first_token: None,
-                    served_model: None,
-                })
+                let text = format!("{} {}", request.messages[0].text, request.sampling.seed);
+                Ok(ChatReply::plain(text, Finish::Stop))
             })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

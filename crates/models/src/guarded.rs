@@ -178,6 +178,10 @@ impl ChatModel for Guarded {
         self.inner.tells_probabilities()
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        self.inner.tells_likelihoods()
+    }
+
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.repeated.made(text, |text| self.redactor.apply(text))
     }

@@ -23,8 +23,11 @@ impl ChatRequest {
             "temperature": self.sampling.temperature,
             "max_tokens": self.sampling.max_tokens,
         });
-        if self.first_token.is_some() {
+        if let Some(probe) = &self.first_token {
             identity["first_token"] = json!(true);
+            if let Some(reply) = &probe.reply {
+                identity["likelihood_of"] = json!(reply);
+            }
         }
         identity
     }
@@ -34,6 +37,7 @@ impl ChatRequest {
     pub fn digest(&self) -> String {
         let identity = Canonical {
             first_token: self.first_token.as_ref().map(|_| true),
+            likelihood_of: self.first_token.as_ref().and_then(|probe| probe.reply.as_deref()),
             max_tokens: self.sampling.max_tokens,
             messages: self
                 .messages
@@ -63,6 +67,8 @@ impl ChatRequest {
 struct Canonical<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     first_token: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likelihood_of: Option<&'a str>,
     max_tokens: u32,
     messages: Vec<Said<'a>>,
     schema: Option<Sorted<'a>>,
@@ -103,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ReplySchema, Sampling, Thinking};
+    use crate::{FirstToken, ReplySchema, Sampling, Thinking};
 
     fn request(text: &str, schema: Option<Value>) -> ChatRequest {
         ChatRequest {
@@ -125,13 +131,15 @@ mod tests {
             number in any::<f64>(),
             temperature in any::<f64>(),
             first in any::<bool>(),
+            reply in proptest::option::of(".{0,9}"),
             has_nonce in any::<bool>(),
         ) {
             let schema = json!({ "z": [{ "b": null, "a": number }], name: { "y": 1, "x": true } });
             for schema in [None, Some(schema)] {
                 let mut request = request(&text, schema);
                 request.sampling.temperature = temperature;
-                request.first_token = first.then(Default::default);
+                let reply = reply.clone();
+                request.first_token = first.then(|| FirstToken { cuts: Vec::new(), reply });
                 request.nonce = has_nonce.then(|| "7f".to_owned());
                 prop_assert_eq!(request.digest(), digest::of_json(request.identity()));
             }

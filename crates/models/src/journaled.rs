@@ -224,6 +224,10 @@ impl ChatModel for Journaled {
         self.inner.tells_probabilities()
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        self.inner.tells_likelihoods()
+    }
+
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
@@ -232,7 +236,7 @@ impl ChatModel for Journaled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
+    use crate::{Finish, Message, Sampling, Thinking};
 
     /// Counts how often it was asked.
     #[derive(Default)]
@@ -248,14 +252,8 @@ mod tests {
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             let mut asked = self.0.lock().unwrap();
             *asked += 1;
-            let reply = ChatReply {
-                text: format!("{} {asked}", request.messages[0].text),
-                finish: Finish::Stop,
-                usage: Usage::default(),
-                structured: StructuredMode::Prompt,
-                first_token: None,
-                served_model: None,
-            };
+            let text = format!("{} {asked}", request.messages[0].text);
+            let reply = ChatReply::plain(text, Finish::Stop);
             Box::pin(async move { Ok(reply) })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

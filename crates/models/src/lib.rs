@@ -71,6 +71,11 @@ pub trait ChatModel: Send + Sync {
         Box::pin(async { false })
     }
 
+    /// Whether it tells how likely a given text is as its reply. Servers do not.
+    fn tells_likelihoods(&self) -> bool {
+        false
+    }
+
     /// The identity of this model beside another of the same name: a digest of its weights, where that
     /// can be had.
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
@@ -216,12 +221,15 @@ pub struct ChatRequest {
     pub first_token: Option<FirstToken>,
 }
 
-/// A call that only wants to know what the model would begin its reply with.
+/// A call that only wants to know what the model would reply, and how surely.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstToken {
     /// Byte offsets into the last message, ascending: up to each of them the text is the same for
     /// several calls, so that an engine may keep its state there.
     pub cuts: Vec<usize>,
+    /// A whole reply whose likelihood is asked for instead, of models that
+    /// [tell likelihoods](ChatModel::tells_likelihoods).
+    pub reply: Option<String>,
 }
 
 impl ChatRequest {
@@ -251,8 +259,19 @@ impl ChatRequest {
             context_tokens,
             think: Thinking::Off,
             nonce: None,
-            first_token: Some(FirstToken { cuts }),
+            first_token: Some(FirstToken { cuts, reply: None }),
         }
+    }
+
+    /// A request for how likely this text is as the reply.
+    pub fn likelihood(
+        prompt: impl Into<Vec<Message>>,
+        cuts: Vec<usize>,
+        reply: String,
+        context_tokens: u32,
+    ) -> Self {
+        let first_token = Some(FirstToken { cuts, reply: Some(reply) });
+        Self { first_token, ..Self::first_token(prompt, Vec::new(), 0, context_tokens) }
     }
 
     /// The same request, whose messages hold that mark of evidence.
@@ -339,9 +358,28 @@ pub struct ChatReply {
     /// The likeliest first tokens, where they were asked for and the model tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
+    /// How likely the reply is, where that was asked for and the model tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<Likelihood>,
     /// The name under which a server answered, bounded; absent where there is no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
+}
+
+/// How likely a model finds a text as its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Likelihood {
+    /// Sum of the natural logarithms of the probabilities of its tokens: 0 or less.
+    pub log_probability: f64,
+    /// How many tokens it has, at least 1.
+    pub tokens: u32,
+}
+
+impl Likelihood {
+    /// Mean log-probability of a token, in nats.
+    pub fn per_token(self) -> f64 {
+        self.log_probability / f64::from(self.tokens.max(1))
+    }
 }
 
 /// How probable a token is as the first of a reply, before any sampling.
@@ -354,6 +392,13 @@ pub struct TokenProbability {
 }
 
 impl ChatReply {
+    /// A reply of which nothing but its text and its end is known.
+    pub fn plain(text: String, finish: Finish) -> Self {
+        let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
+        let (first_token, likelihood, served_model) = (None, None, None);
+        Self { text, finish, usage, structured, first_token, likelihood, served_model }
+    }
+
     /// Whether the server's own count shows that it saw less than was sent. No tokenizer makes
     /// tokens of more than eight bytes on average, so fewer means a cut prompt.
     pub fn prompt_was_cut(&self, request: &ChatRequest) -> bool {
@@ -396,6 +441,9 @@ pub struct CallRecord {
     /// The likeliest first tokens, where the call asked for them, bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
+    /// How likely the reply is, where the call asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<Likelihood>,
     /// Why there was no reply.
     pub error: Option<String>,
     /// Whether the missing reply is the fault of the server or its connection.
@@ -470,6 +518,7 @@ pub async fn call(
         first_token: reply
             .and_then(|reply| reply.first_token.as_ref())
             .map(|tokens| tokens.iter().take(FIRST_TOKENS).cloned().collect()),
+        likelihood: reply.and_then(|reply| reply.likelihood),
         error: result.as_ref().err().map(ToString::to_string),
         outage: result.as_ref().is_err_and(ModelError::is_outage),
     };

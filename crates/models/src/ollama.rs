@@ -323,15 +323,12 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
         Some(other) => Finish::Other(selftest_text::one_line(other, 60)),
     };
     Some(ChatReply {
-        text: text.to_owned(),
-        finish,
         usage: Usage {
             prompt_tokens: value.get("prompt_eval_count").and_then(Value::as_u64),
             completion_tokens: value.get("eval_count").and_then(Value::as_u64),
         },
         structured,
-        first_token: None,
-        served_model: None,
+        ..ChatReply::plain(text.to_owned(), finish)
     })
 }
 

@@ -319,14 +319,7 @@ impl OpenAiModel {
 
 /// The reply of a model that is known to tell no probabilities: it need not be asked.
 fn untold() -> ChatReply {
-    ChatReply {
-        text: String::new(),
-        finish: Finish::Other("no log-probabilities".to_owned()),
-        usage: Usage::default(),
-        structured: StructuredMode::Prompt,
-        first_token: None,
-        served_model: None,
-    }
+    ChatReply::plain(String::new(), Finish::Other("no log-probabilities".to_owned()))
 }
 
 /// The likeliest first tokens of a reply; none where the model thought all the same.
@@ -359,15 +352,12 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
     };
     let count = |name: &str| value.get("usage")?.get(name)?.as_u64();
     Some(ChatReply {
-        text,
-        finish,
         usage: Usage {
             prompt_tokens: count("prompt_tokens"),
             completion_tokens: count("completion_tokens"),
         },
         structured,
-        first_token: None,
-        served_model: None,
+        ..ChatReply::plain(text, finish)
     })
 }
 

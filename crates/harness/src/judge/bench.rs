@@ -10,7 +10,7 @@ use super::ask::Judge;
 use super::fitness::{Estimate, Fitness, Impression};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
-use super::probability::{AnsweredBy, Scale};
+use super::probability::{AnsweredBy, QuestionAnswer, Scale};
 use super::prompt::Evidence;
 use super::{Judgement, Scorecard, Verdict};
 use crate::check::questions::count_questions;
@@ -37,6 +37,10 @@ pub struct BenchAnswer {
 }
 
 impl BenchAnswer {
+    fn is_good(&self) -> bool {
+        self.fault.is_none()
+    }
+
     fn overall(&self) -> Option<f64> {
         match &self.judgement.verdict {
             Verdict::Scored(card) => Some(card.overall.get()),
@@ -44,19 +48,27 @@ impl BenchAnswer {
         }
     }
 
-    /// Mean of the relative log-odds of all questions that the model answered.
-    fn log_odds(&self) -> Option<f64> {
-        match &self.judgement.verdict {
-            Verdict::Scored(card) if !card.questions.is_empty() => {
-                let all: Vec<f64> = card
-                    .questions
-                    .iter()
-                    .filter(|question| question.answer.by == AnsweredBy::Model)
-                    .map(|question| question.answer.relative)
-                    .collect();
-                selftest_stats::mean(&all)
-            }
-            _ => None,
+    fn answers(&self) -> impl Iterator<Item = &QuestionAnswer> {
+        let card = self.judgement.verdict.card();
+        card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
+    }
+
+    /// Mean of what was read relatively in this way.
+    fn relative(&self, by: AnsweredBy) -> Option<f64> {
+        let all = self.answers().filter(|answer| answer.by == by).map(|answer| answer.relative);
+        selftest_stats::mean(&all.collect::<Vec<_>>())
+    }
+
+    /// What the model alone says on a scale: the log-odds of a good answer, by yes and no and by
+    /// likelihood.
+    fn log_odds(&self, scale: Scale) -> Option<f64> {
+        let of = |by| {
+            let all = self.answers().filter(|answer| answer.by == by);
+            selftest_stats::mean(&all.map(|answer| answer.log_odds(scale)).collect::<Vec<_>>())
+        };
+        match (of(AnsweredBy::Model), of(AnsweredBy::Likelihood)) {
+            (Some(yes_no), Some(likelihood)) => Some(yes_no + likelihood),
+            (one, other) => one.or(other),
         }
     }
 }
@@ -198,11 +210,12 @@ pub fn pairs(answers: &[BenchAnswer]) -> Impression {
 
 /// The scale on which the log-odds of these answers become probabilities; none without both kinds.
 pub fn fitted(answers: &[BenchAnswer]) -> Option<Scale> {
-    let labelled: Vec<(f64, bool)> = answers
-        .iter()
-        .filter_map(|answer| Some((answer.log_odds()?, answer.fault.is_none())))
-        .collect();
-    Scale::fitted(&labelled)
+    let labelled = |by| -> Vec<(f64, bool)> {
+        let read =
+            answers.iter().filter_map(|answer| Some((answer.relative(by)?, answer.is_good())));
+        read.collect()
+    };
+    Scale::fitted(&labelled(AnsweredBy::Model), &labelled(AnsweredBy::Likelihood))
 }
 
 /// The same answers on another scale: what was asked stays, the probabilities change.
@@ -283,7 +296,7 @@ pub fn report(
         scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
     let own: Vec<(f64, bool)> = answers
         .iter()
-        .filter_map(|answer| Some((answer.log_odds()?, answer.fault.is_none())))
+        .filter_map(|answer| Some((answer.log_odds(scale.unwrap_or_default())?, answer.is_good())))
         .collect();
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
     let tokens = |answer: &BenchAnswer| {

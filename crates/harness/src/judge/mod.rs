@@ -110,7 +110,7 @@ impl Scorecard {
     /// The question with the least probability among those that the model is more against than for.
     pub fn most_doubted(&self) -> Option<&ScoredQuestion> {
         let by_model = |asked: &&ScoredQuestion| {
-            asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
+            asked.answer.by != AnsweredBy::Rule && asked.probability.get() < 0.5
         };
         let by_probability = |a: &&ScoredQuestion, b: &&ScoredQuestion| {
             a.probability.get().total_cmp(&b.probability.get())

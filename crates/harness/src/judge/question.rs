@@ -20,7 +20,7 @@ pub struct Question {
 }
 
 /// Most bytes of an expectation, or of hints, in a question.
-const MAX_EXPECTATION: usize = 600;
+pub(super) const MAX_EXPECTATION: usize = 600;
 
 /// The specification's category of formats.
 pub(super) const FORMAT: &str = "format_score";

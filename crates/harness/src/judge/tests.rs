@@ -11,7 +11,7 @@ use super::bench::{self, Extent};
 use super::fitness::{Estimate, Fitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
-use super::probability::{EXPLANATION, Scale, TEMPLATE};
+use super::probability::{AnsweredBy, EXPLANATION, Scale, TEMPLATE};
 use super::prompt::Evidence;
 use super::{Scorecard, Verdict, tool_calls};
 use crate::check::ToolCall;
@@ -20,16 +20,21 @@ use crate::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{
-    ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, TokenProbability, Usage,
+    ChatModel, ChatReply, ChatRequest, Finish, Likelihood, ModelError, TokenProbability,
 };
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Probabilities of yes and no for a prompt.
 type Says = fn(&str) -> (f64, f64);
 
+/// Nats per token of a reply to a prompt.
+type Finds = fn(&str, &str) -> f64;
+
 struct Script {
     says: Says,
     tells: bool,
+    /// How likely it finds a text; absent of a model that does not tell.
+    finds: Option<Finds>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -44,21 +49,19 @@ impl ChatModel for Script {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let prompt = request.messages.last().unwrap().text.to_string();
         let (yes, no) = (self.says)(&prompt);
-        self.asked.lock().unwrap().push(prompt);
+        self.asked.lock().unwrap().push(prompt.to_string());
         let token =
             |text: &str, probability| TokenProbability { text: text.to_owned(), probability };
-        let first_token = request
-            .first_token
-            .is_some()
+        let wanted = request.first_token.as_ref().and_then(|probe| probe.reply.as_deref());
+        let likelihood = wanted.map(|wanted| {
+            let finds = self.finds.expect("asked a model that does not tell likelihoods");
+            let per_token = finds(self.asked.lock().unwrap().last().unwrap(), wanted);
+            Likelihood { log_probability: 4.0 * per_token, tokens: 4 }
+        });
+        let first_token = (request.first_token.is_some() && wanted.is_none())
             .then(|| vec![token("Yes", yes / 2.0), token(" yes", yes / 2.0), token("No", no)]);
-        let reply = ChatReply {
-            text: "Yes".to_owned(),
-            finish: Finish::Stop,
-            usage: Usage::default(),
-            structured: StructuredMode::Prompt,
-            first_token,
-            served_model: None,
-        };
+        let plain = ChatReply::plain("Yes".to_owned(), Finish::Stop);
+        let reply = ChatReply { first_token, likelihood, ..plain };
         Box::pin(async move { Ok(reply) })
     }
 
@@ -69,10 +72,14 @@ impl ChatModel for Script {
     fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { self.tells })
     }
+
+    fn tells_likelihoods(&self) -> bool {
+        self.finds.is_some()
+    }
 }
 
 fn judge(says: Says) -> (Judge, Arc<Script>) {
-    let script = Arc::new(Script { says, tells: true, asked: Mutex::default() });
+    let script = Arc::new(Script { says, tells: true, finds: None, asked: Mutex::default() });
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
     let settings = JudgeSettings { explain: false, ..JudgeSettings::default() };
     (Judge::new(model, settings, 4096, Rubric::default()), script)
@@ -149,6 +156,58 @@ async fn answers_count_relative_to_those_that_say_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_expected_is_also_read_by_its_likelihood() {
+    // It says yes to everything, and finds what it has just read likelier.
+    let finds: Finds = |prompt, sentence| {
+        assert!(prompt.ends_with("Say in one sentence what is true of the answer."), "{prompt}");
+        let answer = prompt.split("The assistant answered:").nth(1).unwrap();
+        let known = sentence == "The answer names the port." && answer.contains("Port 80");
+        if known { -1.0 } else { -3.0 }
+    };
+    let asked = Mutex::default();
+    let script = Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked };
+    let settings = JudgeSettings { explain: false, ..JudgeSettings::default() };
+    let judge = Judge::new(Arc::new(script), settings, 4096, Rubric::default());
+    let by_likelihood = |card: &Scorecard| {
+        let asked = card.questions.iter().find(|asked| asked.answer.by == AnsweredBy::Likelihood);
+        asked.unwrap().clone()
+    };
+    let good = by_likelihood(&card(&judge, "Port 80").await);
+    assert_eq!(good.answer.question.expectation, Some(1));
+    assert_eq!(good.answer.question.category, "instruction_following_score");
+    let text = "Does the answer make this likelier? The answer names the port.";
+    assert_eq!(good.answer.question.text, text);
+    assert!((good.answer.relative - 2.0).abs() < 1e-9, "{good:?}");
+    assert!((good.answer.raw - (-1.0f64).exp()).abs() < 1e-9, "{good:?}");
+    let bad = by_likelihood(&card(&judge, "Another port").await);
+    assert!(bad.answer.relative.abs() < 1e-9 && bad.probability.get() == 0.5, "{bad:?}");
+
+    // Without expectations the hints are what is expected, and a reference beside them.
+    let mut about = evidence("x");
+    about.case.grounds.expectations.clear();
+    about.case.hints = "names port 80".to_owned();
+    about.case.grounds.reference = Some("It is port 80.".to_owned());
+    let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
+    let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
+    let read = card.questions.iter().filter(|asked| asked.answer.by == AnsweredBy::Likelihood);
+    let texts: Vec<&str> = read.map(|asked| asked.answer.question.text.as_str()).collect();
+    let begins = "Does the answer make this likelier?";
+    assert_eq!(texts, [format!("{begins} names port 80"), format!("{begins} It is port 80.")]);
+}
+
+#[tokio::test]
+async fn a_likelihood_that_is_no_number_is_no_score() {
+    let asked = Mutex::default();
+    let finds: Finds = |_, _| f64::NAN;
+    let script = Script { says: |_| (0.5, 0.4), tells: true, finds: Some(finds), asked };
+    let judge = Judge::new(Arc::new(script), JudgeSettings::default(), 4096, Rubric::default());
+    let verdict = judge.judge(&library(), &evidence("x"), u64::from).await.verdict;
+    let Verdict::Unscored { reason, detail, .. } = verdict else { panic!("a score") };
+    assert_eq!(reason, UnscoredReason::CantTell);
+    assert!(detail.contains("likelihood"), "{detail}");
+}
+
+#[tokio::test]
 async fn a_reference_moves_the_middle() {
     let says: Says = |prompt| {
         let answer = prompt.split("The assistant answered:").nth(1).unwrap();
@@ -166,7 +225,7 @@ async fn a_reference_moves_the_middle() {
 #[tokio::test]
 async fn a_doubted_question_is_explained() {
     let says: Says = |prompt| if prompt.contains("> N/A") { (0.6, 0.3) } else { (0.3, 0.6) };
-    let script = Arc::new(Script { says, tells: true, asked: Mutex::default() });
+    let script = Arc::new(Script { says, tells: true, finds: None, asked: Mutex::default() });
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
     let judge = Judge::new(model, JudgeSettings::default(), 4096, Rubric::default());
     let mut library = library();
@@ -249,7 +308,8 @@ async fn an_unfit_judge_is_not_asked() {
 async fn the_method_follows_the_model() {
     let (judge, _) = judge(|_| (0.5, 0.5));
     assert_eq!(judge.method(&library()).await, JudgeMethod::Probability);
-    let script = Script { says: |_| (0.5, 0.5), tells: false, asked: Mutex::default() };
+    let script =
+        Script { says: |_| (0.5, 0.5), tells: false, finds: None, asked: Mutex::default() };
     let silent = Judge::new(Arc::new(script), JudgeSettings::default(), 4096, Rubric::default());
     assert_eq!(silent.method(&library()).await, JudgeMethod::Verdict);
 }
@@ -330,8 +390,12 @@ async fn calls_of_tools_are_quoted_behind_the_answer_that_they_led_to() {
 async fn an_answer_is_judged_without_its_calls_where_there_is_no_room_for_them() {
     let calls = vec![ToolCall { name: "x".repeat(400), arguments: Value::Null }; 40];
     for method in [JudgeMethod::Probability, JudgeMethod::Verdict] {
-        let script =
-            Arc::new(Script { says: |_| (0.9, 0.05), tells: true, asked: Mutex::default() });
+        let script = Arc::new(Script {
+            says: |_| (0.9, 0.05),
+            tells: true,
+            finds: None,
+            asked: Mutex::default(),
+        });
         let mut settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
         settings.max_prompt_tokens = if method == JudgeMethod::Verdict { 1200 } else { 300 };
         let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
@@ -349,7 +413,8 @@ async fn an_answer_is_judged_without_its_calls_where_there_is_no_room_for_them()
 /// Everything that is asked about the known answers, by which judges are measured, without the marks of
 /// fences.
 async fn asked_of_known_answers(library: &PromptLibrary, method: JudgeMethod) -> Vec<String> {
-    let script = Arc::new(Script { says: |_| (0.9, 0.05), tells: true, asked: Mutex::default() });
+    let says: Says = |_| (0.9, 0.05);
+    let script = Arc::new(Script { says, tells: true, finds: None, asked: Mutex::default() });
     let settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
     let judge = Judge::new(model, settings, 4096, Rubric::default());

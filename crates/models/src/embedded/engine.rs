@@ -14,14 +14,16 @@ use super::conversation::{self, Prompt};
 use super::draft::Draft;
 use super::interrupt::Interrupt;
 use super::kept_states::KeptStates;
-use super::llama::{Context, Model, Token};
+use super::llama::{Context, Model, Predict, Token};
 use super::prefixes::Prefixes;
 use super::processor;
 use super::sampler::Sampler;
 use super::threads;
 use super::turns::Turns;
 use crate::choice::Answer;
-use crate::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, TokenProbability, Usage};
+use crate::{
+    ChatReply, ChatRequest, Finish, Likelihood, ModelError, StructuredMode, TokenProbability, Usage,
+};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
 const BATCH: u32 = 128;
@@ -148,8 +150,11 @@ impl<'model> Engine<'model> {
         if prompt_tokens >= self.limit {
             return Err(self.too_long(format!("{prompt_tokens} tokens")));
         }
-        if request.first_token.is_some() {
-            return self.first_token(prompt, interrupt);
+        if let Some(probe) = &request.first_token {
+            return match &probe.reply {
+                Some(reply) => self.likelihood(prompt, reply, interrupt),
+                None => self.first_token(prompt, interrupt),
+            };
         }
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
         let mut sampler = Sampler::new(&request.sampling);
@@ -187,7 +192,7 @@ impl<'model> Engine<'model> {
             None => StructuredMode::Prompt,
         };
         let text = draft.into_text();
-        Ok(ChatReply { text, finish, usage, structured, first_token: None, served_model: None })
+        Ok(ChatReply { usage, structured, ..ChatReply::plain(text, finish) })
     }
 
     /// The probabilities of the likeliest first tokens, and of all that may say yes or no.
@@ -197,25 +202,7 @@ impl<'model> Engine<'model> {
         interrupt: &Interrupt,
     ) -> Result<ChatReply, ModelError> {
         let prompt_tokens = prompt.len();
-        let Prompt { prefix, mut shared, rest } = prompt;
-        shared.insert(0, prefix);
-        let same = shared.iter().zip(&self.held).take_while(|(wanted, held)| wanted == held);
-        let same = same.count();
-        let kept: usize = shared[..same].iter().map(Vec::len).sum();
-        let held = std::mem::take(&mut self.held);
-        let start = if same > 1 && self.context.truncate(kept) {
-            same
-        } else {
-            drop(held);
-            // What all questions share is the rubric.
-            self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
-            1
-        };
-        for segment in shared[start..].iter().filter(|segment| !segment.is_empty()) {
-            self.decode(segment, interrupt)?;
-        }
-        self.decode(&rest, interrupt)?;
-        self.held = shared;
+        self.enter_shared(prompt, interrupt)?;
         let model = self.model;
         let answers = self.answers.get_or_insert_with(|| {
             let bears = |token: &Token| Answer::of_token(&text_of(model, *token)).is_some();
@@ -240,14 +227,77 @@ impl<'model> Engine<'model> {
             probability: chance(token),
         };
         let first_token: Vec<TokenProbability> = tokens.iter().map(read).collect();
+        let text = first_token.first().map(|token| token.text.clone()).unwrap_or_default();
         Ok(ChatReply {
-            text: first_token.first().map(|token| token.text.clone()).unwrap_or_default(),
-            finish: Finish::Stop,
             usage: Usage { prompt_tokens: Some(prompt_tokens as u64), completion_tokens: Some(1) },
-            structured: StructuredMode::Prompt,
             first_token: Some(first_token),
-            served_model: None,
+            ..ChatReply::plain(text, Finish::Stop)
         })
+    }
+
+    /// How likely a text is as the reply: the sum of the log-probabilities of its tokens, each
+    /// after those before it.
+    fn likelihood(
+        &mut self,
+        prompt: Prompt,
+        reply: &str,
+        interrupt: &Interrupt,
+    ) -> Result<ChatReply, ModelError> {
+        let prompt_tokens = prompt.len();
+        let tokens = self.model.tokenize(reply.as_bytes(), false);
+        let Some((first, _)) = tokens.split_first() else {
+            return Err(ModelError::engine("an empty reply has no likelihood".to_owned(), None));
+        };
+        if prompt_tokens + tokens.len() > self.limit {
+            return Err(self.too_long(format!("{} tokens", prompt_tokens + tokens.len())));
+        }
+        self.enter_shared(prompt, interrupt)?;
+        let unusable =
+            || ModelError::engine("the model's next token has no probability".to_owned(), None);
+        let chance = |logits: Option<&[f32]>, token| {
+            logits.and_then(|logits| log_probability(logits, token)).ok_or_else(unusable)
+        };
+        let mut sum = chance(self.context.logits(), *first)?;
+        // What follows the last token is not asked.
+        let mut done = 0;
+        for batch in tokens[..tokens.len() - 1].chunks(BATCH as usize) {
+            self.decode_batch(batch, Predict::AfterEach, interrupt)?;
+            for place in 0..batch.len() {
+                sum += chance(self.context.logits_after(place), tokens[done + place + 1])?;
+            }
+            done += batch.len();
+        }
+        let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        let (prompt_tokens, completion_tokens) = (Some(prompt_tokens as u64), Some(count.into()));
+        Ok(ChatReply {
+            usage: Usage { prompt_tokens, completion_tokens },
+            likelihood: Some(Likelihood { log_probability: sum, tokens: count }),
+            ..ChatReply::plain(reply.to_owned(), Finish::Stop)
+        })
+    }
+
+    /// Brings the context to the end of a prompt that has segments in common with others.
+    fn enter_shared(&mut self, prompt: Prompt, interrupt: &Interrupt) -> Result<(), ModelError> {
+        let Prompt { prefix, mut shared, rest } = prompt;
+        shared.insert(0, prefix);
+        let same = shared.iter().zip(&self.held).take_while(|(wanted, held)| wanted == held);
+        let same = same.count();
+        let kept: usize = shared[..same].iter().map(Vec::len).sum();
+        let held = std::mem::take(&mut self.held);
+        let start = if same > 1 && self.context.truncate(kept) {
+            same
+        } else {
+            drop(held);
+            // What all questions share is the rubric.
+            self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
+            1
+        };
+        for segment in shared[start..].iter().filter(|segment| !segment.is_empty()) {
+            self.decode(segment, interrupt)?;
+        }
+        self.decode(&rest, interrupt)?;
+        self.held = shared;
+        Ok(())
     }
 
     fn use_threads(&mut self, threads: usize) {
@@ -318,15 +368,25 @@ impl<'model> Engine<'model> {
     fn decode(&mut self, tokens: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
         let mut batches = tokens.chunks(BATCH as usize).peekable();
         while let Some(batch) = batches.next() {
-            interrupt.check()?;
-            let turn = self.turns.take();
-            let decoded = self.context.decode(batch, batches.peek().is_none());
-            drop(turn);
-            decoded.map_err(|code| {
-                ModelError::engine(format!("decoding: llama.cpp returns {code}"), None)
-            })?;
+            let last = batches.peek().is_none();
+            let predict = if last { Predict::AfterLast } else { Predict::Nothing };
+            self.decode_batch(batch, predict, interrupt)?;
         }
         Ok(())
+    }
+
+    fn decode_batch(
+        &mut self,
+        batch: &[Token],
+        predict: Predict,
+        interrupt: &Interrupt,
+    ) -> Result<(), ModelError> {
+        interrupt.check()?;
+        let turn = self.turns.take();
+        let decoded = self.context.decode(batch, predict);
+        drop(turn);
+        decoded
+            .map_err(|code| ModelError::engine(format!("decoding: llama.cpp returns {code}"), None))
     }
 
     fn too_long(&self, length: String) -> ModelError {
@@ -337,6 +397,14 @@ impl<'model> Engine<'model> {
 
 fn text_of(model: &Model, token: Token) -> String {
     String::from_utf8_lossy(&model.token_bytes(token, false)).into_owned()
+}
+
+/// The log-probability of a token; none where it is not in the vocabulary, or not a number.
+fn log_probability(logits: &[f32], token: Token) -> Option<f64> {
+    let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - greatest).exp()).sum();
+    let chance = f64::from(logits.get(token as usize)? - greatest) - sum.ln();
+    chance.is_finite().then_some(chance)
 }
 
 /// Softmax of the logits; none where they are not numbers.

@@ -230,6 +230,14 @@ pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Opt
     String::from_utf8(text).ok()
 }
 
+/// After which tokens of a batch the next one is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Predict {
+    Nothing,
+    AfterLast,
+    AfterEach,
+}
+
 /// The key-value cache of one sequence of tokens.
 pub(super) struct Context<'model> {
     raw: NonNull<ffi::llama_context>,
@@ -285,18 +293,18 @@ impl<'model> Context<'model> {
         unsafe { ffi::llama_set_n_threads(self.raw.as_ptr(), threads, threads) }
     }
 
-    /// Appends one batch of tokens to the sequence and, if `logits`, predicts the token after them.
+    /// Appends one batch of tokens to the sequence and predicts what follows the wanted of them.
     /// The error is llama.cpp's code.
-    pub(super) fn decode(&mut self, tokens: &[Token], logits: bool) -> Result<(), i32> {
+    pub(super) fn decode(&mut self, tokens: &[Token], predict: Predict) -> Result<(), i32> {
         // SAFETY: the context is alive.
         let batch = unsafe { ffi::llama_n_batch(self.raw.as_ptr()) };
         let count = i32::try_from(tokens.len()).map_err(|_| INVALID_BATCH)?;
         if count == 0 || count.cast_unsigned() > batch {
             return Err(INVALID_BATCH);
         }
-        let mut wanted = vec![0; tokens.len()];
+        let mut wanted = vec![i8::from(predict == Predict::AfterEach); tokens.len()];
         if let Some(last) = wanted.last_mut() {
-            *last = i8::from(logits);
+            *last = i8::from(predict != Predict::Nothing);
         }
         let batch = ffi::llama_batch {
             n_tokens: count,
@@ -316,10 +324,22 @@ impl<'model> Context<'model> {
         }
     }
 
-    /// The logits of the last [`Self::decode`], one for each token of the vocabulary.
+    /// The logits after the last token of the last [`Self::decode`], one for each token of the
+    /// vocabulary.
     pub(super) fn logits(&mut self) -> Option<&[f32]> {
-        // SAFETY: the context is alive; -1 is the last output, and null is returned without one.
-        let logits = unsafe { ffi::llama_get_logits_ith(self.raw.as_ptr(), -1) };
+        self.row(-1)
+    }
+
+    /// The logits after the token at this place of the last [`Self::decode`], which predicted
+    /// after each.
+    pub(super) fn logits_after(&mut self, place: usize) -> Option<&[f32]> {
+        self.row(i32::try_from(place).ok()?)
+    }
+
+    fn row(&mut self, place: i32) -> Option<&[f32]> {
+        // SAFETY: the context is alive; -1 is the last output, and null is returned for a place
+        // without one.
+        let logits = unsafe { ffi::llama_get_logits_ith(self.raw.as_ptr(), place) };
         let logits = NonNull::new(logits)?;
         let size = self.model.vocabulary_size() as usize;
         // SAFETY: a row of logits is as long as the vocabulary, and stays until the next call that

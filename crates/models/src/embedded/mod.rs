@@ -108,6 +108,10 @@ impl ChatModel for EmbeddedModel {
         Box::pin(async { true })
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        true
+    }
+
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async {
             crate::model_files::recorded_sha256(&self.file, &self.cache_folder).await.ok()

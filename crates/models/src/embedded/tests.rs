@@ -220,6 +220,43 @@ async fn the_first_token_is_the_same_whatever_was_asked_before() {
 }
 
 #[tokio::test]
+async fn the_likelihood_of_a_text_is_that_of_its_tokens() {
+    let model = open(default_for_tests().await, &ModelSettings::default());
+    let text = "The capital of France is:";
+    let messages = [Message::system("Reply with one word."), Message::user(text)];
+    let cuts = vec![text.len() - 3];
+    let likelihood = async |reply: &str| {
+        let reply = reply.to_owned();
+        let asked = ChatRequest::likelihood(messages.clone(), cuts.clone(), reply, 8192);
+        let told = model.chat(&asked).await.unwrap();
+        assert!(told.first_token.is_none());
+        told.likelihood.unwrap()
+    };
+    let paris = likelihood("Paris").await;
+    assert_eq!(paris.tokens, 1);
+    let asked = ChatRequest::first_token(messages.clone(), cuts.clone(), 1, 8192);
+    let tokens = model.chat(&asked).await.unwrap().first_token.unwrap();
+    let same = tokens.iter().find(|token| token.text == "Paris").unwrap();
+    assert!((paris.log_probability - same.probability.ln()).abs() < 1e-6, "{paris:?} {same:?}");
+
+    let long = "Paris, ".repeat(120) + "which is the capital of France";
+    let (right, wrong) = (likelihood(&long).await, likelihood("Xylophone, of course").await);
+    assert!(right.tokens > 200, "more than one batch: {right:?}");
+    assert!(right.log_probability.is_finite() && right.per_token() > wrong.per_token());
+    assert_eq!(likelihood("Paris").await, paris, "from the kept state");
+    model.chat(&request("Reply.", "x")).await.unwrap();
+    assert_eq!(likelihood(&long).await, right, "after an ordinary call");
+
+    let empty = ChatRequest::likelihood(messages.clone(), Vec::new(), String::new(), 8192);
+    let error = model.chat(&empty).await.unwrap_err();
+    assert!(error.to_string().contains("empty"), "{error}");
+    let endless = "word ".repeat(9000);
+    let endless = ChatRequest::likelihood(messages, Vec::new(), endless, 8192);
+    let error = model.chat(&endless).await.unwrap_err();
+    assert!(matches!(error, ModelError::PromptTooLong { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn a_state_kept_on_disk_gives_the_same_probabilities() {
     let cache = TempDir::new().unwrap();
     let file = default_for_tests().await;

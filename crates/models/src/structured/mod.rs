@@ -196,7 +196,7 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::{ChatReply, ModelError, Sampling, StructuredMode, Thinking, Usage};
+    use crate::{ChatReply, ModelError, Sampling, Thinking};
 
     /// Gives one reply after the other and keeps what it was asked.
     struct Script {
@@ -215,10 +215,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             self.asked.lock().unwrap().push(request.clone());
             let (text, finish) = self.replies.lock().unwrap().remove(0);
-            let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
-            let text = text.into();
-            let (first_token, served_model) = (None, None);
-            let reply = ChatReply { text, finish, usage, structured, first_token, served_model };
+            let reply = ChatReply::plain(text.into(), finish);
             Box::pin(async move { Ok(reply) })
         }
 
