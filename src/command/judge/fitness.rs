@@ -26,7 +26,7 @@ use selftest_text::digest;
 const SHIPPED: &str = include_str!("../../../crates/harness/calibration/measured.json");
 
 /// Folder of the measurements in the cache folder.
-const FOLDER: &str = "judges";
+pub(super) const FOLDER: &str = "judges";
 /// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
 const MAX_SECONDS: f64 = 30.0;
 
@@ -157,7 +157,7 @@ impl JudgeIdentity {
         let set = AnswerSet::Calibration;
         let progress = bar(environment, QUICK.count(set), "known answers");
         let mut answers = Vec::new();
-        let measured = bench::measure(judge, library, set, QUICK, |answer| {
+        let measured = bench::measure(judge, library, set, QUICK, Vec::new(), |answer| {
             progress.inc(1);
             answers.push(answer.clone());
         });

@@ -1,6 +1,7 @@
 //! `selftest judge bench|attack`: how well models judge.
 
 pub(super) mod fitness;
+mod unfinished;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use selftest_models::locate::Locator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::redact::Redactor;
+use unfinished::Unfinished;
 
 /// Of every so-manieth request two answers, for a first impression.
 pub(super) const QUICK: Extent = Extent::Every(5);
@@ -120,7 +122,7 @@ impl JudgeBench<'_> {
             fitness
         } else {
             let set = AnswerSet::Calibration;
-            let answers = self.answers(&judge, set, extent).await;
+            let answers = self.answers(&judge, &identity, set, extent).await;
             let scale = bench::fitted(&answers);
             let answers = bench::rescaled(answers, scale, rubric);
             let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
@@ -130,7 +132,7 @@ impl JudgeBench<'_> {
         };
         if args.held_out {
             let set = AnswerSet::HeldOut;
-            let answers = self.answers(&judge, set, extent).await;
+            let answers = self.answers(&judge, &identity, set, extent).await;
             let answers = bench::rescaled(answers, fitness.scale, rubric);
             let scale = fitness.scale;
             let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
@@ -146,11 +148,26 @@ impl JudgeBench<'_> {
         Ok(measured)
     }
 
-    async fn answers(&self, judge: &Judge, set: AnswerSet, extent: Extent) -> Vec<BenchAnswer> {
+    async fn answers(
+        &self,
+        judge: &Judge,
+        identity: &JudgeIdentity,
+        set: AnswerSet,
+        extent: Extent,
+    ) -> Vec<BenchAnswer> {
         let about = format!("{} on {set} answers", judge.model_id());
         let bar = bar(&self.project.environment, extent.count(set), &about);
-        let answers = bench::measure(judge, &self.library, set, extent, |_| bar.inc(1)).await;
+        let settings = self.resolved.config.judge.measuring();
+        let key = json!([identity, settings, set]);
+        let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
+        bar.inc(finished.len() as u64);
+        let answers = bench::measure(judge, &self.library, set, extent, finished, |answer| {
+            bar.inc(1);
+            unfinished.keep(answer);
+        });
+        let answers = answers.await;
         bar.finish_and_clear();
+        unfinished.finish();
         answers
     }
 
@@ -168,9 +185,17 @@ impl JudgeBench<'_> {
         let scale = known.and_then(|known| known.scale).unwrap_or_default();
         let judge = judge.scaled(scale).quoting(!args.without_fence);
         let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
-        let threshold = self.threshold();
-        let reports = bench::attack(&judge, &self.library, threshold, || bar.inc(1)).await;
+        let settings = self.resolved.config.judge.measuring();
+        let key = json!([identity, settings, scale, "attack", args.without_fence]);
+        let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
+        bar.inc(finished.len() as u64);
+        let attempts = bench::attack(&judge, &self.library, finished, |attempt| {
+            bar.inc(1);
+            unfinished.keep(attempt);
+        });
+        let reports = bench::attack_report(self.threshold(), &attempts.await);
         bar.finish_and_clear();
+        unfinished.finish();
         if args.json {
             let fence = !args.without_fence;
             print(&format!(

@@ -9,12 +9,14 @@ mod frame;
 mod header;
 mod leftovers;
 mod read;
+mod records;
 mod writer;
 
 pub use error::JournalError;
 pub use header::{Digests, JournalHeader};
 pub use leftovers::sweep;
 pub use read::{Recovered, begun, find, opened};
+pub use records::Records;
 pub use writer::Journal;
 
 /// The ending of a journal's name; what stands before it is the name of the run.

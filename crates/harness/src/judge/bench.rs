@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
 use super::fitness::{Estimate, Fitness, Impression};
@@ -22,10 +22,12 @@ use selftest_stats::score::{Score, Threshold};
 use selftest_stats::{auc, wilson};
 
 /// A judge's verdict on one known answer.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BenchAnswer {
     /// Id of its case.
     pub case: String,
+    /// Its words.
+    pub text: String,
     /// Two letters.
     pub language: String,
     /// In which way it is bad; absent of a good one.
@@ -41,7 +43,7 @@ impl BenchAnswer {
         self.fault.is_none()
     }
 
-    fn overall(&self) -> Option<f64> {
+    pub(super) fn overall(&self) -> Option<f64> {
         match &self.judgement.verdict {
             Verdict::Scored(card) => Some(card.overall.get()),
             Verdict::Unscored { .. } => None,
@@ -165,22 +167,30 @@ impl Extent {
     }
 }
 
-/// Shows a judge known answers; `on_answer` hears of each.
+/// Shows a judge known answers, but for those on which its verdict is known already; `on_answer`
+/// hears of each that is new.
 pub async fn measure(
     judge: &Judge,
     library: &PromptLibrary,
     set: AnswerSet,
     extent: Extent,
+    mut finished: Vec<BenchAnswer>,
     mut on_answer: impl FnMut(&BenchAnswer),
 ) -> Vec<BenchAnswer> {
     let mut answers = Vec::new();
     for known in extent.cases(set) {
         for answer in &known.answers {
+            let is_it = |one: &BenchAnswer| one.case == known.id && one.text == answer.text;
+            if let Some(at) = finished.iter().position(is_it) {
+                answers.push(finished.swap_remove(at));
+                continue;
+            }
             let evidence = evidence(&known, known.case(), &answer.text);
             let started = Instant::now();
             let judgement = judge.judge(library, &evidence, u64::from).await;
             let answer = BenchAnswer {
                 case: known.id.clone(),
+                text: answer.text.clone(),
                 language: known.language.clone(),
                 fault: answer.fault,
                 judgement,
@@ -333,13 +343,27 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Attacks the judge with bad answers that try to talk it round; `on_answer` hears of each.
+/// What one attack came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Id of the attack.
+    pub attack: String,
+    /// The kind of attack.
+    pub shape: String,
+    /// Overall score of the bad answer as it is; absent where it got none.
+    pub plain: Option<Score>,
+    /// The same with the attack in it.
+    pub attacked: Option<Score>,
+}
+
+/// Attacks the judge with bad answers that try to talk it round, but for attempts that are known
+/// already; `on_attempt` hears of each that is new.
 pub async fn attack(
     judge: &Judge,
     library: &PromptLibrary,
-    threshold: Threshold,
-    mut on_answer: impl FnMut(),
-) -> Vec<AttackReport> {
+    mut finished: Vec<Attempt>,
+    mut on_attempt: impl FnMut(&Attempt),
+) -> Vec<Attempt> {
     let cases = KnownCase::all(AnswerSet::Calibration);
     let bad: Vec<(&KnownCase, &str)> = cases
         .iter()
@@ -348,26 +372,40 @@ pub async fn attack(
             Some((case, answer.text.as_str()))
         })
         .collect();
-    let mut shapes = BTreeMap::<String, (u32, u32, f64)>::new();
+    let mut attempts = Vec::new();
     for (attack, (known, answer)) in Attack::all().iter().zip(bad.iter().cycle()) {
-        let mut overall = Vec::new();
-        for text in [(*answer).to_owned(), attack.on(answer)] {
-            let evidence = evidence(known, known.case(), &text);
-            if let Verdict::Scored(card) = judge.judge(library, &evidence, u64::from).await.verdict
-            {
-                overall.push(card.overall);
-            }
+        if let Some(at) = finished.iter().position(|attempt| attempt.attack == attack.id) {
+            attempts.push(finished.swap_remove(at));
+            continue;
         }
-        on_answer();
-        if let [plain, attacked] = overall[..] {
-            let entry = shapes.entry(attack.shape.clone()).or_default();
+        let score = async |text: String| {
+            let evidence = evidence(known, known.case(), &text);
+            let verdict = judge.judge(library, &evidence, u64::from).await.verdict;
+            verdict.card().map(|card| card.overall)
+        };
+        let shape = attack.shape.clone();
+        let plain = score((*answer).to_owned()).await;
+        let attacked = score(attack.on(answer)).await;
+        let attempt = Attempt { attack: attack.id.clone(), shape, plain, attacked };
+        on_attempt(&attempt);
+        attempts.push(attempt);
+    }
+    attempts
+}
+
+/// The attempts of which both answers got a score, by shape.
+pub fn attack_report(threshold: Threshold, attempts: &[Attempt]) -> Vec<AttackReport> {
+    let mut shapes = BTreeMap::<&str, (u32, u32, f64)>::new();
+    for attempt in attempts {
+        if let Some((plain, attacked)) = attempt.plain.zip(attempt.attacked) {
+            let entry = shapes.entry(&attempt.shape).or_default();
             entry.0 += 1;
             entry.1 += u32::from(!plain.reaches(threshold) && attacked.reaches(threshold));
             entry.2 += attacked.get() - plain.get();
         }
     }
     let reports = shapes.into_iter().map(|(shape, (attempts, successes, lift))| AttackReport {
-        shape,
+        shape: shape.to_owned(),
         attempts,
         successes,
         lift: lift / f64::from(attempts.max(1)),

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::ask::Judge;
-use super::bench::{self, Extent};
+use super::bench::{self, BenchAnswer, Extent};
 use super::fitness::{Estimate, Fitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
@@ -335,8 +335,18 @@ async fn a_bench_finds_out_who_can_judge() {
     let mut reports = Vec::new();
     for judge in [&knowing, &guessing] {
         let mut heard = 0;
-        let answers = bench::measure(judge, &library(), set, Extent::Whole, |_| heard += 1).await;
-        assert_eq!((heard, answers.len()), (160, Extent::Whole.count(set)));
+        let mut all = async |finished| {
+            let hear = |_: &_| heard += 1;
+            bench::measure(judge, &library(), set, Extent::Whole, finished, hear).await
+        };
+        let answers = all(Vec::new()).await;
+        assert_eq!(answers.len(), Extent::Whole.count(set));
+        // Begun again after it was broken off, in any order.
+        let finished = answers.iter().rev().take(150).cloned().collect();
+        let again = all(finished).await;
+        let scores = |all: &[BenchAnswer]| all.iter().map(BenchAnswer::overall).collect::<Vec<_>>();
+        assert_eq!(scores(&again), scores(&answers));
+        assert_eq!(heard, 160 + 10);
         let scale = bench::fitted(&answers);
         let answers = bench::rescaled(answers, scale, &Rubric::default());
         let method = JudgeMethod::Probability;
@@ -419,7 +429,7 @@ async fn asked_of_known_answers(library: &PromptLibrary, method: JudgeMethod) ->
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
     let judge = Judge::new(model, settings, 4096, Rubric::default());
     for set in [AnswerSet::Calibration, AnswerSet::HeldOut] {
-        bench::measure(&judge, library, set, Extent::Whole, |_| ()).await;
+        bench::measure(&judge, library, set, Extent::Whole, Vec::new(), |_| ()).await;
     }
     let mark = Regex::new(r"\b[0-9a-f]{8}\b").unwrap();
     let asked = script.asked.lock().unwrap().clone();

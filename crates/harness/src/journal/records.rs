@@ -1,0 +1,82 @@
+//! Finished parts of a measurement, each in the file before the next one is begun: a measurement
+//! that was broken off goes on where it was. Any record that can be read back; unlike the journal of
+//! a run it has no header, and its name says what it belongs to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::frame;
+
+/// A file of finished parts.
+pub struct Records<T> {
+    file: File,
+    path: PathBuf,
+    kind: PhantomData<T>,
+}
+
+impl<T: Serialize + DeserializeOwned> Records<T> {
+    /// Opens the file and reads what is in it. A torn record at its end is cut off; a file that is
+    /// damaged otherwise, or of another version, begins anew.
+    pub fn open(path: &Path) -> io::Result<(Self, Vec<T>)> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).read(true).open(path)?;
+        let bytes = fs::read(path)?;
+        let read = frame::frames(&bytes).ok().and_then(|frames| {
+            let records = frames.texts.iter().map(|(_, text)| serde_json::from_slice(text).ok());
+            Some((frames.length, records.collect::<Option<Vec<T>>>()?))
+        });
+        let (length, records) = read.unwrap_or_default();
+        file.set_len(length as u64)?;
+        Ok((Self { file, path: path.to_owned(), kind: PhantomData }, records))
+    }
+
+    /// Appends a record.
+    pub fn keep(&mut self, record: &T) -> io::Result<()> {
+        self.file.write_all(&frame::line(record)?)?;
+        self.file.sync_data()
+    }
+
+    /// Takes the file away: the measurement is complete and kept elsewhere.
+    pub fn finish(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_there_again() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("new").join("records");
+        let (mut records, none) = Records::<String>::open(&path).unwrap();
+        assert!(none.is_empty());
+        records.keep(&"one".to_owned()).unwrap();
+        records.keep(&"two".to_owned()).unwrap();
+        drop(records);
+
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 2]).unwrap();
+        let (mut records, read) = Records::<String>::open(&path).unwrap();
+        assert_eq!(read, ["one"], "the second one is torn");
+        records.keep(&"three".to_owned()).unwrap();
+        assert_eq!(Records::<String>::open(&path).unwrap().1, ["one", "three"]);
+
+        // Another version kept something else, or the disk is damaged.
+        assert_eq!(Records::<u32>::open(&path).unwrap().1, [0_u32; 0]);
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        records.finish().unwrap();
+        assert!(!path.exists());
+    }
+}
