@@ -15,10 +15,10 @@ use super::setup::Setup;
 use crate::cli::{Cli, GlobalArgs};
 use crate::config::{Config, Environment, Resolved};
 use crate::exit::Exit;
+use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::report::ReportFiles;
 use selftest_harness::scenario::generate::load_templates;
@@ -319,7 +319,7 @@ async fn probe(
 ) {
     let what = "structured output";
     let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
-    if [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE].iter().any(|name| library.load(name).is_err()) {
+    if JUDGE_TEMPLATES.iter().any(|name| library.load(name).is_err()) {
         return;
     }
     let config = &resolved.config;

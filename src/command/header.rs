@@ -5,11 +5,7 @@ use jiff::Timestamp;
 
 use super::setup::{Prepared, Setup};
 use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
-use selftest_harness::judge::probability::{
-    EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
-};
-use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
-use selftest_harness::judge::tool_calls::TEMPLATE as CALLS_TEMPLATE;
+use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::document::ReportDocument;
@@ -126,7 +122,7 @@ impl Setup<'_> {
     ) -> RunHeader {
         let header = self.header(run_id, plan, prepared);
         let mut prompt_digests = report.prompt_digests.clone();
-        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE, CALLS_TEMPLATE] {
+        for name in JUDGE_TEMPLATES {
             prompt_digests.remove(name);
             let now = header.prompt_digests.get(name).cloned();
             prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));

@@ -24,11 +24,7 @@ use selftest_harness::judge::fitness::Impression;
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::panel::Panel;
-use selftest_harness::judge::probability::{
-    EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
-};
-use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
-use selftest_harness::judge::tool_calls::TEMPLATE as CALLS_TEMPLATE;
+use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, probability, prompt};
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
 use selftest_harness::report::document::ReportDocument;
@@ -345,8 +341,8 @@ impl Setup<'_> {
         // Of judges that are asked in different ways there is no one method.
         let method = method.filter(|one| members.iter().all(|member| member.method == *one));
         let template = match method {
-            Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
-            _ => JUDGE_TEMPLATE,
+            Some(JudgeMethod::Probability) => probability::TEMPLATE,
+            _ => prompt::TEMPLATE,
         };
         let calibrated = CalibratedJudge {
             model: names.judge.clone(),
@@ -477,13 +473,7 @@ impl Setup<'_> {
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
-        for name in [
-            JUDGE_TEMPLATE,
-            QUESTIONS_TEMPLATE,
-            EXPLANATION_TEMPLATE,
-            CALLS_TEMPLATE,
-            CHAT_TEMPLATE,
-        ] {
+        for name in JUDGE_TEMPLATES.into_iter().chain([CHAT_TEMPLATE]) {
             library.load(name)?;
         }
         let rubric_digest = self.resolved.rubric.digest();

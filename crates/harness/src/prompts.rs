@@ -16,6 +16,7 @@ pub const BUILT_IN: BuiltIn = &[
     ),
     ("generator/generic.md", include_str!("../../../prompts/generator/generic.md")),
     ("judge/explanation.md", include_str!("../../../prompts/judge/explanation.md")),
+    ("judge/likelihood.md", include_str!("../../../prompts/judge/likelihood.md")),
     ("judge/questions.md", include_str!("../../../prompts/judge/questions.md")),
     ("judge/rubric.md", include_str!("../../../prompts/judge/rubric.md")),
     ("judge/tool_calls.md", include_str!("../../../prompts/judge/tool_calls.md")),

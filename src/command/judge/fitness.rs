@@ -15,7 +15,7 @@ use selftest_harness::judge::bench;
 use selftest_harness::judge::fitness::{Fitness, Impression};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::{probability, prompt, rule};
+use selftest_harness::judge::{likelihood, probability, prompt, rule};
 use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
@@ -49,6 +49,9 @@ pub(in crate::command) struct JudgeIdentity {
     #[serde(default)]
     rules_digest: String,
     rubric_digest: String,
+    /// Of the template of likelihoods, where they are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    likelihood_digest: Option<String>,
 }
 
 /// A measurement and whose it is.
@@ -66,6 +69,8 @@ impl JudgeIdentity {
         library: &PromptLibrary,
         rubric: &Rubric,
     ) -> Self {
+        let digest_of = |template| library.digests().get(template).cloned();
+        let reads_likelihoods = method == JudgeMethod::Probability && model.tells_likelihoods();
         let (template, rules_digest) = match method {
             JudgeMethod::Verdict => (prompt::TEMPLATE, String::new()),
             JudgeMethod::Probability | JudgeMethod::Auto => (probability::TEMPLATE, rule::digest()),
@@ -73,7 +78,8 @@ impl JudgeIdentity {
         Self {
             weights: model.fingerprint().await.unwrap_or_else(|| model.id().to_owned()),
             method,
-            prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+            prompt_digest: digest_of(template).unwrap_or_default(),
+            likelihood_digest: reads_likelihoods.then(|| digest_of(likelihood::TEMPLATE)).flatten(),
             rules_digest,
             rubric_digest: rubric.digest(),
         }

@@ -17,11 +17,10 @@ use crate::cli::{AttackArgs, BenchArgs, GlobalArgs, JudgeAction};
 use crate::config::{Environment, Resolved};
 use crate::exit::Exit;
 use fitness::JudgeIdentity;
+use selftest_harness::judge::TEMPLATES;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{self, AttackReport, BenchAnswer, BenchReport, Extent};
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
-use selftest_harness::judge::probability::TEMPLATE as QUESTIONS;
-use selftest_harness::judge::prompt::TEMPLATE as RUBRIC;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_models::ChatModel;
 use selftest_models::locate::Locator;
@@ -37,7 +36,7 @@ pub(super) async fn execute(action: &JudgeAction, global: &GlobalArgs) -> Result
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
     let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
-    for template in [RUBRIC, QUESTIONS] {
+    for template in TEMPLATES {
         library.load(template)?;
     }
     let bench = JudgeBench { project: &project, resolved: &resolved, library };

@@ -6,6 +6,7 @@ use tokio::sync::OnceCell;
 
 use super::fitness::Fitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
+use super::likelihood::{self, Likelihoods};
 use super::probability::{self, QuestionAnswer, Questioner, Scale};
 use super::prompt::{self, Evidence};
 use super::question::questions;
@@ -30,6 +31,7 @@ pub struct Judge {
     schema: ReplySchema,
     schema_text: String,
     questioner: Questioner,
+    likelihoods: Likelihoods,
     /// Its measurement, where there is one.
     fitness: Option<Fitness>,
     scale: Scale,
@@ -48,6 +50,7 @@ impl Judge {
         let schema_text = schema_in_prompt(&rubric).to_string();
         let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
         let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
+        let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens);
         let reader = Reader::new(rubric);
         let (fitness, scale, tells_probabilities) = (None, Scale::default(), OnceCell::new());
         Self {
@@ -58,6 +61,7 @@ impl Judge {
             schema,
             schema_text,
             questioner,
+            likelihoods,
             fitness,
             scale,
             tells_probabilities,
@@ -108,6 +112,11 @@ impl Judge {
         } else {
             JudgeMethod::Verdict
         }
+    }
+
+    /// Whether a judge by probability also reads likelihoods.
+    pub fn reads_likelihoods(&self, library: &PromptLibrary) -> bool {
+        self.model.tells_likelihoods() && library.digests().contains_key(likelihood::TEMPLATE)
     }
 
     /// Judges one step. `seed` gives the sampling seed of a call, counted from 0.
@@ -170,6 +179,13 @@ impl Judge {
                 vague.neither, vague.question.text
             );
             return unscored(UnscoredReason::CantTell, &detail);
+        }
+        if self.reads_likelihoods(library) {
+            let model = &*self.model;
+            match self.likelihoods.read(model, library, evidence, rubric, calls).await {
+                Ok(read) => said.extend(read),
+                Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
+            }
         }
         let rules = by_rule(rubric, evidence).into_iter();
         said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));

@@ -10,7 +10,7 @@ use super::ask::Judge;
 use super::fitness::{Estimate, Fitness, Impression};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
-use super::probability::{AnsweredBy, QuestionAnswer, Scale};
+use super::probability::{self, AnsweredBy, KnownReading, QuestionAnswer, Scale};
 use super::prompt::Evidence;
 use super::{Judgement, Scorecard, Verdict};
 use crate::check::questions::count_questions;
@@ -50,28 +50,23 @@ impl BenchAnswer {
         }
     }
 
-    fn answers(&self) -> impl Iterator<Item = &QuestionAnswer> {
+    fn answers(&self) -> impl Iterator<Item = &QuestionAnswer> + Clone {
         let card = self.judgement.verdict.card();
         card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
     }
 
-    /// Mean of what was read relatively in this way.
-    fn relative(&self, by: AnsweredBy) -> Option<f64> {
-        let all = self.answers().filter(|answer| answer.by == by).map(|answer| answer.relative);
-        selftest_stats::mean(&all.collect::<Vec<_>>())
-    }
-
-    /// What the model alone says on a scale: the log-odds of a good answer, by yes and no and by
-    /// likelihood.
-    fn log_odds(&self, scale: Scale) -> Option<f64> {
+    /// The means of what was read of each kind; none of an answer without a score, or by a verdict.
+    fn reading(&self) -> Option<KnownReading> {
         let of = |by| {
-            let all = self.answers().filter(|answer| answer.by == by);
-            selftest_stats::mean(&all.map(|answer| answer.log_odds(scale)).collect::<Vec<_>>())
+            let own = self.answers().filter(|answer| answer.by == by);
+            selftest_stats::mean(&own.map(|answer| answer.relative).collect::<Vec<_>>())
         };
-        match (of(AnsweredBy::Model), of(AnsweredBy::Likelihood)) {
-            (Some(yes_no), Some(likelihood)) => Some(yes_no + likelihood),
-            (one, other) => one.or(other),
-        }
+        Some(KnownReading {
+            yes_no: of(AnsweredBy::Model)?,
+            description: of(AnsweredBy::Description),
+            reference: of(AnsweredBy::Reference),
+            is_good: self.is_good(),
+        })
     }
 }
 
@@ -220,12 +215,7 @@ pub fn pairs(answers: &[BenchAnswer]) -> Impression {
 
 /// The scale on which the log-odds of these answers become probabilities; none without both kinds.
 pub fn fitted(answers: &[BenchAnswer]) -> Option<Scale> {
-    let labelled = |by| -> Vec<(f64, bool)> {
-        let read =
-            answers.iter().filter_map(|answer| Some((answer.relative(by)?, answer.is_good())));
-        read.collect()
-    };
-    Scale::fitted(&labelled(AnsweredBy::Model), &labelled(AnsweredBy::Likelihood))
+    Scale::fitted(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
 }
 
 /// The same answers on another scale: what was asked stays, the probabilities change.
@@ -306,7 +296,10 @@ pub fn report(
         scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
     let own: Vec<(f64, bool)> = answers
         .iter()
-        .filter_map(|answer| Some((answer.log_odds(scale.unwrap_or_default())?, answer.is_good())))
+        .filter_map(|answer| {
+            let own = probability::log_odds(answer.answers(), scale.unwrap_or_default())?;
+            Some((own, answer.is_good()))
+        })
         .collect();
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
     let tokens = |answer: &BenchAnswer| {

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod fitness;
 pub mod judge_settings;
 pub mod known_answers;
+pub mod likelihood;
 pub mod panel;
 pub mod probability;
 pub mod prompt;
@@ -29,6 +30,15 @@ use probability::{AnsweredBy, QuestionAnswer, Scale};
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
+
+/// The templates of all that a judge is asked, paths under `prompts/`.
+pub const TEMPLATES: [&str; 5] = [
+    prompt::TEMPLATE,
+    probability::TEMPLATE,
+    probability::EXPLANATION,
+    likelihood::TEMPLATE,
+    tool_calls::TEMPLATE,
+];
 
 /// The score of one category.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,9 +74,10 @@ pub struct ScoredQuestion {
 }
 
 impl Scorecard {
-    /// The scores that answers to questions make on a scale: each category has the mean of its
-    /// questions, and no more than a rule leaves it: what is seen by rule does not get lost among
-    /// many questions. None where a category has no question, or a probability is no number.
+    /// The scores that answers to questions make on a scale: each category has the probability of
+    /// all that the model says in it, and no more than a rule leaves it: what is seen by rule does
+    /// not get lost among many questions. None where a category has no question, or a probability
+    /// is no number.
     pub fn of_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
@@ -85,11 +96,11 @@ impl Scorecard {
                 .iter()
                 .filter(|asked| asked.answer.question.category == category.id)
                 .collect();
-            let all: Vec<f64> = own.iter().map(|asked| asked.probability.get()).collect();
+            let log_odds = probability::log_odds(own.iter().map(|asked| &asked.answer), scale)?;
             let rules = own.iter().filter(|asked| asked.answer.by == AnsweredBy::Rule);
             let cap = rules.map(|asked| asked.probability.get()).filter(|yes| *yes < 0.5);
             let cap = cap.fold(1.0, f64::min);
-            let score = Score::new(selftest_stats::mean(&all)?.min(cap)).ok()?;
+            let score = Score::new(probability::sigmoid(log_odds).min(cap)).ok()?;
             weighted.push((category.weight, score));
             categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
         }
@@ -110,7 +121,7 @@ impl Scorecard {
     /// The question with the least probability among those that the model is more against than for.
     pub fn most_doubted(&self) -> Option<&ScoredQuestion> {
         let by_model = |asked: &&ScoredQuestion| {
-            asked.answer.by != AnsweredBy::Rule && asked.probability.get() < 0.5
+            asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
         };
         let by_probability = |a: &&ScoredQuestion, b: &&ScoredQuestion| {
             a.probability.get().total_cmp(&b.probability.get())

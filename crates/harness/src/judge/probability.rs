@@ -4,11 +4,7 @@
 //! Raw probabilities of small models are far off, and differently so from request to request.
 //! Each question is therefore also asked of answers that say nothing and, where there is one, of a
 //! reference answer, and log-odds count relative to those (contextual calibration: Zhao et al.,
-//! "Calibrate Before Use", 2021).
-//!
-//! A model that tells how likely a given text is ([`ChatModel::tells_likelihoods`]) is also asked
-//! how likely it finds each expectation as a sentence about the answer. Small models that say yes
-//! to everything tell more by this: an answer that holds what is expected makes it likelier.
+//! "Calibrate Before Use", 2021). What likelihoods add is read in `likelihood`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,17 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::prompt::Evidence;
-use super::question::{MAX_EXPECTATION, Question};
+use super::question::Question;
 use super::quote::quote;
 use super::tool_calls;
-use crate::scenario::{Excerpt, GeneratedCase};
+use crate::scenario::Excerpt;
 use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};
-use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Likelihood, Sampling, call, estimate_tokens,
-};
-use selftest_stats::{Logistic, logistic, mean};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
+use selftest_stats::{RidgeLogistic, mean};
 use selftest_text::digest;
 
 /// The template of the questions, path under `prompts/`.
@@ -41,42 +35,40 @@ pub const EXPLANATION: &str = "judge/explanation.md";
 const EXPLANATION_TOKENS: u32 = 80;
 
 /// Answers that say nothing, to which a judge's yes means nothing.
-const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
+pub(super) const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
 
 /// Lines of the template at which the text may be cut: before the answer, and behind it.
 const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 
-/// How what is read becomes a probability: `σ(slope · x + intercept)`, fitted on answers whose
-/// worth is known (Platt, "Probabilistic outputs for support vector machines", 1999).
+/// How what a model says of an answer becomes the probability that the answer is a good one:
+/// log-odds of each kind add up, with weights fitted on answers whose worth is known (Platt,
+/// "Probabilistic outputs for support vector machines", 1999, with several inputs).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scale {
-    /// Of log-odds of yes. Above 0 where the judge can tell good from bad.
+    /// Weight of the log-odds of yes. Above 0 where the judge can tell good from bad by them.
     pub slope: f64,
     /// The log-odds of an answer that is no better than one that says nothing.
     pub intercept: f64,
-    /// The same of likelihoods, where the model tells them.
+    /// For models that tell likelihoods: how much likelier the answer makes what is expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub likelihood: Option<LikelihoodScale>,
+    pub description: Option<Weight>,
+    /// The same: how much likelier the reference makes the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Weight>,
 }
 
-/// How a likelihood becomes a probability.
+/// The weight of a likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LikelihoodScale {
-    /// For each nat per token.
+pub struct Weight {
+    /// Log-odds for each nat per token.
     pub slope: f64,
-    /// The log-odds of an answer that makes nothing likelier.
-    pub intercept: f64,
+    /// The likelihood, in nats per token, that says nothing: the mean over known answers.
+    pub zero: f64,
 }
 
 impl Default for Scale {
     fn default() -> Self {
-        Self { slope: 1.0, intercept: 0.0, likelihood: None }
-    }
-}
-
-impl Default for LikelihoodScale {
-    fn default() -> Self {
-        Self { slope: 1.0, intercept: 0.0 }
+        Self { slope: 1.0, intercept: 0.0, description: None, reference: None }
     }
 }
 
@@ -87,39 +79,99 @@ impl QuestionAnswer {
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
     }
 
-    /// The probability of yes, 0 to 1.
-    pub fn probability(&self, scale: Scale) -> f64 {
-        match self.by {
-            AnsweredBy::Model | AnsweredBy::Likelihood => logistic_of(self.log_odds(scale)),
-            AnsweredBy::Rule => self.raw,
-        }
-    }
-
-    /// The log-odds of yes on the scale.
+    /// What this answer adds to the log-odds that the answer is a good one.
     pub fn log_odds(&self, scale: Scale) -> f64 {
+        let weighed = |weight: Option<Weight>| {
+            let weight = weight.unwrap_or(Weight { slope: 0.0, zero: 0.0 });
+            weight.slope * (self.relative - weight.zero)
+        };
         match self.by {
             AnsweredBy::Model => scale.slope * self.relative + scale.intercept,
-            AnsweredBy::Likelihood => {
-                let LikelihoodScale { slope, intercept } = scale.likelihood.unwrap_or_default();
-                slope * self.relative + intercept
-            }
+            AnsweredBy::Description => weighed(scale.description),
+            AnsweredBy::Reference => weighed(scale.reference),
             AnsweredBy::Rule => self.relative,
         }
     }
+
+    /// The probability of yes by this answer alone, 0 to 1.
+    pub fn probability(&self, scale: Scale) -> f64 {
+        match self.by {
+            AnsweredBy::Rule => self.raw,
+            _ => sigmoid(self.log_odds(scale)),
+        }
+    }
 }
 
-fn logistic_of(log_odds: f64) -> f64 {
-    Logistic { slope: 1.0, intercept: 0.0 }.probability(log_odds)
+/// What the model alone says, by all that it was asked: the means of each kind add up. `None`
+/// without an answer of the model. Rules do not count.
+pub(super) fn log_odds<'a>(
+    answers: impl Iterator<Item = &'a QuestionAnswer> + Clone,
+    scale: Scale,
+) -> Option<f64> {
+    let of = |by| {
+        let own = answers.clone().filter(|answer| answer.by == by);
+        mean(&own.map(|answer| answer.log_odds(scale)).collect::<Vec<_>>())
+    };
+    let kinds = [AnsweredBy::Model, AnsweredBy::Description, AnsweredBy::Reference].map(of);
+    kinds.into_iter().flatten().reduce(|sum, one| sum + one)
 }
+
+/// The probability of these log-odds.
+pub(super) fn sigmoid(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+/// What was read of an answer whose worth is known, each the mean of its kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownReading {
+    /// Log-odds of yes.
+    pub yes_no: f64,
+    /// Nats per token; absent of a model that tells no likelihoods, or a case without expectations.
+    pub description: Option<f64>,
+    /// Nats per token; absent as well without a reference.
+    pub reference: Option<f64>,
+    /// Whether the answer is a good one.
+    pub is_good: bool,
+}
+
+/// Keeps weights small where the known answers are few, in standard deviations of the readings.
+const PENALTY: f64 = 1.0;
 
 impl Scale {
-    /// The scale of answers whose worth is known: their mean log-odds of yes, and their mean
-    /// likelihoods where there are any. `None` without both good and bad ones.
-    pub fn fitted(yes_no: &[(f64, bool)], likelihoods: &[(f64, bool)]) -> Option<Self> {
-        let Logistic { slope, intercept } = logistic(yes_no)?;
-        let likelihood = logistic(likelihoods)
-            .map(|Logistic { slope, intercept }| LikelihoodScale { slope, intercept });
-        Some(Self { slope, intercept, likelihood })
+    /// The scale of answers whose worth is known. A reading that goes with bad answers counts
+    /// nothing: it would be noise, and nobody could explain it. `None` without both kinds.
+    pub fn fitted(known: &[KnownReading]) -> Option<Self> {
+        let labels: Vec<bool> = known.iter().map(|one| one.is_good).collect();
+        let zero = |of: fn(&KnownReading) -> Option<f64>| {
+            mean(&known.iter().filter_map(of).collect::<Vec<_>>())
+        };
+        let (description, reference) = (zero(|one| one.description), zero(|one| one.reference));
+        let mut counts = [true; 3];
+        let fit = loop {
+            let row = |one: &KnownReading| {
+                let relative = |value: Option<f64>, zero: Option<f64>| {
+                    value.zip(zero).map_or(0.0, |(value, zero)| value - zero)
+                };
+                let all = [
+                    one.yes_no,
+                    relative(one.description, description),
+                    relative(one.reference, reference),
+                ];
+                all.iter().zip(counts).map(|(x, counts)| if counts { *x } else { 0.0 }).collect()
+            };
+            let rows: Vec<Vec<f64>> = known.iter().map(row).collect();
+            let fit = RidgeLogistic::fit(&rows, &labels, PENALTY)?;
+            let against = fit.weights.iter().position(|weight| *weight < 0.0);
+            let Some(against) = against else { break fit };
+            counts[against] = false;
+        };
+        let weight = |slope, zero: Option<f64>| zero.map(|zero| Weight { slope, zero });
+        Some(Self {
+            slope: fit.weights[0],
+            intercept: fit.intercept,
+            description: weight(fit.weights[1], description),
+            reference: weight(fit.weights[2], reference),
+        })
     }
 }
 
@@ -130,8 +182,10 @@ pub enum AnsweredBy {
     /// The judge's model, by its probabilities of yes and no.
     #[default]
     Model,
-    /// The judge's model, by how likely it finds the expected as a sentence about the answer.
-    Likelihood,
+    /// The judge's model, by how much likelier the answer makes this description of it.
+    Description,
+    /// The judge's model, by how much likelier the reference makes the answer.
+    Reference,
     /// A rule, without any model: `raw` is the probability, on no scale.
     Rule,
 }
@@ -146,58 +200,22 @@ pub struct QuestionAnswer {
     #[serde(default)]
     pub by: AnsweredBy,
     /// The share of yes among yes and no, 0 to 1, as the model says it; by likelihood the
-    /// probability of a token of the sentence (geometric mean).
+    /// probability of a token of the text (geometric mean).
     pub raw: f64,
     /// The probability of neither word, 0 to 1.
     pub neither: f64,
-    /// Log-odds of yes, or the log-probability of a token of the sentence in nats, less those of
-    /// answers that say nothing, or the midpoint between those and the reference answer.
+    /// Log-odds of yes, less those of answers that say nothing, or the midpoint between those and
+    /// the reference answer. By likelihood the gain of a token in nats.
     pub relative: f64,
 }
 
 /// Asks the questions about one case after the other.
 pub(super) struct Questioner {
-    /// By what the questions have in common but the answer: for each what counts as 0.
+    /// By what the questions have in common but the answer: for each the log-odds that count as 0.
     anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
     max_prompt_tokens: u32,
     quotes: bool,
-}
-
-/// One thing that the model is asked about an answer.
-struct Ask {
-    question: Question,
-    /// The sentence whose likelihood is read; absent where yes or no is.
-    sentence: Option<String>,
-}
-
-/// What the model says to it.
-struct Reading {
-    /// Log-odds of yes, or nats of a token.
-    value: f64,
-    /// As in [`QuestionAnswer::raw`].
-    raw: f64,
-    neither: f64,
-}
-
-impl Ask {
-    /// All that can be asked: each question by yes and no, and what is expected by likelihood.
-    fn all(model: &dyn ChatModel, case: &GeneratedCase, questions: &[Question]) -> Vec<Self> {
-        let yes_no = questions.iter().cloned().map(|question| Self { question, sentence: None });
-        let sentences = if model.tells_likelihoods() { sentences(case) } else { Vec::new() };
-        let by_likelihood = sentences.into_iter().filter_map(|(expectation, sentence)| {
-            let text = format!("Does the answer make this likelier? {sentence}");
-            // The last question is about an expectation, or the hints.
-            let category = questions.last()?.category.clone();
-            let question = Question { category, expectation, text };
-            Some(Self { question, sentence: Some(sentence) })
-        });
-        yes_no.chain(by_likelihood).collect()
-    }
-
-    fn by(&self) -> AnsweredBy {
-        if self.sentence.is_some() { AnsweredBy::Likelihood } else { AnsweredBy::Model }
-    }
 }
 
 #[derive(Serialize)]
@@ -249,36 +267,35 @@ impl Questioner {
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
-        let asks = Ask::all(model, &evidence.case, questions);
-        let anchors = self.anchors(model, library, evidence, &asks, calls).await?;
+        let anchors = self.anchors(model, library, evidence, questions, calls).await?;
         let answer = Answer::of(evidence);
-        let said = self.read(model, library, evidence, answer, &asks, calls).await?;
-        let answers = asks.into_iter().zip(said).zip(anchors);
+        let said = self.read(model, library, evidence, answer, questions, calls).await?;
+        let answers = questions.iter().zip(said).zip(anchors);
         Ok(answers
-            .map(|((ask, said), zero)| QuestionAnswer {
-                by: ask.by(),
-                question: ask.question,
-                raw: said.raw,
-                neither: said.neither,
-                relative: said.value - zero,
+            .map(|((question, said), zero)| QuestionAnswer {
+                question: question.clone(),
+                by: AnsweredBy::Model,
+                raw: said.share(),
+                neither: said.neither(),
+                relative: said.log_odds() - zero,
             })
             .collect())
     }
 
-    /// What is read of answers that say nothing, and of the reference; asked once for each request.
+    /// The log-odds of the questions for answers that say nothing, and for the reference; asked once for
+    /// each request.
     async fn anchors(
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
-        asks: &[Ask],
+        questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
         let nothing = Answer::supposed("");
         let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
-        let texts: Vec<_> =
-            asks.iter().map(|ask| (ask.question.text.as_str(), &ask.sentence)).collect();
+        let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
         let reference = evidence.case.grounds.reference.as_deref();
         let key = json!([request.system, request.user, texts, reference]);
         let key = digest::of_json(key);
@@ -286,21 +303,21 @@ impl Questioner {
         if let Some(anchors) = known {
             return Ok(anchors);
         }
-        let mut nothing = vec![Vec::new(); asks.len()];
+        let mut nothing = vec![Vec::new(); questions.len()];
         for contentless in CONTENTLESS {
             let answer = Answer::supposed(contentless);
-            let said = self.read(model, library, evidence, answer, asks, calls).await?;
+            let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (nothing, said) in nothing.iter_mut().zip(said) {
-                nothing.push(said.value);
+                nothing.push(said.log_odds());
             }
         }
         let mut anchors: Vec<f64> =
             nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
         if let Some(reference) = reference {
             let answer = Answer::supposed(reference);
-            let said = self.read(model, library, evidence, answer, asks, calls).await?;
+            let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
-                *anchor = f64::midpoint(*anchor, said.value);
+                *anchor = f64::midpoint(*anchor, said.log_odds());
             }
         }
         let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -334,22 +351,21 @@ impl Questioner {
         sentence.contains(char::is_alphanumeric).then(|| sentence.to_owned())
     }
 
-    /// What the model says to each of these about this answer.
+    /// The probabilities of yes and no for each question about this answer.
     async fn read(
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
         answer: Answer<'_>,
-        asks: &[Ask],
+        questions: &[Question],
         calls: &mut Vec<CallRecord>,
-    ) -> Result<Vec<Reading>, AskError> {
-        let mut said = Vec::with_capacity(asks.len());
-        for ask in asks {
-            let question = if ask.sentence.is_some() { "" } else { ask.question.text.as_str() };
+    ) -> Result<Vec<YesNo>, AskError> {
+        let mut said = Vec::with_capacity(questions.len());
+        for question in questions {
             let render = |answer| {
                 let (prompt, cuts) =
-                    render(library, TEMPLATE, evidence, answer, question, self.quotes)
+                    render(library, TEMPLATE, evidence, answer, &question.text, self.quotes)
                         .map_err(|error| unusable(&error))?;
                 let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
                 Ok::<_, AskError>((prompt, cuts, tokens))
@@ -369,55 +385,26 @@ impl Questioner {
                     ..failed(UnscoredReason::Truncated, detail)
                 });
             }
-            let context = self.context_tokens;
-            let request = match &ask.sentence {
-                None => ChatRequest::first_token(prompt, cuts, 0, context),
-                Some(sentence) => ChatRequest::likelihood(prompt, cuts, sentence.clone(), context),
-            };
+            let request = ChatRequest::first_token(prompt, cuts, 0, self.context_tokens);
             let (record, reply) = call(model, &request).await;
             calls.push(record);
             let reply =
                 reply.map_err(|error| failed(UnscoredReason::of(&error), error.to_string()))?;
-            said.push(ask.reading(&reply)?);
+            let read = reply.first_token.as_deref().and_then(YesNo::of).ok_or_else(|| {
+                let detail = format!("neither yes nor no to `{}`", question.text);
+                failed(UnscoredReason::CantTell, detail)
+            })?;
+            said.push(read);
         }
         Ok(said)
     }
 }
 
-impl Ask {
-    fn reading(&self, reply: &ChatReply) -> Result<Reading, AskError> {
-        let cannot_tell = |detail| failed(UnscoredReason::CantTell, detail);
-        if self.sentence.is_some() {
-            let likelihood = reply.likelihood.map(Likelihood::per_token);
-            let value = likelihood
-                .filter(|value| value.is_finite())
-                .ok_or_else(|| cannot_tell(format!("no likelihood to `{}`", self.question.text)))?;
-            return Ok(Reading { value, raw: value.exp(), neither: 0.0 });
-        }
-        let read = reply.first_token.as_deref().and_then(YesNo::of).ok_or_else(|| {
-            cannot_tell(format!("neither yes nor no to `{}`", self.question.text))
-        })?;
-        Ok(Reading { value: read.log_odds(), raw: read.share(), neither: read.neither() })
-    }
-}
-
-/// What a good answer makes likelier, with the number of the expectation.
-fn sentences(case: &GeneratedCase) -> Vec<(Option<u32>, String)> {
-    let grounds = &case.grounds;
-    let line = |text: &str| selftest_text::one_line(text, MAX_EXPECTATION);
-    let expected = grounds.expectations.iter().zip(1..);
-    let mut all: Vec<_> = expected.map(|(text, number)| (Some(number), line(text))).collect();
-    let others = if all.is_empty() { Some(case.hints.as_str()) } else { None };
-    let others = others.into_iter().chain(grounds.reference.as_deref());
-    all.extend(others.map(|text| (None, line(text))).filter(|(_, text)| !text.trim().is_empty()));
-    all
-}
-
-fn unusable(error: &PromptError) -> AskError {
+pub(super) fn unusable(error: &PromptError) -> AskError {
     failed(UnscoredReason::Unavailable, error.to_string())
 }
 
-fn failed(reason: UnscoredReason, detail: String) -> AskError {
+pub(super) fn failed(reason: UnscoredReason, detail: String) -> AskError {
     AskError { reason, detail, prompt_too_long: false, server_failed: false }
 }
 

@@ -11,9 +11,9 @@ use super::bench::{self, BenchAnswer, Extent};
 use super::fitness::{Estimate, Fitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
-use super::probability::{AnsweredBy, EXPLANATION, Scale, TEMPLATE};
+use super::probability::{AnsweredBy, EXPLANATION, KnownReading, Scale, TEMPLATE};
 use super::prompt::Evidence;
-use super::{Scorecard, Verdict, tool_calls};
+use super::{Scorecard, ScoredQuestion, Verdict, tool_calls};
 use crate::check::ToolCall;
 use crate::rubric::Rubric;
 use crate::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
@@ -55,7 +55,8 @@ impl ChatModel for Script {
         let wanted = request.first_token.as_ref().and_then(|probe| probe.reply.as_deref());
         let likelihood = wanted.map(|wanted| {
             let finds = self.finds.expect("asked a model that does not tell likelihoods");
-            let per_token = finds(self.asked.lock().unwrap().last().unwrap(), wanted);
+            let texts: Vec<&str> = request.messages.iter().map(|one| &*one.text).collect();
+            let per_token = finds(&texts.join("\n--\n"), wanted);
             Likelihood { log_probability: 4.0 * per_token, tokens: 4 }
         });
         let first_token = (request.first_token.is_some() && wanted.is_none())
@@ -155,44 +156,109 @@ async fn answers_count_relative_to_those_that_say_nothing() {
     assert!(prompts.iter().all(|prompt| prompt.matches("<!--").count() == 1));
 }
 
-#[tokio::test]
-async fn what_is_expected_is_also_read_by_its_likelihood() {
-    // It says yes to everything, and finds what it has just read likelier.
-    let finds: Finds = |prompt, sentence| {
-        assert!(prompt.ends_with("Say in one sentence what is true of the answer."), "{prompt}");
-        let answer = prompt.split("The assistant answered:").nth(1).unwrap();
-        let known = sentence == "The answer names the port." && answer.contains("Port 80");
-        if known { -1.0 } else { -3.0 }
-    };
+/// A judge that says yes to everything and tells likelihoods.
+fn judge_that_finds(finds: Finds) -> Judge {
     let asked = Mutex::default();
     let script = Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked };
     let settings = JudgeSettings { explain: false, ..JudgeSettings::default() };
-    let judge = Judge::new(Arc::new(script), settings, 4096, Rubric::default());
-    let by_likelihood = |card: &Scorecard| {
-        let asked = card.questions.iter().find(|asked| asked.answer.by == AnsweredBy::Likelihood);
-        asked.unwrap().clone()
-    };
-    let good = by_likelihood(&card(&judge, "Port 80").await);
+    Judge::new(Arc::new(script), settings, 4096, Rubric::default())
+}
+
+fn library_with_likelihoods() -> PromptLibrary {
+    let mut library = library();
+    assert!(library.load(super::likelihood::TEMPLATE).unwrap());
+    library
+}
+
+/// Questions of the verdict on this evidence that were answered in this way.
+async fn read_by(judge: &Judge, about: &Evidence, by: AnsweredBy) -> Vec<ScoredQuestion> {
+    let verdict = judge.judge(&library_with_likelihoods(), about, u64::from).await.verdict;
+    let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
+    card.questions.into_iter().filter(|asked| asked.answer.by == by).collect()
+}
+
+#[tokio::test]
+async fn what_is_expected_is_read_by_its_likelihood_behind_the_answer() {
+    let judge = judge_that_finds(|texts, sentence| {
+        assert!(texts.ends_with("\n--\nDescribe this answer in one sentence."), "{texts}");
+        let answer = texts.rsplit("\n--\n").nth(1).unwrap();
+        let known = sentence == "The answer names the port." && answer == "Port 80";
+        if known { -1.0 } else { -3.0 }
+    });
+    let good = &read_by(&judge, &evidence("Port 80"), AnsweredBy::Description).await[0];
     assert_eq!(good.answer.question.expectation, Some(1));
     assert_eq!(good.answer.question.category, "instruction_following_score");
     let text = "Does the answer make this likelier? The answer names the port.";
     assert_eq!(good.answer.question.text, text);
     assert!((good.answer.relative - 2.0).abs() < 1e-9, "{good:?}");
     assert!((good.answer.raw - (-1.0f64).exp()).abs() < 1e-9, "{good:?}");
-    let bad = by_likelihood(&card(&judge, "Another port").await);
+    let bad = &read_by(&judge, &evidence("Another port"), AnsweredBy::Description).await[0];
     assert!(bad.answer.relative.abs() < 1e-9 && bad.probability.get() == 0.5, "{bad:?}");
 
-    // Without expectations the hints are what is expected, and a reference beside them.
+    // Without expectations the hints are what is expected; of an empty answer nothing is read.
     let mut about = evidence("x");
     about.case.grounds.expectations.clear();
     about.case.hints = "names port 80".to_owned();
-    about.case.grounds.reference = Some("It is port 80.".to_owned());
-    let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
-    let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
-    let read = card.questions.iter().filter(|asked| asked.answer.by == AnsweredBy::Likelihood);
-    let texts: Vec<&str> = read.map(|asked| asked.answer.question.text.as_str()).collect();
-    let begins = "Does the answer make this likelier?";
-    assert_eq!(texts, [format!("{begins} names port 80"), format!("{begins} It is port 80.")]);
+    let read = read_by(&judge, &about, AnsweredBy::Description).await;
+    let texts: Vec<&str> = read.iter().map(|asked| asked.answer.question.text.as_str()).collect();
+    assert_eq!(texts, ["Does the answer make this likelier? names port 80"]);
+    assert!(read_by(&judge, &evidence(" \n"), AnsweredBy::Description).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_read_by_what_the_reference_adds_to_its_likelihood() {
+    let judge = judge_that_finds(|texts, reply| {
+        let after = texts.ends_with("Give the same answer again in other words.");
+        match (after, reply) {
+            (true, "It is 80.") => {
+                let reference = "\n--\nPort 80.\n--\n";
+                assert!(texts.contains(reference), "{texts}");
+                -1.0
+            }
+            (false, "It is 80.") => {
+                // The answer is to be the next message.
+                assert!(!texts.contains("Port 80."), "{texts}");
+                -2.5
+            }
+            _ => -2.0,
+        }
+    });
+    let with_reference = |answer: &str| {
+        let mut about = evidence(answer);
+        about.case.grounds.reference = Some("Port 80.".to_owned());
+        about
+    };
+    let good = read_by(&judge, &with_reference("It is 80."), AnsweredBy::Reference).await;
+    let categories: Vec<&str> =
+        good.iter().map(|asked| asked.answer.question.category.as_str()).collect();
+    assert_eq!(categories, ["format_score", "factuality_score", "instruction_following_score"]);
+    assert!(good.iter().all(|asked| (asked.answer.relative - 1.5).abs() < 1e-9), "{good:?}");
+    let bad = read_by(&judge, &with_reference("Another"), AnsweredBy::Reference).await;
+    assert!(bad.iter().all(|asked| asked.answer.relative == 0.0), "{bad:?}");
+    assert!(read_by(&judge, &evidence("It is 80."), AnsweredBy::Reference).await.is_empty());
+}
+
+#[test]
+fn readings_are_weighed_together_and_never_against_themselves() {
+    let known = |yes_no: f64, reference: Option<f64>, is_good| KnownReading {
+        yes_no,
+        description: Some(-yes_no),
+        reference,
+        is_good,
+    };
+    let mut all = Vec::new();
+    for step in 0..40 {
+        let (noise, is_good) = (f64::from(step % 5) - 2.0, step % 2 == 0);
+        let gain = if is_good { 0.6 } else { 0.2 } + 0.05 * noise;
+        all.push(known(if is_good { 0.3 } else { 0.0 } + noise, Some(gain), is_good));
+    }
+    all.push(known(0.1, None, true));
+    let scale = Scale::fitted(&all).unwrap();
+    let reference = scale.reference.unwrap();
+    assert!(reference.slope > 1.0 && (reference.zero - 0.4).abs() < 1e-9, "{scale:?}");
+    assert!(scale.slope >= 0.0 && scale.description.unwrap().slope >= 0.0, "{scale:?}");
+    let one_kind: Vec<KnownReading> = all.into_iter().filter(|one| one.is_good).collect();
+    assert_eq!(Scale::fitted(&one_kind), None);
 }
 
 #[tokio::test]
@@ -201,7 +267,8 @@ async fn a_likelihood_that_is_no_number_is_no_score() {
     let finds: Finds = |_, _| f64::NAN;
     let script = Script { says: |_| (0.5, 0.4), tells: true, finds: Some(finds), asked };
     let judge = Judge::new(Arc::new(script), JudgeSettings::default(), 4096, Rubric::default());
-    let verdict = judge.judge(&library(), &evidence("x"), u64::from).await.verdict;
+    let library = library_with_likelihoods();
+    let verdict = judge.judge(&library, &evidence("x"), u64::from).await.verdict;
     let Verdict::Unscored { reason, detail, .. } = verdict else { panic!("a score") };
     assert_eq!(reason, UnscoredReason::CantTell);
     assert!(detail.contains("likelihood"), "{detail}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::plan::PlannedCase;
 use crate::check::commands;
 use crate::event::RunHeader;
-use crate::judge::probability::{EXPLANATION, TEMPLATE as QUESTIONS};
+use crate::judge::TEMPLATES;
 use crate::judge::prompt::TEMPLATE as VERDICT;
 use crate::scenario::suite::case_digest;
 use crate::sut::chat::TEMPLATE as CHAT;
@@ -72,7 +72,7 @@ impl CacheScope<'_> {
         json!({
             "settings": self.judge,
             "identity": identity,
-            "prompts": self.prompts(&[VERDICT, QUESTIONS, EXPLANATION]),
+            "prompts": self.prompts(&TEMPLATES),
             "fitness": models.judge_fitness,
             "panel": models.panel,
         })

@@ -13,7 +13,9 @@ use crate::{ChatRequest, Message, ModelError, Role};
 pub(super) struct Prompt {
     /// All before the text of the first user message; the same for all calls of one kind.
     pub(super) prefix: Vec<Token>,
-    /// The tokens up to each cut of the request, which several calls may have in common.
+    /// The tokens up to each cut of the request, which several calls may have in common: where
+    /// only the first token or a likelihood is asked for, up to the end of each message but the
+    /// last, and to the cuts in that one.
     pub(super) shared: Vec<Vec<Token>>,
     /// All from there on; never empty.
     pub(super) rest: Vec<Token>,
@@ -49,7 +51,7 @@ pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, Mod
     {
         end.push_str("<think>\n\n</think>\n\n");
     }
-    let cuts = request.first_token.as_ref().map_or(&[][..], |first| &first.cuts);
+    let cuts = request.first_token.as_ref().map(|first| &first.cuts[..]);
     Ok(assemble(model, &parts, messages, cuts))
 }
 
@@ -90,7 +92,12 @@ fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
     (!twice).then_some(parts)
 }
 
-fn assemble(model: &Model, parts: &[String], messages: &[Message], cuts: &[usize]) -> Prompt {
+fn assemble(
+    model: &Model,
+    parts: &[String],
+    messages: &[Message],
+    cuts: Option<&[usize]>,
+) -> Prompt {
     let first_user = messages.iter().position(|message| message.role == Role::User);
     let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
@@ -108,7 +115,7 @@ fn assemble(model: &Model, parts: &[String], messages: &[Message], cuts: &[usize
         let mut text = &*message.text;
         if place + 1 == messages.len() {
             let mut done = 0;
-            for &cut in cuts {
+            for &cut in cuts.unwrap_or_default() {
                 let Some((before, after)) = text.split_at_checked(cut.saturating_sub(done)) else {
                     break;
                 };
@@ -118,6 +125,12 @@ fn assemble(model: &Model, parts: &[String], messages: &[Message], cuts: &[usize
             }
         }
         tokens.extend(model.tokenize(text.as_bytes(), false));
+        if cuts.is_some()
+            && first_user.is_some_and(|first| first <= place)
+            && place + 1 < messages.len()
+        {
+            shared.push(std::mem::take(&mut tokens));
+        }
     }
     if tokens.is_empty() {
         tokens = shared.pop().unwrap_or_else(|| std::mem::take(&mut prefix));

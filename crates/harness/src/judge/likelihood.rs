@@ -1,0 +1,238 @@
+//! Judging by likelihood, for models that tell how likely a given text is as their reply.
+//!
+//! A small model that says yes to everything still expects one text more than another. Read in a
+//! conversation in which it gave the answer itself: how much likelier each expectation is as its
+//! description of the answer than of one that says nothing; and how much likelier the answer is
+//! after a right one, which it is to give again, than without (pointwise mutual information). Texts
+//! are messages of their own and cannot end them; no question is asked, so that nothing in an
+//! answer can be taken for one.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, unusable};
+use super::prompt::Evidence;
+use super::question::{MAX_EXPECTATION, Question, instructions};
+use crate::rubric::{Rubric, SAFETY};
+use crate::scenario::{Excerpt, GeneratedCase};
+use selftest_models::fence::neutralise;
+use selftest_models::prompts::{PromptLibrary, Rendered};
+use selftest_models::structured::{AskError, UnscoredReason};
+use selftest_models::{
+    CallRecord, ChatModel, ChatRequest, Likelihood, Message, call, estimate_tokens,
+};
+use selftest_stats::mean;
+use selftest_text::digest;
+
+/// The template of the conversation, path under `prompts/`.
+pub const TEMPLATE: &str = "judge/likelihood.md";
+
+/// Lines of the template behind which the user asks once more.
+const MARKS: [&str; 2] = ["<!-- describe -->\n", "<!-- again -->\n"];
+
+/// Reads likelihoods of one case after the other.
+pub(super) struct Likelihoods {
+    /// By case and expectations: what answers that say nothing make of them.
+    anchors: Mutex<HashMap<String, Vec<f64>>>,
+    context_tokens: u32,
+    max_prompt_tokens: u32,
+}
+
+/// The conversation up to the answer, and what is asked behind it.
+struct Conversation {
+    before: Vec<Message>,
+    describe: Message,
+    again: Message,
+}
+
+#[derive(Serialize)]
+struct Values {
+    excerpts: Vec<Excerpt>,
+    request: String,
+}
+
+/// One reader's way to the model.
+struct Reader<'a> {
+    model: &'a dyn ChatModel,
+    calls: &'a mut Vec<CallRecord>,
+    limits: &'a Likelihoods,
+}
+
+impl Likelihoods {
+    pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
+        Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens }
+    }
+
+    /// All that likelihoods say of the answer in the evidence; nothing of an empty one.
+    pub(super) async fn read(
+        &self,
+        model: &dyn ChatModel,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        rubric: &Rubric,
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Vec<QuestionAnswer>, AskError> {
+        let answer = neutralise(evidence.output.trim());
+        if answer.is_empty() {
+            return Ok(Vec::new());
+        }
+        let conversation = Conversation::of(library, evidence)?;
+        let mut reader = Reader { model, calls, limits: self };
+        let mut read = Vec::new();
+        let expected = expected(&evidence.case);
+        let category = instructions(rubric).map(|category| &category.id);
+        if let (Some(category), false) = (category, expected.is_empty()) {
+            let zeros = self.zeros(&mut reader, &conversation, &expected).await?;
+            let found = reader.descriptions(&conversation, &answer, &expected).await?;
+            for (((number, sentence), found), zero) in expected.into_iter().zip(found).zip(zeros) {
+                let text = format!("Does the answer make this likelier? {sentence}");
+                let (category, expectation) = (category.clone(), number);
+                read.push(QuestionAnswer {
+                    question: Question { category, expectation, text },
+                    by: AnsweredBy::Description,
+                    raw: found.exp(),
+                    neither: 0.0,
+                    relative: found - zero,
+                });
+            }
+        }
+        if let Some(reference) = &evidence.case.grounds.reference {
+            let reference = neutralise(reference.trim());
+            let alone = reader.likelihood(conversation.before.clone(), &answer).await?;
+            let again = conversation.followed_by(&reference, &conversation.again);
+            let after = reader.likelihood(again, &answer).await?;
+            // Harmlessness is nothing that one right answer could show.
+            let categories = rubric.categories().iter().filter(|category| category.id != SAFETY);
+            read.extend(categories.map(|category| QuestionAnswer {
+                question: Question {
+                    category: category.id.clone(),
+                    expectation: None,
+                    text: "Does the reference make the answer likelier?".to_owned(),
+                },
+                by: AnsweredBy::Reference,
+                raw: after.exp(),
+                neither: 0.0,
+                relative: after - alone,
+            }));
+        }
+        Ok(read)
+    }
+
+    /// What answers that say nothing make of the sentences; asked once for each case.
+    async fn zeros(
+        &self,
+        reader: &mut Reader<'_>,
+        conversation: &Conversation,
+        expected: &[(Option<u32>, String)],
+    ) -> Result<Vec<f64>, AskError> {
+        let before: Vec<&str> = conversation.before.iter().map(|message| &*message.text).collect();
+        let key = digest::of_json(json!([before, expected]));
+        let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(zeros) = known {
+            return Ok(zeros);
+        }
+        let mut found = vec![Vec::new(); expected.len()];
+        for contentless in CONTENTLESS {
+            let read = reader.descriptions(conversation, contentless, expected).await?;
+            for (found, value) in found.iter_mut().zip(read) {
+                found.push(value);
+            }
+        }
+        let zeros: Vec<f64> = found.iter().map(|all| mean(all).unwrap_or_default()).collect();
+        let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(key, zeros.clone());
+        Ok(zeros)
+    }
+}
+
+impl Conversation {
+    /// The case as the assistant met it: the files before the first request.
+    fn of(library: &PromptLibrary, evidence: &Evidence) -> Result<Self, AskError> {
+        let last = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
+        let said = evidence.conversation.iter().map(|exchange| &exchange.said).chain([last]);
+        let mut said = said.map(|text| neutralise(text));
+        let excerpts = evidence.case.grounds.excerpts.iter().map(|excerpt| Excerpt {
+            path: selftest_text::one_line(&excerpt.path, 200),
+            text: neutralise(&excerpt.text),
+        });
+        // Put in behind the template: nothing in it can be taken for a mark.
+        let values = Values { excerpts: excerpts.collect(), request: String::new() };
+        let Rendered { system, user } =
+            library.render(TEMPLATE, &values).map_err(|error| unusable(&error))?;
+        let (files, rest) = user.rsplit_once(MARKS[0]).unwrap_or((&user, ""));
+        let (describe, again) = rest.split_once(MARKS[1]).unwrap_or((rest, rest));
+        let request = said.next().unwrap_or_default();
+        let mut before = vec![Message::system(system), Message::user(format!("{files}{request}"))];
+        for (exchange, next) in evidence.conversation.iter().zip(said) {
+            before.push(Message::assistant(neutralise(&exchange.answered)));
+            before.push(Message::user(next));
+        }
+        Ok(Self {
+            before,
+            describe: Message::user(describe.trim()),
+            again: Message::user(again.trim()),
+        })
+    }
+
+    fn followed_by(&self, answer: &str, next: &Message) -> Vec<Message> {
+        let mut messages = self.before.clone();
+        messages.extend([Message::assistant(answer), next.clone()]);
+        messages
+    }
+}
+
+impl Reader<'_> {
+    /// How likely each sentence is as a description of the answer.
+    async fn descriptions(
+        &mut self,
+        conversation: &Conversation,
+        answer: &str,
+        expected: &[(Option<u32>, String)],
+    ) -> Result<Vec<f64>, AskError> {
+        let mut found = Vec::with_capacity(expected.len());
+        for (_, sentence) in expected {
+            let messages = conversation.followed_by(answer, &conversation.describe);
+            found.push(self.likelihood(messages, sentence).await?);
+        }
+        Ok(found)
+    }
+
+    /// The mean log-probability of a token of the reply, in nats.
+    async fn likelihood(&mut self, messages: Vec<Message>, reply: &str) -> Result<f64, AskError> {
+        let tokens: u32 = messages.iter().map(|message| estimate_tokens(&message.text)).sum();
+        let (tokens, most) = (tokens + estimate_tokens(reply), self.limits.max_prompt_tokens);
+        if tokens > most {
+            let detail = format!(
+                "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {most}"
+            );
+            let error = failed(UnscoredReason::Truncated, detail);
+            return Err(AskError { prompt_too_long: true, ..error });
+        }
+        let end = messages.last().map_or(0, |message| message.text.len());
+        let context = self.limits.context_tokens;
+        let request = ChatRequest::likelihood(messages, vec![end], reply.to_owned(), context);
+        let (record, told) = call(self.model, &request).await;
+        self.calls.push(record);
+        let told = told.map_err(|error| failed(UnscoredReason::of(&error), error.to_string()))?;
+        let value = told.likelihood.map(Likelihood::per_token).filter(|value| value.is_finite());
+        value.ok_or_else(|| {
+            let what = selftest_text::one_line(reply, 80);
+            failed(UnscoredReason::CantTell, format!("no likelihood of `{what}`"))
+        })
+    }
+}
+
+/// What is expected of a good answer, with the number of the expectation; without any, the hints.
+fn expected(case: &GeneratedCase) -> Vec<(Option<u32>, String)> {
+    let line = |text: &str| selftest_text::one_line(&neutralise(text), MAX_EXPECTATION);
+    let expected = case.grounds.expectations.iter().zip(1..);
+    let mut all: Vec<_> = expected.map(|(text, number)| (Some(number), line(text))).collect();
+    if all.is_empty() {
+        all.push((None, line(&case.hints)));
+    }
+    all.retain(|(_, text)| !text.trim().is_empty());
+    all
+}
