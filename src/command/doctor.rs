@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::fitness::Fitness;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::report::ReportFiles;
 use selftest_harness::scenario::generate::load_templates;
@@ -291,17 +291,13 @@ async fn judgement_of(
     let what = "judgement";
     let method = judge.method(library).await;
     let identity = JudgeIdentity::of(model, method, library, &resolved.rubric).await;
-    let bar = resolved.config.judge.min_auc;
-    match identity.known(&environment.models, AnswerSet::Calibration) {
-        Some(known) if known.is_fit(bar) => findings.good(what, known.sentence()),
-        Some(known) => findings.doubtful(
+    match identity.fitness(&environment.models, &resolved.config) {
+        Some(Fitness { unfit: Some(why), .. }) => findings.doubtful(
             what,
-            format!(
-                "{}; judge.min_auc is {bar:.2}: what only a judge can decide stays unscored",
-                known.own_sentence()
-            ),
+            format!("{why}: what only a judge can decide stays unscored"),
             FETCH_JUDGE,
         ),
+        Some(known) => findings.good(what, known.sentence()),
         None => {
             let impression = identity.impression(environment, judge, library).await;
             let detail = format!("not measured; {impression}. `selftest judge bench` measures it");

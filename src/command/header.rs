@@ -60,7 +60,7 @@ impl Setup<'_> {
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             rejudged: None,
-            notices: self.notices(prepared),
+            notices: self.notices(plan, prepared),
             remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
@@ -93,7 +93,7 @@ impl Setup<'_> {
     }
 
     /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
-    fn notices(&self, prepared: &Prepared) -> Vec<Notice> {
+    fn notices(&self, plan: &[PlannedCase], prepared: &Prepared) -> Vec<Notice> {
         let mut notices = Vec::new();
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
         let built_in = built_in.map(|(_, text)| digest::of_bytes(text.as_bytes()));
@@ -103,11 +103,19 @@ impl Setup<'_> {
             notices.push(Notice::BuiltInAssistant { config });
         }
         notices.extend(self.unsandboxed());
-        let bar = self.resolved.config.judge.min_auc;
         let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
         let measured = prepared.models.judge_fitness.iter().chain(panel);
-        notices.extend(measured.filter(|fitness| !fitness.is_fit(bar)).map(|fitness| {
-            Notice::UnfitJudge { model: fitness.model.clone(), measured: fitness.own_sentence() }
+        let have_references = plan.iter().all(|planned| {
+            let grounds = planned.frozen.as_ref().map_or(&planned.grounds, |case| &case.grounds);
+            grounds.reference.is_some()
+        });
+        notices.extend(measured.filter_map(|fitness| {
+            let model = fitness.model.clone();
+            if let Some(measured) = fitness.unfit.clone() {
+                return Some(Notice::UnfitJudge { model, measured });
+            }
+            let measured = fitness.unfit_for(have_references)?.to_owned();
+            Some(Notice::UnfitWithoutReference { model, measured })
         }));
         notices
     }

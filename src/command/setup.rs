@@ -22,7 +22,6 @@ use selftest_harness::event::{NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::Impression;
 use selftest_harness::judge::judge_settings::JudgeMethod;
-use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::panel::Panel;
 use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, probability, prompt};
 use selftest_harness::prompts::BUILT_IN;
@@ -385,13 +384,13 @@ impl Setup<'_> {
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
         let mut impression = None;
-        let judge = match identity.known(environment, AnswerSet::Calibration) {
+        let judge = match identity.fitness(environment, config) {
             Some(fitness) => {
-                if !fitness.is_fit(config.judge.min_auc) {
-                    let (name, sentence) = (&fitness.model, fitness.sentence());
+                if let Some(why) = &fitness.unfit {
+                    let name = &fitness.model;
                     eprint(&format!(
-                        "warning: {name} cannot judge well enough ({sentence}): what only a judge \
-                         can decide stays unscored\nhint: {FETCH_JUDGE}\n"
+                        "warning: {name} cannot judge well enough ({why}): what only a judge can \
+                         decide stays unscored\nhint: {FETCH_JUDGE}\n"
                     ));
                 }
                 judge.measured(fitness)

@@ -24,6 +24,14 @@ pub enum Notice {
         /// How it was measured.
         measured: String,
     },
+    /// The judge's measurement says that it cannot judge answers to cases without a reference, and some
+    /// have none.
+    UnfitWithoutReference {
+        /// Its full name.
+        model: String,
+        /// How it was measured.
+        measured: String,
+    },
 }
 
 impl Notice {
@@ -40,6 +48,10 @@ impl Notice {
             Self::Unsandboxed { why } => format!("UNSANDBOXED: {why}"),
             Self::UnfitJudge { model, measured } => format!(
                 "{model} is unfit to judge ({measured}): only what needs no judge was decided"
+            ),
+            Self::UnfitWithoutReference { model, measured } => format!(
+                "{model} is unfit to judge cases without a reference answer ({measured}): of those \
+                 only what needs no judge was decided"
             ),
         }
     }

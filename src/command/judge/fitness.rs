@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{QUICK, bar};
-use crate::config::Environment;
+use crate::config::{Config, Environment};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench;
-use selftest_harness::judge::fitness::{Fitness, Impression};
+use selftest_harness::judge::fitness::{Bar, Fitness, Impression, KnownScores};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::{likelihood, probability, prompt, rule};
@@ -20,6 +20,7 @@ use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
 use selftest_models::prompts::PromptLibrary;
+use selftest_stats::score::Threshold;
 use selftest_text::digest;
 
 /// Measurements of the authors, for models that everybody may have.
@@ -59,6 +60,9 @@ pub(in crate::command) struct JudgeIdentity {
 struct Known {
     judge: JudgeIdentity,
     fitness: Fitness,
+    /// Absent from measurements of earlier versions.
+    #[serde(default)]
+    scores: KnownScores,
 }
 
 impl JudgeIdentity {
@@ -100,19 +104,34 @@ impl JudgeIdentity {
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
-    /// The measurement of this judge on that set.
+    /// The measurement of this judge on the calibration set, and whether it may count.
+    pub(in crate::command) fn fitness(
+        &self,
+        environment: &ModelEnvironment,
+        config: &Config,
+    ) -> Option<Fitness> {
+        let Known { fitness, scores, .. } = self.read(environment, AnswerSet::Calibration)?;
+        let threshold = Threshold::effective(config.min_score_to_pass, config.strictness);
+        Some(fitness.held_against(Bar { min_auc: config.judge.min_auc, threshold }, &scores))
+    }
+
+    /// The measurement of this judge on that set, whether it may count or not.
     pub(in crate::command) fn known(
         &self,
         environment: &ModelEnvironment,
         set: AnswerSet,
     ) -> Option<Fitness> {
+        self.read(environment, set).map(|known| known.fitness)
+    }
+
+    fn read(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<Known> {
         let own = std::fs::read(self.file(environment, set)).ok();
         let own = own.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok());
         let shipped = || {
             let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap_or_default();
             all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
         };
-        own.filter(|known| known.judge == *self).or_else(shipped).map(|known| known.fitness)
+        own.filter(|known| known.judge == *self).or_else(shipped)
     }
 
     /// Keeps a measurement. The error is one of the disk.
@@ -120,12 +139,13 @@ impl JudgeIdentity {
         &self,
         environment: &ModelEnvironment,
         fitness: &Fitness,
+        scores: KnownScores,
     ) -> std::io::Result<()> {
         let file = self.file(environment, fitness.set);
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let known = Known { judge: self.clone(), fitness: fitness.clone() };
+        let known = Known { judge: self.clone(), fitness: fitness.clone(), scores };
         std::fs::write(file, format!("{:#}\n", json!(known)))
     }
 }

@@ -138,8 +138,9 @@ impl JudgeBench<'_> {
             measured.push((report, answers));
         }
         if !args.quick {
-            for (report, _) in &measured {
-                if let Err(error) = identity.keep(&environment.models, &report.fitness) {
+            for (report, answers) in &measured {
+                let scores = bench::scores(answers);
+                if let Err(error) = identity.keep(&environment.models, &report.fitness, scores) {
                     eprint(&format!("warning: cannot keep the measurement: {error}\n"));
                 }
             }

@@ -127,11 +127,10 @@ impl Judge {
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
         let (mut calls, mut samples) = (Vec::new(), Vec::new());
-        let unfit = self.fitness.as_ref().filter(|known| !known.is_fit(self.settings.min_auc));
-        let verdict = if let Some(known) = unfit {
-            let bar = self.settings.min_auc;
-            let detail = format!("{}; judge.min_auc is {bar:.2}", known.own_sentence());
-            unscored(UnscoredReason::JudgeUnfit, &detail)
+        let has_reference = evidence.case.grounds.reference.is_some();
+        let unfit = self.fitness.as_ref().and_then(|known| known.unfit_for(has_reference));
+        let verdict = if let Some(why) = unfit {
+            unscored(UnscoredReason::JudgeUnfit, why)
         } else {
             match self.method(library).await {
                 JudgeMethod::Verdict => {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::fitness::{Estimate, Fitness, Impression};
+use super::fitness::{Estimate, Fitness, Impression, KnownScores};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
 use super::probability::{self, AnsweredBy, KnownReading, QuestionAnswer, Scale};
@@ -238,6 +238,15 @@ pub fn rescaled(
     answers
 }
 
+/// The scores of the answers that got one.
+pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
+    let of = |is_good| {
+        let own = answers.iter().filter(|answer| answer.is_good() == is_good);
+        own.filter_map(|answer| Some(answer.judgement.verdict.card()?.overall)).collect()
+    };
+    KnownScores { good: of(true), bad: of(false) }
+}
+
 /// The area under the ROC curve with its interval; none for too few answers.
 fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
     if labelled.len() < MIN_ANSWERS {
@@ -265,6 +274,8 @@ pub fn report(
 ) -> BenchReport {
     let scored: Vec<(f64, Option<Fault>)> =
         answers.iter().filter_map(|answer| Some((answer.overall()?, answer.fault))).collect();
+    let known = scores(answers);
+    let [good_right, bad_right] = known.right(threshold);
     let passes = |score: f64| Score::new(score).is_ok_and(|score| score.reaches(threshold));
     let rate = |hits: usize, of: usize| {
         let (hits, of) = (u32::try_from(hits).ok()?, u32::try_from(of).ok()?);
@@ -274,8 +285,6 @@ pub fn report(
     };
     let good: Vec<f64> =
         scored.iter().filter(|(_, fault)| fault.is_none()).map(|(score, _)| *score).collect();
-    let bad: Vec<f64> =
-        scored.iter().filter(|(_, fault)| fault.is_some()).map(|(score, _)| *score).collect();
     let area = |bad: &[f64]| {
         let all = good.iter().map(|score| (*score, true));
         auc(&all.chain(bad.iter().map(|score| (*score, false))).collect::<Vec<_>>())
@@ -294,13 +303,17 @@ pub fn report(
     });
     let labelled: Vec<(f64, bool)> =
         scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
-    let own: Vec<(f64, bool)> = answers
-        .iter()
-        .filter_map(|answer| {
-            let own = probability::log_odds(answer.answers(), scale.unwrap_or_default())?;
-            Some((own, answer.is_good()))
-        })
-        .collect();
+    let scale_used = scale.unwrap_or_default();
+    let own = |ignored: Option<AnsweredBy>| -> Vec<(f64, bool)> {
+        let read = answers.iter().filter_map(|answer| {
+            let counted = answer.answers().filter(|one| Some(one.by) != ignored);
+            Some((probability::log_odds(counted, scale_used)?, answer.is_good()))
+        });
+        read.collect()
+    };
+    let mut readings = answers.iter().filter_map(BenchAnswer::reading);
+    let has_references = readings.any(|read| read.reference.is_some());
+    let bare = has_references.then(|| own(Some(AnsweredBy::Reference)));
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
     let tokens = |answer: &BenchAnswer| {
         let calls = answer.judgement.calls.iter();
@@ -317,12 +330,15 @@ pub fn report(
                 answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
             ),
             auc: estimate(&labelled),
-            model_auc: estimate(&own),
+            model_auc: estimate(&own(None)),
+            bare_auc: bare.and_then(|bare| estimate(&bare)),
             scale,
+            unfit: None,
+            unfit_without_reference: None,
         },
         threshold,
-        true_positive_rate: rate(good.iter().filter(|score| passes(**score)).count(), good.len()),
-        true_negative_rate: rate(bad.iter().filter(|score| !passes(**score)).count(), bad.len()),
+        true_positive_rate: rate(good_right, known.good.len()),
+        true_negative_rate: rate(bad_right, known.bad.len()),
         faults: faults.collect(),
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
         tokens_per_answer: per_answer(answers.iter().map(|answer| tokens(answer) as f64).sum()),

@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::AnswerSet;
 use super::probability::Scale;
+use selftest_stats::score::{Score, Threshold};
+use selftest_stats::wilson;
+
+/// Least share of the good answers, and of the bad ones, about which a judge has to be right: the lower
+/// end of the 95 % interval.
+const MIN_RIGHT: f64 = 0.5;
 
 /// A share or an area with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,10 +52,46 @@ pub struct Fitness {
     /// whether the judge may count; absent where there are no rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_auc: Option<Estimate>,
+    /// The same as `model_auc` without what references add to likelihoods: it decides about cases that
+    /// have no reference. Absent where nothing of that was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_auc: Option<Estimate>,
     /// Log-odds to probability, fitted on the calibration set; absent of a judge that gives
     /// verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
+    /// Why the judge does not count, at the bar of this run; absent where it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+    /// Why it does not count for a case without a reference; absent where it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit_without_reference: Option<String>,
+}
+
+/// What a judge has to reach before it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Bar {
+    /// The least lower end of its AUC's interval, `judge.min_auc`.
+    pub min_auc: f64,
+    /// The least overall score that passes.
+    pub threshold: Threshold,
+}
+
+/// The overall scores of the known answers that got one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownScores {
+    /// Of good answers.
+    pub good: Vec<Score>,
+    /// Of bad ones.
+    pub bad: Vec<Score>,
+}
+
+impl KnownScores {
+    /// How many good answers pass, and how many bad ones do not.
+    pub fn right(&self, threshold: Threshold) -> [usize; 2] {
+        let passing = |all: &[Score]| all.iter().filter(|one| one.reaches(threshold)).count();
+        [passing(&self.good), self.bad.len() - passing(&self.bad)]
+    }
 }
 
 /// The first impression of a judge, from a few known answers. It says something to people and
@@ -73,11 +115,43 @@ impl std::fmt::Display for Impression {
 }
 
 impl Fitness {
-    /// Whether the judge may count: the lower end of the interval reaches the bar. Too few answers
-    /// for an interval say nothing against it. Rules do not count: a model that guesses must not
-    /// be taken for a judge because of them.
-    pub fn is_fit(&self, min_auc: f64) -> bool {
-        self.own_auc().is_none_or(|auc| auc.low >= min_auc)
+    /// The same with whether the judge may count. The model's own AUC has to reach the bar with the
+    /// lower end of its interval: rules do not count, so that a model that guesses is not taken for
+    /// a judge because of them. And at this threshold it must be right about most good answers and
+    /// most bad ones: scores in the right order that all lie on one side of the threshold decide
+    /// nothing. Too few answers for an interval say nothing against it.
+    #[must_use]
+    pub fn held_against(self, bar: Bar, scores: &KnownScores) -> Self {
+        let unfit = self.fault(bar, scores);
+        let bare = self.bare_auc.filter(|auc| auc.low < bar.min_auc).map(|auc| {
+            format!("AUC {auc} without a reference; judge.min_auc is {:.2}", bar.min_auc)
+        });
+        let unfit_without_reference = unfit.clone().or(bare);
+        Self { unfit, unfit_without_reference, ..self }
+    }
+
+    /// Why the judge does not count for such a case.
+    pub fn unfit_for(&self, has_reference: bool) -> Option<&str> {
+        if has_reference { self.unfit.as_deref() } else { self.unfit_without_reference.as_deref() }
+    }
+
+    fn fault(&self, bar: Bar, scores: &KnownScores) -> Option<String> {
+        let Bar { min_auc, threshold } = bar;
+        let auc = self.own_auc()?;
+        if auc.low < min_auc {
+            return Some(format!("{}; judge.min_auc is {min_auc:.2}", self.own_sentence()));
+        }
+        let [good, bad] = scores.right(threshold);
+        let kinds =
+            [("good", "pass", good, scores.good.len()), ("bad", "fail", bad, scores.bad.len())];
+        kinds.into_iter().find_map(|(kind, what, right, of)| {
+            let (right, of) = (u32::try_from(right).ok()?, u32::try_from(of).ok()?);
+            let is_doubtful = wilson(right, of)?.low < MIN_RIGHT;
+            is_doubtful.then(|| {
+                let least = threshold.get();
+                format!("only {right} of {of} {kind} known answers {what} at {least:.2}")
+            })
+        })
     }
 
     /// How well the model alone tells good from bad.
@@ -111,6 +185,8 @@ impl Fitness {
 
 #[cfg(test)]
 mod tests {
+    use selftest_stats::score::Strictness;
+
     use super::*;
 
     #[test]
@@ -125,20 +201,52 @@ mod tests {
             auc: Some(Estimate { value: 0.8, low, high: 0.9 }),
             model_auc: None,
             scale: None,
+            bare_auc: None,
+            unfit: None,
+            unfit_without_reference: None,
         };
-        assert!(fitness(0.7).is_fit(0.7) && !fitness(0.69).is_fit(0.7));
+        let threshold = Threshold::effective(Score::new(0.6).unwrap(), Strictness::default());
+        let bar = Bar { min_auc: 0.7, threshold };
+        let unfit = |fitness: Fitness, scores: &KnownScores| {
+            fitness.held_against(bar, scores).unfit.unwrap_or_default()
+        };
+        let few = KnownScores::default();
+        assert_eq!(unfit(fitness(0.7), &few), "");
+        assert!(unfit(fitness(0.69), &few).ends_with("; judge.min_auc is 0.70"));
         let model_auc = Some(Estimate { value: 0.5, low: 0.4, high: 0.6 });
         let guessing = Fitness { model_auc, ..fitness(0.7) };
-        assert!(!guessing.is_fit(0.7), "rules make no judge");
+        assert!(!unfit(guessing.clone(), &few).is_empty(), "rules make no judge");
         assert_eq!(
             guessing.sentence(),
             "AUC 0.50 [0.40, 0.60] on 158 known answers (2 more without a score), \
              0.80 [0.70, 0.90] with rules"
         );
-        assert!(Fitness { auc: None, ..fitness(0.1) }.is_fit(0.7));
+        assert_eq!(unfit(Fitness { auc: None, ..fitness(0.1) }, &few), "");
         assert_eq!(
             fitness(0.7).sentence(),
             "AUC 0.80 [0.70, 0.90] on 158 known answers (2 more without a score)"
+        );
+
+        let bare_auc = Some(Estimate { value: 0.7, low: 0.6, high: 0.8 });
+        let leaning = Fitness { bare_auc, ..fitness(0.8) }.held_against(bar, &few);
+        assert_eq!(leaning.unfit_for(true), None);
+        let why = "AUC 0.70 [0.60, 0.80] without a reference; judge.min_auc is 0.70";
+        assert_eq!(leaning.unfit_for(false), Some(why));
+
+        let scores = |good: f64, bad: f64| KnownScores {
+            good: vec![Score::new(good).unwrap(); 80],
+            bad: vec![Score::new(bad).unwrap(); 80],
+        };
+        let at = threshold.get();
+        assert_eq!(unfit(fitness(0.8), &scores(at, at - 0.1)), "");
+        let least = format!("{at:.2}");
+        assert_eq!(
+            unfit(fitness(0.8), &scores(at - 0.1, at - 0.2)),
+            format!("only 0 of 80 good known answers pass at {least}")
+        );
+        assert_eq!(
+            unfit(fitness(0.8), &scores(at + 0.1, at)),
+            format!("only 0 of 80 bad known answers fail at {least}")
         );
     }
 }

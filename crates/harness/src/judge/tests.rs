@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ask::Judge;
 use super::bench::{self, BenchAnswer, Extent};
-use super::fitness::{Estimate, Fitness};
+use super::fitness::{Bar, Estimate, Fitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
 use super::probability::{AnsweredBy, EXPLANATION, KnownReading, Scale, TEMPLATE};
@@ -147,8 +147,8 @@ async fn answers_count_relative_to_those_that_say_nothing() {
     // What says nothing is asked about once for each request: five questions, three answers.
     assert_eq!(script.asked.lock().unwrap().len(), 15);
     let bad = card(&judge, "Another port").await;
-    // No better than saying nothing, but for the rule: 0.3 · (0.9 - 0.5) / 3.
-    assert!((bad.overall.get() - 0.54).abs() < 1e-9, "{bad:?}");
+    // No better than saying nothing; that a rule has nothing against it makes it no better.
+    assert!((bad.overall.get() - 0.5).abs() < 1e-9, "{bad:?}");
     assert_eq!(script.asked.lock().unwrap().len(), 20);
     let prompts = script.asked.lock().unwrap();
     // The evidence cannot write a mark of ours, and no mark is left in a prompt.
@@ -362,12 +362,15 @@ async fn an_unfit_judge_is_not_asked() {
         auc: Some(Estimate { value: 0.6, low: 0.52, high: 0.68 }),
         model_auc: None,
         scale: Some(Scale::default()),
+        bare_auc: None,
+        unfit: None,
+        unfit_without_reference: Some("only 3 of 80 good known answers pass at 0.74".to_owned()),
     };
     let judge = judge.measured(fitness);
     let verdict = judge.judge(&library(), &evidence("x"), u64::from).await.verdict;
     let Verdict::Unscored { reason, detail, .. } = verdict else { panic!("a score") };
     assert_eq!(reason, UnscoredReason::JudgeUnfit);
-    assert_eq!(detail, "AUC 0.60 [0.52, 0.68] on 160 known answers; judge.min_auc is 0.70");
+    assert_eq!(detail, "only 3 of 80 good known answers pass at 0.74");
     assert!(script.asked.lock().unwrap().is_empty());
 }
 
@@ -417,11 +420,14 @@ async fn a_bench_finds_out_who_can_judge() {
         let scale = bench::fitted(&answers);
         let answers = bench::rescaled(answers, scale, &Rubric::default());
         let method = JudgeMethod::Probability;
-        reports.push(bench::report("script", method, set, scale, threshold, &answers));
+        let mut report = bench::report("script", method, set, scale, threshold, &answers);
+        let bar = Bar { min_auc: 0.7, threshold };
+        report.fitness = report.fitness.held_against(bar, &bench::scores(&answers));
+        reports.push(report);
     }
     let [knowing, guessing] = &reports[..] else { panic!("two judges") };
     assert!(knowing.fitness.auc.unwrap().value > 0.99, "{:?}", knowing.fitness);
-    assert!(knowing.fitness.is_fit(0.7) && !guessing.fitness.is_fit(0.7));
+    assert!(knowing.fitness.unfit.is_none() && guessing.fitness.unfit.is_some());
     let guessed = guessing.fitness.model_auc.unwrap().value;
     assert!((0.3..0.7).contains(&guessed), "{:?}", guessing.fitness);
     // The rules know something even where the model does not.

@@ -28,10 +28,14 @@ impl NextStep {
         if !matches!(outcome, RunOutcome::Failed | RunOutcome::Inconclusive) {
             return None;
         }
-        let is_unfit = |notice: &Notice| matches!(notice, Notice::UnfitJudge { .. });
+        let is_unfit = |notice: &Notice| {
+            matches!(notice, Notice::UnfitJudge { .. } | Notice::UnfitWithoutReference { .. })
+        };
         let set_up = header.notices.iter().find_map(|notice| match notice {
             Notice::BuiltInAssistant { config } => Some(Self::SetUp { config: config.clone() }),
-            Notice::UnfitJudge { .. } | Notice::Unsandboxed { .. } => None,
+            Notice::UnfitJudge { .. }
+            | Notice::UnfitWithoutReference { .. }
+            | Notice::Unsandboxed { .. } => None,
         });
         let find_judge = summary.unscored > 0 && header.notices.iter().any(is_unfit);
         Some(set_up.unwrap_or(if find_judge { Self::FindJudge } else { Self::ReadReport }))
