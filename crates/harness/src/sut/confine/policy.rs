@@ -291,24 +291,9 @@ impl Policy {
             arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
         }
         arguments.extend(["--walls".into(), self.walls.to_string().into()]);
-        let Limits {
-            memory_mib,
-            total_memory_mib,
-            processes,
-            file_mib,
-            cpu_seconds,
-            total_cpu_seconds,
-        } = self.limits;
-        for (flag, value) in [
-            ("--memory", memory_mib),
-            ("--total-memory", total_memory_mib),
-            ("--processes", processes),
-            ("--file", file_mib),
-            ("--cpu", cpu_seconds),
-            ("--total-cpu", total_cpu_seconds),
-        ] {
-            arguments.extend([OsString::from(flag), value.to_string().into()]);
-        }
+        // It has no keys but names: writing it cannot fail, and reading nothing does.
+        let limits = serde_json::to_string(&self.limits).unwrap_or_default();
+        arguments.extend(["--limits".into(), limits.into()]);
         for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
             if let Some(path) = path {
                 arguments.extend([flag.into(), path.into()]);
@@ -344,10 +329,6 @@ impl Policy {
             }
             let (value, after) = after.split_first().ok_or("expected a value after a flag")?;
             rest = after;
-            let number = |flag: &str| {
-                let number = value.to_str().and_then(|number| number.parse::<u32>().ok());
-                number.ok_or_else(|| format!("expected a number after `{flag}`"))
-            };
             let paths = match flag.to_str() {
                 Some("--read") => &mut policy.read,
                 Some("--allow") => &mut policy.allow,
@@ -384,12 +365,12 @@ impl Policy {
                     policy.group = Some(value.into());
                     continue;
                 }
-                Some(flag) => {
-                    let limit = limit(&mut policy.limits, flag);
-                    *limit.ok_or_else(|| format!("unknown flag {flag}"))? = number(flag)?;
+                Some("--limits") => {
+                    let limits = value.to_str().and_then(|json| serde_json::from_str(json).ok());
+                    policy.limits = limits.ok_or("expected limits after `--limits`")?;
                     continue;
                 }
-                None => return Err(format!("unknown flag {}", flag.display())),
+                _ => return Err(format!("unknown flag {}", flag.display())),
             };
             paths.push(value.into());
         }
@@ -421,19 +402,6 @@ impl Policy {
             }
         }
         grants
-    }
-}
-
-/// The limit that a flag sets.
-fn limit<'a>(limits: &'a mut Limits, flag: &str) -> Option<&'a mut u32> {
-    match flag {
-        "--memory" => Some(&mut limits.memory_mib),
-        "--total-memory" => Some(&mut limits.total_memory_mib),
-        "--processes" => Some(&mut limits.processes),
-        "--file" => Some(&mut limits.file_mib),
-        "--cpu" => Some(&mut limits.cpu_seconds),
-        "--total-cpu" => Some(&mut limits.total_cpu_seconds),
-        _ => None,
     }
 }
 
@@ -539,6 +507,7 @@ mod tests {
             vec!["--address", "localhost:80", "--"],
             vec!["--host", "localhost", "--"],
             vec!["--what", "x", "--"],
+            vec!["--limits", "", "--"],
             vec![],
         ] {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
