@@ -119,6 +119,7 @@ impl CommandHost {
         let group = run.case(&policy.limits);
         let group = group.map_err(|error| format!("cannot make a control group: {error}"))?;
         policy.group = Some(group.path().to_owned());
+        policy.counted = run.held().processes;
         Ok(Some(group))
     }
 

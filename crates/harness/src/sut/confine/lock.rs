@@ -140,6 +140,12 @@ fn not_started(name: &OsString, error: &std::io::Error) -> String {
 
 /// Limits that the program cannot raise again. A lower one that is set already stays.
 fn limit(policy: &Policy) {
+    for (resource, most) in limits(policy) {
+        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+}
+
+fn limits(policy: &Policy) -> Vec<(Resource, u64)> {
     let limits = &policy.limits;
     let mib = |mib: u32| u64::from(mib) << 20;
     let mut all = vec![
@@ -149,13 +155,12 @@ fn limit(policy: &Policy) {
         (Resource::Data, mib(limits.memory_mib)),
         (Resource::Cpu, u64::from(limits.cpu_seconds)),
     ];
-    // Outside it would count whatever else its user runs.
-    if policy.walls == Walls::Full {
+    // Outside it would count whatever else its user runs. Beside a control group it would refuse first,
+    // of which nobody is told.
+    if policy.walls == Walls::Full && !policy.counted {
         all.push((Resource::Nproc, u64::from(limits.processes)));
     }
-    for (resource, most) in all {
-        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
-    }
+    all
 }
 
 /// Gives up what root may do, and everything by which a program could get it back.
@@ -175,4 +180,20 @@ fn drop_powers() -> rustix::io::Result<()> {
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_counted_once() {
+        let is_bound = |walls, counted| {
+            let policy = Policy { walls, counted, ..Policy::default() };
+            limits(&policy).iter().any(|(resource, _)| *resource == Resource::Nproc)
+        };
+        assert!(is_bound(Walls::Full, false));
+        assert!(!is_bound(Walls::Full, true), "the control group does");
+        assert!(!is_bound(Walls::Inner, false), "whatever else the user runs would count");
+    }
 }

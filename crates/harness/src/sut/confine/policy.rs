@@ -217,6 +217,8 @@ pub struct Policy {
     pub limits: Limits,
     /// The folder of the control group that it is put into.
     pub group: Option<PathBuf>,
+    /// Whether that group counts its processes, so that nothing else has to.
+    pub counted: bool,
     /// The file that refused attempts are noted in.
     pub notes: Option<PathBuf>,
     /// Whether everything is to be done but for starting the program.
@@ -299,7 +301,9 @@ impl Policy {
                 arguments.extend([flag.into(), path.into()]);
             }
         }
-        for (flag, holds) in [("--lookups", self.lookups), ("--trial", self.trial)] {
+        for (flag, holds) in
+            [("--lookups", self.lookups), ("--counted", self.counted), ("--trial", self.trial)]
+        {
             if holds {
                 arguments.push(flag.into());
             }
@@ -319,6 +323,7 @@ impl Policy {
             }
             let switch = match flag.to_str() {
                 Some("--lookups") => Some(&mut policy.lookups),
+                Some("--counted") => Some(&mut policy.counted),
                 Some("--trial") => Some(&mut policy.trial),
                 _ => None,
             };
@@ -495,6 +500,7 @@ mod tests {
         policy.limits.cpu_seconds = 7;
         policy.limits.total_memory_mib = 8;
         policy.group = Some("/sys/fs/cgroup/a/case-1".into());
+        policy.counted = true;
         policy.notes = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
