@@ -78,26 +78,25 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     );
     if !settings.addresses.is_empty() {
         listed(standing, settings, isolation);
-    } else if settings.tcp_ports.is_empty() {
+    } else if settings.tcp_ports.is_empty() || !standing.knows_ports() {
         enforced.push("has no network at all: no TCP, no UDP (namespace of networks)".to_owned());
-    } else {
-        let ports = ports(settings);
-        if standing.landlock >= 4 || standing.watched {
-            let by = match (standing.watched, standing.landlock >= 4) {
-                (true, true) => "the supervisor connects; Landlock, filter of calls",
-                (true, false) => "the supervisor connects; filter of calls",
-                _ => "Landlock, filter of calls",
-            };
-            enforced.push(format!(
-                "connects by TCP only to these ports, of any machine: {ports}; listens on none \
-                 ({by})"
-            ));
-        } else {
+        if !settings.tcp_ports.is_empty() {
             not_enforced.push(format!(
-                "the ports of TCP: Landlock 4 is needed, the kernel has {}; asked were {ports}",
-                standing.landlock
+                "no port of `tcp_ports` can be reached here: {}, and Landlock 4 is missing; asked were {}",
+                standing.blindness(),
+                ports(settings)
             ));
         }
+    } else {
+        let by = match (standing.watched, standing.landlock >= 4) {
+            (true, true) => "the supervisor connects; Landlock, filter of calls",
+            (true, false) => "the supervisor connects; filter of calls",
+            _ => "Landlock, filter of calls",
+        };
+        enforced.push(format!(
+            "connects by TCP only to these ports, of any machine: {}; listens on none ({by})",
+            ports(settings)
+        ));
         not_enforced.push(
             "to whom it connects on these ports: sut.command.addresses names machines".to_owned(),
         );
@@ -121,7 +120,7 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
         not_enforced.push("Landlock, the wall within the wall: the kernel has none".to_owned());
     }
     if !standing.watched {
-        not_enforced.push("attempts are refused, but not seen: Linux 5.5 is needed".to_owned());
+        not_enforced.push(format!("attempts are refused, but not seen: {}", standing.blindness()));
     }
     if !standing.proc {
         not_enforced.push("there is no /proc: this container does not allow one".to_owned());
@@ -141,9 +140,12 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
     let Isolation { enforced, not_enforced } = isolation;
     let addresses = addresses(settings);
     if !standing.knows_addresses() {
+        let why = match &standing.unseen {
+            Some(why) => why,
+            None => "no calls can be made to wait, or Landlock 4 is missing",
+        };
         not_enforced.push(format!(
-            "nothing of `addresses` can be reached here, and nothing else: no calls can be made to \
-             wait, or Landlock 4 is missing; asked were {addresses}"
+            "nothing of `addresses` can be reached here, and nothing else: {why}; asked were {addresses}"
         ));
         return;
     }
@@ -294,6 +296,9 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
              V IPC (filter of calls)"
                 .to_owned(),
         );
+    }
+    if let Some(why) = &standing.unseen {
+        not_enforced.push(format!("attempts are refused, but not seen: {why}"));
     }
     if cfg!(target_os = "linux") {
         enforced.push("has no capabilities".to_owned());

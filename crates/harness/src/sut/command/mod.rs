@@ -213,7 +213,8 @@ impl Setup {
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
-        if settings.addresses.is_empty() {
+        let knows_ports = host.standing().is_ok_and(Standing::knows_ports);
+        if settings.addresses.is_empty() && knows_ports {
             policy.ports.clone_from(&settings.tcp_ports);
             policy.lookups = settings.name_lookups;
         }
@@ -225,6 +226,24 @@ impl Setup {
 }
 
 impl Setup {
+    /// Whether the program can be kept to what it may connect to, where that is demanded.
+    fn can_connect(&self, standing: &Standing) -> Result<(), SutError> {
+        let settings = &self.settings;
+        let key = if !settings.addresses.is_empty() && !standing.knows_addresses() {
+            "addresses"
+        } else if !settings.tcp_ports.is_empty() && !standing.knows_ports() {
+            "tcp_ports"
+        } else {
+            return Ok(());
+        };
+        if self.host.sandbox != Sandbox::Enforce {
+            return Ok(());
+        }
+        let (section, why) = (self.section, standing.blindness());
+        let what = format!("nothing of {section}.{key} can be reached in the sandbox: {why}");
+        Err(SutError::NotStarted { what, hint: Some(standing.sight_advice().to_owned()) })
+    }
+
     /// Looks up where the program may connect to, and grants it, where it can be kept to it.
     async fn reach(&self, policy: &mut Policy) -> Result<(), SutError> {
         let reach = self.host.found.names.reach(&self.settings.addresses).await?;
@@ -321,9 +340,12 @@ impl SystemUnderTest for CommandSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             self.setup.program()?;
-            if let Err(NoSandbox { what, advice }) = self.setup.host.standing() {
-                let what = format!("the program cannot be kept in its sandbox: {what}");
-                return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
+            match self.setup.host.standing() {
+                Ok(standing) => self.setup.can_connect(standing)?,
+                Err(NoSandbox { what, advice }) => {
+                    let what = format!("the program cannot be kept in its sandbox: {what}");
+                    return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
+                }
             }
             self.setup.reach(&mut Policy::default()).await?;
             if !is_executable(&self.setup.host.harness) {

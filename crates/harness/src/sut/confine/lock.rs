@@ -51,13 +51,11 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
     // Until it is in its control group it starts nothing and uses nothing.
-    if !control::wait(&control) {
-        return Err("the supervisor is gone".to_owned());
-    }
+    let unseen = control::wait(&control)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let null = null.map_err(failed("open /dev/null"))?;
 
-    let mut standing = Standing { walls: policy.walls, ..Standing::default() };
+    let mut standing = Standing { walls: policy.walls, unseen, ..Standing::default() };
     if policy.walls == Walls::Off {
         control::tell(&control, standing, None)?;
     } else {

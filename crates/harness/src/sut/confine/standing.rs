@@ -23,6 +23,8 @@ pub struct Standing {
     pub profile: bool,
     /// Why there are no namespaces, where there are none and they were looked for.
     pub missing: Option<String>,
+    /// Why a supervisor sees nothing of its program, where the kernel keeps it from looking.
+    pub unseen: Option<String>,
 }
 
 /// The sandbox was demanded and is not to be had.
@@ -43,6 +45,28 @@ impl Standing {
             // Landlock keeps the program from making any by itself.
             Walls::Inner => (self.watched && self.landlock >= 4) || self.profile,
             Walls::Off => false,
+        }
+    }
+
+    /// Whether a program can be kept to ports of TCP, as far as it is kept in at all.
+    pub fn knows_ports(&self) -> bool {
+        // Else every port of the machine would be open.
+        self.walls != Walls::Full || self.watched || self.landlock >= 4
+    }
+
+    /// Why calls do not wait for the supervisor, where they do not.
+    pub fn blindness(&self) -> &str {
+        self.unseen.as_deref().unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
+    }
+
+    /// What to do about that.
+    pub fn sight_advice(&self) -> &'static str {
+        if self.blindness().contains("ptrace_scope") {
+            "`sudo sysctl -w kernel.yama.ptrace_scope=1`, for which a machine where it is 3 must be \
+             started anew; or set sut.sandbox to best_effort, under which nothing of it is reached"
+        } else {
+            "allow `pidfd_getfd` and reading /proc/PID/mem (in a container `--cap-add SYS_PTRACE`); \
+             or set sut.sandbox to best_effort, under which nothing of it is reached"
         }
     }
 
@@ -119,9 +143,49 @@ mod linux {
                 .map_or_else(|| format!("the trial ended with {}", tried.status), str::to_owned);
             return Err(selftest_text::one_line(&why, 500));
         }
-        let control::Standing { walls, landlock, filtered, watched, proc } =
+        let control::Standing { walls, landlock, filtered, watched, proc, unseen } =
             serde_json::from_slice(&tried.stdout)
                 .map_err(|error| format!("the trial said nothing of use: {error}"))?;
-        Ok(Standing { walls, landlock, filtered, watched, proc, ..Standing::default() })
+        let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
+        let unseen = unseen.map(|error| blindness(error, scope.as_deref()));
+        let known = Standing { walls, landlock, filtered, watched, proc, ..Standing::default() };
+        Ok(Standing { unseen, ..known })
+    }
+
+    /// Why the supervisor may not look into its program: by the number of the kernel's error and the
+    /// switch that may be behind it.
+    fn blindness(error: i32, scope: Option<&str>) -> String {
+        let why = match scope.map(str::trim) {
+            Some(scope @ ("2" | "3")) => format!("kernel.yama.ptrace_scope is {scope}"),
+            _ => std::io::Error::from_raw_os_error(error).to_string(),
+        };
+        format!("the kernel keeps the supervisor from looking into the program ({why})")
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn who_may_not_look_says_why_and_what_to_do() {
+            let of = |scope| {
+                let unseen = Some(blindness(libc::EPERM, scope));
+                let standing = Standing { unseen, ..Standing::default() };
+                assert!(!standing.knows_addresses() && !standing.knows_ports());
+                (standing.blindness().to_owned(), standing.sight_advice())
+            };
+            for scope in ["3\n", "2"] {
+                let (why, advice) = of(Some(scope));
+                assert!(why.contains("kernel.yama.ptrace_scope is "), "{why}");
+                assert!(advice.contains("ptrace_scope=1") && advice.contains("best_effort"));
+            }
+            for scope in [None, Some("1\n")] {
+                let (why, advice) = of(scope);
+                assert!(why.contains("Operation not permitted"), "{why}");
+                assert!(advice.contains("SYS_PTRACE"), "{advice}");
+            }
+            let standing = Standing { landlock: 4, ..Standing::default() };
+            assert!(standing.knows_ports() && !standing.knows_addresses());
+        }
     }
 }

@@ -385,6 +385,18 @@ fn listened(caller: &Caller, socket: u64, waiting: u64) -> Look {
     }
 }
 
+/// Whether the kernel lets this process look into that one, as answering its calls takes: read its memory
+/// and take copies of its descriptors.
+pub(super) fn look_into(process: u32) -> std::io::Result<()> {
+    let caller = Caller { thread: process, memory: RefCell::new(None) };
+    File::open(caller.file("mem"))?;
+    // It always has one, which everything is said to.
+    match caller.taken(2) {
+        Err(error) if error != rustix::io::Errno::BADF => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// The thread that waits.
 struct Caller {
     thread: u32,
@@ -472,10 +484,16 @@ impl Caller {
 
     /// A descriptor of its process.
     fn descriptor(&self, number: u64) -> Option<OwnedFd> {
-        let process = Pid::from_raw(i32::try_from(self.status("Tgid")?).ok()?)?;
-        let process = rustix::process::pidfd_open(process, PidfdFlags::empty()).ok()?;
-        let number = i32::try_from(number).ok()?;
-        rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty()).ok()
+        self.taken(number).ok()
+    }
+
+    /// The same, and why there is none.
+    fn taken(&self, number: u64) -> rustix::io::Result<OwnedFd> {
+        let process = self.status("Tgid").and_then(|process| i32::try_from(process).ok());
+        let process = process.and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH)?;
+        let process = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let number = i32::try_from(number).map_err(|_| rustix::io::Errno::BADF)?;
+        rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty())
     }
 
     fn is_datagram(&self, socket: u64) -> bool {

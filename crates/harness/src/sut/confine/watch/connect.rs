@@ -157,7 +157,7 @@ impl Watch {
         }
         let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
         let bytes = bytes.ok_or(fail(libc::EFAULT))?;
-        let socket = caller.descriptor(number).ok_or(fail(libc::EBADF))?;
+        let socket = caller.taken(number).map_err(|error| fail(error.raw_os_error()))?;
         let domain = rustix::net::sockopt::socket_domain(&socket);
         let domain = domain.map_err(|error| fail(error.raw_os_error()))?;
         let to = match (domain, Address::read(&bytes)) {
