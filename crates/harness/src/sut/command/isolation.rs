@@ -34,6 +34,10 @@ pub(super) fn isolation(
     isolation
 }
 
+/// What is said of `local_ports`.
+const LOCAL: &str = "listens on the loopback interface of a network of its own, which nobody outside of \
+                     the case reaches";
+
 fn project(settings: &ProgramSettings) -> &'static str {
     match settings.work_folder {
         WorkFolder::Project => "the project",
@@ -79,7 +83,11 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     if !settings.addresses.is_empty() {
         listed(standing, settings, isolation);
     } else if settings.tcp_ports.is_empty() || !standing.knows_ports() {
-        enforced.push("has no network at all: no TCP, no UDP (namespace of networks)".to_owned());
+        enforced.push(if settings.local_ports {
+            format!("{LOCAL}; reaches nothing outside by TCP or UDP (namespace of networks)")
+        } else {
+            "has no network at all: no TCP, no UDP (namespace of networks)".to_owned()
+        });
         if !settings.tcp_ports.is_empty() {
             not_enforced.push(format!(
                 "no port of `tcp_ports` can be reached here: {}, and Landlock 4 is missing; asked were {}",
@@ -153,9 +161,14 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
         Walls::Full => "namespace of networks; a supervisor makes and connects the sockets",
         _ => "Landlock; a supervisor connects the sockets; filter of calls",
     };
+    let listens = if settings.local_ports {
+        format!("no UDP outside; {LOCAL}")
+    } else {
+        "no UDP; listens on none".to_owned()
+    };
     enforced.push(format!(
         "connects by TCP only to these addresses: {addresses}; names are looked up outside, before \
-         the case; no UDP; listens on none ({by})"
+         the case; {listens} ({by})"
     ));
     if standing.walls != Walls::Full {
         not_enforced.push(
@@ -359,6 +372,10 @@ mod tests {
         assert!(enforced.contains("has no network at all"), "{enforced}");
         assert!(!not_enforced.contains("TCP") && !not_enforced.contains("UNSANDBOXED"));
 
+        let local = serde_json::json!({ "run": ["a"], "local_ports": true });
+        let (enforced, _) = of(&full, &local);
+        assert!(enforced.contains("reaches nothing outside by TCP or UDP"), "{enforced}");
+        assert!(enforced.contains("loopback") && !enforced.contains("no TCP"), "{enforced}");
         let ports = serde_json::json!({ "run": ["a"], "tcp_ports": [443] });
         let (enforced, _) = of(&full, &ports);
         assert!(enforced.contains("these ports, of any machine: 443"), "{enforced}");
@@ -372,6 +389,12 @@ mod tests {
         let (enforced, not_enforced) = of(&Standing { landlock: 0, ..full.clone() }, &listed);
         assert!(enforced.contains("only to these addresses: localhost:11434;"), "{enforced}");
         assert!(!not_enforced.contains("11434"), "{not_enforced}");
+        assert!(enforced.contains("listens on none"), "{enforced}");
+        let both = serde_json::json!({
+            "run": ["a"], "addresses": ["localhost:11434"], "local_ports": true
+        });
+        let (enforced, _) = of(&full, &both);
+        assert!(enforced.contains(LOCAL), "{enforced}");
         let (enforced, not_enforced) = of(&unwatched, &listed);
         assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
         let within = Standing { walls: Walls::Inner, landlock: 4, ..full.clone() };

@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::confine::{CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
+use super::confine::{self, CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
 use super::project::{Hidden, Workspace};
 use super::skill::Skill;
 use super::sut_settings::{
@@ -218,6 +218,7 @@ impl Setup {
             policy.ports.clone_from(&settings.tcp_ports);
             policy.lookups = settings.name_lookups;
         }
+        policy.local = settings.local_ports;
         policy.limits = settings.limits;
         // The folders of other cases are nobody's business either.
         policy.protect_aside(&host.scratch_root);
@@ -228,6 +229,7 @@ impl Setup {
 impl Setup {
     /// Whether the program can be kept to what it may connect to, where that is demanded.
     fn can_connect(&self, standing: &Standing) -> Result<(), SutError> {
+        self.can_listen(standing)?;
         let settings = &self.settings;
         let key = if !settings.addresses.is_empty() && !standing.knows_addresses() {
             "addresses"
@@ -242,6 +244,26 @@ impl Setup {
         let (section, why) = (self.section, standing.blindness());
         let what = format!("nothing of {section}.{key} can be reached in the sandbox: {why}");
         Err(SutError::NotStarted { what, hint: Some(standing.sight_advice().to_owned()) })
+    }
+
+    /// Whether the program can have ports that nobody else reaches, where it is to have some.
+    fn can_listen(&self, standing: &Standing) -> Result<(), SutError> {
+        let is_old = || !self.settings.addresses.is_empty() && !confine::tells_networks();
+        let why = match standing.no_local_ports() {
+            _ if !self.settings.local_ports => return Ok(()),
+            None if is_old() => "beside `addresses` Linux 5.14 is needed".to_owned(),
+            None => return Ok(()),
+            Some(why) => why,
+        };
+        let hint = match standing.walls {
+            Walls::Off => "leave it out: without a sandbox a program listens where it likes",
+            _ => "leave it out, or run where the whole sandbox stands: `selftest doctor` tells",
+        };
+        let section = self.section;
+        let what = format!(
+            "{section}.local_ports needs a network for each case that nobody else reaches: {why}"
+        );
+        Err(SutError::NotStarted { what, hint: Some(hint.to_owned()) })
     }
 
     /// Looks up where the program may connect to, and grants it, where it can be kept to it.

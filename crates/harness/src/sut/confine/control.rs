@@ -39,9 +39,14 @@ pub(super) fn net(policy: &Policy) -> Net {
     let is_full = policy.walls == Walls::Full;
     if !policy.addresses.is_empty() {
         // Without a network of its own, Landlock keeps it from connecting by itself.
-        return if is_full { Net::Listed } else { Net::Tcp };
+        return match (is_full, policy.local) {
+            (true, true) => Net::LocalAndListed,
+            (true, false) => Net::Listed,
+            (false, _) => Net::Tcp,
+        };
     }
     match (policy.ports.is_empty(), is_full) {
+        (true, true) if policy.local => Net::Local,
         (true, true) => Net::Empty,
         (true, false) => Net::Closed,
         (false, _) if policy.lookups => Net::TcpAndLookups,
@@ -74,6 +79,8 @@ fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
         None
     } else if !policy.addresses.is_empty() {
         Some("a list of addresses")
+    } else if policy.local {
+        Some("ports of its own")
     } else if policy.walls == Walls::Full && !policy.ports.is_empty() && standing.landlock < 4 {
         Some("a list of ports")
     } else {

@@ -36,7 +36,6 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
 /// argument is the number of the descriptor that leads to the supervisor.
 #[cfg(target_os = "linux")]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
-    use super::calls::Net;
     use super::control::{self, Standing};
     use super::view::{self, View};
     use super::{kernel, landlocked, namespaces};
@@ -63,8 +62,8 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         if policy.walls == Walls::Full {
             let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
             let view = View::of(&grants, &policy.asked());
-            let has_own = matches!(control::net(&policy), Net::Empty | Net::Listed);
-            namespaces::furnish(has_own).map_err(failed("have mounts and a network of its own"))?;
+            namespaces::furnish(control::net(&policy))
+                .map_err(failed("have mounts and a network of its own"))?;
             standing.proc = view::raise(&view, &policy, &folder)
                 .map_err(failed("make the file system of the sandbox"))?;
             let _ = rustix::system::sethostname(b"selftest");

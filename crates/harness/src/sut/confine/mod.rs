@@ -28,6 +28,8 @@ mod kernel;
 mod landlocked;
 mod lock;
 #[cfg(target_os = "linux")]
+mod loopback;
+#[cfg(target_os = "linux")]
 mod namespaces;
 mod policy;
 #[cfg(any(target_os = "macos", test))]
@@ -79,6 +81,15 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         },
         ExitCode::from,
     ))
+}
+
+/// Whether the kernel tells of which network a socket is: Linux 5.14.
+pub fn tells_networks() -> bool {
+    #[cfg(target_os = "linux")]
+    return std::os::unix::net::UnixDatagram::unbound()
+        .is_ok_and(|socket| kernel::network_of(std::os::fd::AsFd::as_fd(&socket)).is_ok());
+    #[cfg(not(target_os = "linux"))]
+    return false;
 }
 
 /// The version of Landlock's interface that this kernel enforces; 0 where there is none.

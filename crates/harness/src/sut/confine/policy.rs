@@ -191,6 +191,7 @@ pub enum Walls {
 
 /// The rights of a confined program. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a right or not, and a flag of its own")]
 pub struct Policy {
     /// Readable and executable, but for what is secret or protected.
     pub read: Vec<PathBuf>,
@@ -211,6 +212,8 @@ pub struct Policy {
     pub hosts: Vec<(String, IpAddr)>,
     /// Whether names may be looked up by UDP, where there is a port.
     pub lookups: bool,
+    /// Whether its processes may listen and reach each other in a network of their own.
+    pub local: bool,
     /// What keeps it to all of this.
     pub walls: Walls,
     /// Limits of its processes.
@@ -301,9 +304,12 @@ impl Policy {
                 arguments.extend([flag.into(), path.into()]);
             }
         }
-        for (flag, holds) in
-            [("--lookups", self.lookups), ("--counted", self.counted), ("--trial", self.trial)]
-        {
+        for (flag, holds) in [
+            ("--lookups", self.lookups),
+            ("--local", self.local),
+            ("--counted", self.counted),
+            ("--trial", self.trial),
+        ] {
             if holds {
                 arguments.push(flag.into());
             }
@@ -323,6 +329,7 @@ impl Policy {
             }
             let switch = match flag.to_str() {
                 Some("--lookups") => Some(&mut policy.lookups),
+                Some("--local") => Some(&mut policy.local),
                 Some("--counted") => Some(&mut policy.counted),
                 Some("--trial") => Some(&mut policy.trial),
                 _ => None,
@@ -501,6 +508,7 @@ mod tests {
         policy.limits.total_memory_mib = 8;
         policy.group = Some("/sys/fs/cgroup/a/case-1".into());
         policy.counted = true;
+        policy.local = true;
         policy.notes = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);

@@ -54,6 +54,19 @@ impl Standing {
         self.walls != Walls::Full || self.watched || self.landlock >= 4
     }
 
+    /// Why a program can have no ports of its own here; `None` where it can: in a network of its own.
+    pub fn no_local_ports(&self) -> Option<String> {
+        match self.walls {
+            Walls::Off => Some("sut.sandbox is off".to_owned()),
+            Walls::Full if self.watched => None,
+            Walls::Full => Some(self.blindness().to_owned()),
+            Walls::Inner => {
+                let why = self.missing.as_deref().unwrap_or("this system has none");
+                Some(format!("no namespaces: {why}"))
+            }
+        }
+    }
+
     /// Why calls do not wait for the supervisor, where they do not.
     pub fn blindness(&self) -> &str {
         self.unseen.as_deref().unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
