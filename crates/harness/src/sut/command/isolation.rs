@@ -25,6 +25,7 @@ pub(super) fn isolation(
             profile(settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
         }
+        Walls::Inner if standing.job => job(settings, &mut isolation),
         Walls::Inner => {
             inner(standing, settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
@@ -266,6 +267,45 @@ fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
     );
 }
 
+/// With a job object of Windows.
+fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
+    let Isolation { enforced, not_enforced } = isolation;
+    let Limits {
+        memory_mib,
+        total_memory_mib,
+        processes,
+        file_mib,
+        cpu_seconds,
+        total_cpu_seconds,
+    } = settings.limits;
+    enforced.push("all its processes are ended with the case, also those that detached".to_owned());
+    enforced.push(format!(
+        "each process at most {memory_mib} MiB of memory and {cpu_seconds} s of processor time, all \
+         together at most {total_memory_mib} MiB, {total_cpu_seconds} s and {processes} processes (job \
+         object)"
+    ));
+    not_enforced.push(
+        "NOT ENFORCED on Windows: it reads and writes whatever its user may, answer keys and secrets \
+         too, sees and ends other processes, and its attempts are not seen"
+            .to_owned(),
+    );
+    let asked = match (addresses(settings), ports(settings)) {
+        (none, ports) if none.is_empty() && ports.is_empty() => "nothing".to_owned(),
+        (none, ports) if none.is_empty() => format!("the ports {ports}"),
+        (addresses, _) => addresses,
+    };
+    not_enforced.push(format!(
+        "NOT ENFORCED on Windows: the network; it may connect to anybody and listen; asked was {asked}"
+    ));
+    not_enforced
+        .push(format!("NOT ENFORCED on Windows: the size of files; asked were {file_mib} MiB"));
+    not_enforced.push(
+        "the job object was checked by a compiler alone, and has never been run on Windows by its \
+         authors"
+            .to_owned(),
+    );
+}
+
 fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let abi = standing.landlock;
@@ -413,6 +453,13 @@ mod tests {
         assert!(enforced.contains("ports of these addresses: localhost:11434"), "{enforced}");
         assert!(not_enforced.contains("to which machine"), "{not_enforced}");
         assert!(not_enforced.contains("never been run on a Mac"), "{not_enforced}");
+
+        let windows = Standing { walls: Walls::Inner, job: true, ..Standing::default() };
+        let (enforced, not_enforced) = of(&windows, &listed);
+        assert!(enforced.contains("1024 processes (job object)"), "{enforced}");
+        assert!(!enforced.contains("rlimit") && !enforced.contains("reads"), "{enforced}");
+        assert!(not_enforced.contains("asked was localhost:11434"), "{not_enforced}");
+        assert!(not_enforced.contains("never been run on Windows"), "{not_enforced}");
 
         let off = Standing { walls: Walls::Off, ..Standing::default() };
         let (enforced, not_enforced) = of(&off, &agent);

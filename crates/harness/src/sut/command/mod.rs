@@ -24,7 +24,6 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -134,7 +133,10 @@ impl CommandHost {
     }
 
     fn home(&self) -> Option<&Path> {
-        self.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute())
+        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        environment::variable(&self.environment, name)
+            .map(Path::new)
+            .filter(|home| home.is_absolute())
     }
 
     /// A program, found as a shell would find it from the project folder. The error says why there
@@ -142,10 +144,11 @@ impl CommandHost {
     fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
-            vec![std::path::absolute(&path).unwrap_or(path)]
+            with_endings(&std::path::absolute(&path).unwrap_or(path)).collect()
         } else {
             let folders = std::env::split_paths(path);
-            folders.map(|folder| self.project.join(folder).join(name)).collect()
+            let named = folders.map(|folder| self.project.join(folder).join(name));
+            named.flat_map(|path| with_endings(&path).collect::<Vec<_>>()).collect()
         };
         let found = candidates.iter().find(|path| is_executable(path));
         found.cloned().ok_or_else(|| match candidates.iter().find(|path| path.is_file()) {
@@ -200,8 +203,8 @@ impl Setup {
     }
 
     fn path(&self) -> &OsStr {
-        let set =
-            self.settings.environment.get("PATH").or_else(|| self.host.environment.get("PATH"));
+        let own = environment::variable(&self.host.environment, "PATH");
+        let set = self.settings.environment.get("PATH").or(own);
         set.map_or(OsStr::new(DEFAULT_PATH), OsStr::new)
     }
 
@@ -280,8 +283,27 @@ impl Setup {
 /// `PATH` where none is set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+#[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// There its name says so.
+#[cfg(windows)]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The names that a program may have in its folder.
+fn with_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
+    let name = path.as_os_str().to_owned();
+    endings.iter().map(move |ending| {
+        let mut name = name.clone();
+        name.push(ending);
+        name.into()
+    })
 }
 
 impl CommandSut {

@@ -3,7 +3,6 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,9 +50,11 @@ impl Scratch {
 
     /// `None` where another process took it for the folder of a dead one.
     fn try_make(path: &Path) -> io::Result<Option<Self>> {
-        DirBuilder::new().mode(0o700).create(path)?;
+        make_private(path)?;
         let Some(lock) = leftover::hold(path)? else { return Ok(None) };
-        Ok(Some(Self { path: path.canonicalize()?, _lock: lock }))
+        // The long form of Windows is not understood by every program.
+        let path = if cfg!(windows) { std::path::absolute(path)? } else { path.canonicalize()? };
+        Ok(Some(Self { path, _lock: lock }))
     }
 }
 
@@ -70,6 +71,18 @@ impl Drop for Scratch {
         let _ = fs::remove_dir_all(&self.path);
         let _ = fs::remove_file(self.notes());
     }
+}
+
+/// Makes a folder that only this user can enter.
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    std::os::unix::fs::DirBuilderExt::mode(&mut DirBuilder::new(), 0o700).create(path)
+}
+
+/// There it is as private as the folder above it, which is the user's own.
+#[cfg(windows)]
+fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().create(path)
 }
 
 fn notes_of(path: &Path) -> PathBuf {

@@ -364,7 +364,7 @@ impl SutSession for CommandSession {
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
                 self.exit = Some(process.end(grace).await);
             }
-            drop(self.rooms.group.take());
+            self.rooms.group = None;
             let mut notes = Vec::new();
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::standing::Held;
 use crate::sut::leftover;
 use crate::sut::sut_settings::Limits;
 
@@ -23,15 +24,6 @@ const CASE: &str = "case-";
 
 /// Between two tries to remove a group whose last process is about to be gone.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// What a group for a case holds to, beside processor time and its end as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
-    /// The memory of all processes together.
-    pub memory: bool,
-    /// Their number.
-    pub processes: bool,
-}
 
 /// The group of this process's programs. Dropped, it ends what is left in it and is gone.
 #[derive(Debug)]

@@ -229,6 +229,7 @@ pub struct Policy {
 }
 
 /// Readable paths as Landlock wants them: it knows what is allowed, not what is denied.
+#[cfg(unix)]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     /// Readable with everything below.
@@ -401,6 +402,7 @@ impl Policy {
     }
 
     /// Paths that may be read, with folders split up where something below is denied.
+    #[cfg(unix)]
     pub(super) fn grants(&self) -> Grants {
         let mut grants = Grants::default();
         let protected: Vec<PathBuf> = self.protected.iter().map(|path| settled(path)).collect();
@@ -417,6 +419,7 @@ impl Policy {
     }
 }
 
+#[cfg(unix)]
 fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     if denied.iter().any(|denied| path.starts_with(denied)) {
         grants.denied.push(path.to_owned());

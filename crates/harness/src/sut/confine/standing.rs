@@ -21,10 +21,21 @@ pub struct Standing {
     pub proc: bool,
     /// Whether a profile of `sandbox-exec` holds: on macOS.
     pub profile: bool,
+    /// Whether a job object holds its processes: on Windows.
+    pub job: bool,
     /// Why there are no namespaces, where there are none and they were looked for.
     pub missing: Option<String>,
     /// Why a supervisor sees nothing of its program, where the kernel keeps it from looking.
     pub unseen: Option<String>,
+}
+
+/// What a group for a case holds to, beside processor time and its end as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// The memory of all processes together.
+    pub memory: bool,
+    /// Their number.
+    pub processes: bool,
 }
 
 /// The sandbox was demanded and is not to be had.
@@ -93,21 +104,24 @@ impl Standing {
         #[cfg(not(target_os = "linux"))]
         {
             let _ = harness;
-            match sandbox {
-                Sandbox::Enforce => Err(NoSandbox {
+            if sandbox == Sandbox::Enforce {
+                return Err(NoSandbox {
                     what: "there is no sandbox on this system".to_owned(),
                     advice: "set sut.sandbox to best_effort, or run on Linux".to_owned(),
-                }),
-                _ => {
-                    let profile =
-                        cfg!(target_os = "macos") && Path::new(super::SANDBOX_EXEC).is_file();
-                    let missing = profile.then(|| {
-                        "a profile of sandbox-exec alone, which was never run on a Mac by its authors"
-                            .to_owned()
-                    });
-                    Ok(Self { walls: Walls::Inner, profile, missing, ..Self::default() })
-                }
+                });
             }
+            let profile = cfg!(target_os = "macos") && Path::new(super::SANDBOX_EXEC).is_file();
+            let missing = profile.then(|| {
+                "a profile of sandbox-exec alone, which was never run on a Mac by its authors"
+                    .to_owned()
+            });
+            let job = cfg!(windows);
+            let missing = missing.or_else(|| {
+                job.then(|| {
+                    "a job object alone, which was never run on Windows by its authors".to_owned()
+                })
+            });
+            Ok(Self { walls: Walls::Inner, profile, job, missing, ..Self::default() })
         }
     }
 }
