@@ -385,6 +385,18 @@ fn network(section: &str, program: &Value) -> Vec<Fault> {
     if is_full("addresses") && program["name_lookups"] == true {
         faults.push(beside("name_lookups", "remove it: the names listed are known without it"));
     }
+    if program["local_ports"] == true && is_full("tcp_ports") {
+        faults.push(Fault {
+            at_key: true,
+            hint: Some("list what it connects to as `addresses` instead of `tcp_ports`".to_owned()),
+            first: Some(format!("/sut/{section}/tcp_ports")),
+            ..value(
+                &format!("/sut/{section}/local_ports"),
+                format!("`sut.{section}` has both `tcp_ports` and `local_ports`"),
+                "with `tcp_ports` it has the network of the machine, and no ports of its own",
+            )
+        });
+    }
     faults
 }
 

@@ -8,6 +8,7 @@
 mod addresses;
 mod files;
 mod limits;
+mod local;
 mod machine;
 mod network;
 mod programs;

@@ -1,5 +1,5 @@
 //! The same probes as a user without rights, where these tests run as root; and machines that give
-//! no namespaces.
+//! no namespaces, or let no process look into another's.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -167,4 +167,66 @@ fn without_namespaces_a_list_of_addresses_holds_too() {
     let said: String = texts.collect();
     assert!(said.contains(&format!("only to these addresses: 127.0.0.1:{port}")), "{said}");
     assert!(said.contains(&format!("127.0.0.2:{port}")), "the attempt is told: {said}");
+}
+
+/// What a run of the binary says where its supervisors may not look into programs.
+fn blind(project: &Path) -> (Option<i32>, String) {
+    let script = project.join("blind.py");
+    std::fs::write(&script, include_str!("../fixtures/blind.py")).unwrap();
+    let done = Command::new("/usr/bin/python3")
+        .arg(script)
+        .arg(env!("CARGO_BIN_EXE_selftest"))
+        .args(["--suite", "cases.yaml"])
+        .current_dir(project)
+        .output()
+        .unwrap();
+    let said =
+        [&done.stdout, &done.stderr].map(|words| String::from_utf8_lossy(words).into_owned());
+    let folders = ["reports/selftest", "docs/reports/selftest"].map(|folder| project.join(folder));
+    let reports = folders.iter().flat_map(std::fs::read_dir).flatten();
+    let texts = reports.flatten().filter_map(|it| std::fs::read_to_string(it.path()).ok());
+    (done.status.code(), said.into_iter().chain(texts).collect())
+}
+
+#[test]
+fn where_nobody_may_look_nothing_of_a_list_is_reached_and_that_is_said() {
+    if !has_namespaces() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (ip, port) = address.split_once(':').unwrap();
+    let given = |sandbox: &str, granted: &str| {
+        let project = project(&format!("sandbox: {sandbox}"));
+        let config = project.path().join("config/selftest.yaml");
+        let yaml = std::fs::read_to_string(&config).unwrap().replace(
+            "run: [\"/bin/sh\", \"-c\", \"echo fine\"]",
+            &format!("run: [\"/usr/bin/python3\", \"connect.py\"]{granted}"),
+        );
+        std::fs::write(&config, yaml).unwrap();
+        let script = format!(
+            "import socket\n\
+             try:\n    socket.create_connection((\"{ip}\", {port}), timeout=20)\n\
+             except OSError:\n    print(\"fine\")\n"
+        );
+        std::fs::write(project.path().join("connect.py"), script).unwrap();
+        project
+    };
+    let listed = format!("\n    addresses: [\"{address}\"]");
+    let (code, said) = blind(given("enforce", &listed).path());
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("sut.command.addresses can be reached in the sandbox"), "{said}");
+    assert!(said.contains("keeps the supervisor from looking") && said.contains("hint:"), "{said}");
+
+    let (code, said) = blind(given("best_effort", &listed).path());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("nothing of `addresses` can be reached here"), "{said}");
+    assert!(said.contains("but not seen: the kernel keeps the supervisor"), "{said}");
+
+    // Without any to connect to, all that the kernel holds to stands.
+    let (code, said) = blind(given("enforce", "").path());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("has no network at all") && said.contains("NOT ENFORCED"), "{said}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "somebody came");
 }

@@ -9,6 +9,7 @@ use selftest_harness::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as 
 
 use super::world::{PATIENCE, World};
 use crate::model_server::{ModelServer, Role};
+use crate::run::Run;
 use crate::workspace::{OPENAI, Workspace, config};
 
 const AGENT: &str = include_str!("../fixtures/acp_agent.py");
@@ -143,27 +144,32 @@ async fn a_program_that_is_not_there_is_named_with_its_own_key() {
     assert_eq!(error.hint(), Some("correct sut.acp.run in the config"));
 }
 
-/// A suite whose checks look at the calls of tools, through the whole program.
-#[test]
-fn checks_see_the_calls_of_an_agent() {
-    let server = ModelServer::start();
-    let suite = "version: 1\ncases:\n  - scenario: { id: tools, description: d, expected_status: COMPLETE }\n    \
-         prompt: Look at the project.\n    checks:\n      - { tool_called: read_file }\n      \
-         - { not: { tool_called: run_shell } }\n";
+/// One case with these lines in it against the agent that calls tools, through the whole program.
+fn run_with_tools(server: &ModelServer, lines: &str) -> Run {
+    let suite = format!(
+        "version: 1\ncases:\n  - scenario: {{ id: tools, description: d, expected_status: COMPLETE }}\n    \
+         prompt: Look at the project.\n{lines}"
+    );
     let yaml = config(OPENAI, "").replace(
         &format!("sut: {{ chat: {{ model: \"{OPENAI}\" }} }}"),
         "sut: { acp: { run: [python3, acp_agent.py, tools] } }",
     );
-    let run = Workspace::new()
+    Workspace::new()
         .config(yaml.replace("scenarios:\n", ""))
         .file("acp_agent.py", AGENT)
         .file("README.md", "# A project\n")
         .file("suite.yaml", suite)
-        .server(&server)
+        .server(server)
         .env("PATH", std::env::var_os("PATH").unwrap())
         .args(["--suite", "suite.yaml"])
         .run()
-        .exit(0);
+        .exit(0)
+}
+
+#[test]
+fn checks_see_the_calls_of_an_agent() {
+    let checks = "    checks:\n      - { tool_called: read_file }\n      - { not: { tool_called: run_shell } }\n";
+    let run = run_with_tools(&ModelServer::start(), checks);
     let report = run.report();
     assert_eq!(report.case().status(), "passed");
     assert!(report.to_string().contains("permission to Write notes.md"), "in the report's notes");
@@ -175,22 +181,7 @@ fn checks_see_the_calls_of_an_agent() {
 #[test]
 fn the_judge_sees_the_calls_of_an_agent_fenced_and_without_secrets() {
     let server = ModelServer::start();
-    let suite = "version: 1\ncases:\n  - scenario: { id: tools, description: d, expected_status: COMPLETE }\n    \
-         prompt: Look at the project.\n    hints: It should read the README.\n";
-    let yaml = config(OPENAI, "").replace(
-        &format!("sut: {{ chat: {{ model: \"{OPENAI}\" }} }}"),
-        "sut: { acp: { run: [python3, acp_agent.py, tools] } }",
-    );
-    let _ = Workspace::new()
-        .config(yaml.replace("scenarios:\n", ""))
-        .file("acp_agent.py", AGENT)
-        .file("README.md", "# A project\n")
-        .file("suite.yaml", suite)
-        .server(&server)
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .args(["--suite", "suite.yaml"])
-        .run()
-        .exit(0);
+    let _ = run_with_tools(&server, "    hints: It should read the README.\n");
     let call = &server.calls(Role::Judge)[0];
     let prompt = call.last_message();
     let (_, shown) = prompt.split_once("[BEGIN TOOL CALLS ").unwrap_or_else(|| panic!("{prompt}"));

@@ -11,6 +11,7 @@ pub mod command;
 pub mod confine;
 pub mod http;
 pub mod identity;
+mod leftover;
 pub mod namespace;
 pub mod project;
 pub mod skill;

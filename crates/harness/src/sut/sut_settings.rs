@@ -256,6 +256,10 @@ pub struct ProgramSettings {
     /// Whether it may look up names, where it has `tcp_ports`. UDP is then open to any address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_lookups: bool,
+    /// Whether its processes may listen on ports and reach each other there: on the loopback interface of
+    /// a network of their own, which nobody else reaches. Not beside `tcp_ports`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local_ports: bool,
     /// Limits of its processes.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,

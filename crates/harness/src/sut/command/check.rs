@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 
-use super::environment::handed_on;
+use super::environment::{handed_on, variable};
 use super::process::{Process, Tail};
 use super::{CommandHost, DEFAULT_PATH};
 use crate::check::{CommandCheck, CommandEnd};
@@ -106,7 +106,7 @@ impl CommandRunner {
         if let Err(NoSandbox { what, advice }) = host.standing() {
             return Err(format!("it cannot be kept in its sandbox: {what}; {advice}"));
         }
-        let path = host.environment.get("PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
+        let path = variable(&host.environment, "PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
         let found = host.find(command.run.program(), path)?;
         let folder = workspace.unwrap_or(&host.project);
         let mut policy = host.policy(folder, path);

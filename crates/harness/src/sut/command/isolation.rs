@@ -25,6 +25,7 @@ pub(super) fn isolation(
             profile(settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
         }
+        Walls::Inner if standing.job => job(settings, &mut isolation),
         Walls::Inner => {
             inner(standing, settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
@@ -33,6 +34,10 @@ pub(super) fn isolation(
     }
     isolation
 }
+
+/// What is said of `local_ports`.
+const LOCAL: &str = "listens on the loopback interface of a network of its own, which nobody outside of \
+                     the case reaches";
 
 fn project(settings: &ProgramSettings) -> &'static str {
     match settings.work_folder {
@@ -78,26 +83,29 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     );
     if !settings.addresses.is_empty() {
         listed(standing, settings, isolation);
-    } else if settings.tcp_ports.is_empty() {
-        enforced.push("has no network at all: no TCP, no UDP (namespace of networks)".to_owned());
-    } else {
-        let ports = ports(settings);
-        if standing.landlock >= 4 || standing.watched {
-            let by = match (standing.watched, standing.landlock >= 4) {
-                (true, true) => "the supervisor connects; Landlock, filter of calls",
-                (true, false) => "the supervisor connects; filter of calls",
-                _ => "Landlock, filter of calls",
-            };
-            enforced.push(format!(
-                "connects by TCP only to these ports, of any machine: {ports}; listens on none \
-                 ({by})"
-            ));
+    } else if settings.tcp_ports.is_empty() || !standing.knows_ports() {
+        enforced.push(if settings.local_ports {
+            format!("{LOCAL}; reaches nothing outside by TCP or UDP (namespace of networks)")
         } else {
+            "has no network at all: no TCP, no UDP (namespace of networks)".to_owned()
+        });
+        if !settings.tcp_ports.is_empty() {
             not_enforced.push(format!(
-                "the ports of TCP: Landlock 4 is needed, the kernel has {}; asked were {ports}",
-                standing.landlock
+                "no port of `tcp_ports` can be reached here: {}, and Landlock 4 is missing; asked were {}",
+                standing.blindness(),
+                ports(settings)
             ));
         }
+    } else {
+        let by = match (standing.watched, standing.landlock >= 4) {
+            (true, true) => "the supervisor connects; Landlock, filter of calls",
+            (true, false) => "the supervisor connects; filter of calls",
+            _ => "Landlock, filter of calls",
+        };
+        enforced.push(format!(
+            "connects by TCP only to these ports, of any machine: {}; listens on none ({by})",
+            ports(settings)
+        ));
         not_enforced.push(
             "to whom it connects on these ports: sut.command.addresses names machines".to_owned(),
         );
@@ -121,7 +129,7 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
         not_enforced.push("Landlock, the wall within the wall: the kernel has none".to_owned());
     }
     if !standing.watched {
-        not_enforced.push("attempts are refused, but not seen: Linux 5.5 is needed".to_owned());
+        not_enforced.push(format!("attempts are refused, but not seen: {}", standing.blindness()));
     }
     if !standing.proc {
         not_enforced.push("there is no /proc: this container does not allow one".to_owned());
@@ -141,9 +149,12 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
     let Isolation { enforced, not_enforced } = isolation;
     let addresses = addresses(settings);
     if !standing.knows_addresses() {
+        let why = match &standing.unseen {
+            Some(why) => why,
+            None => "no calls can be made to wait, or Landlock 4 is missing",
+        };
         not_enforced.push(format!(
-            "nothing of `addresses` can be reached here, and nothing else: no calls can be made to \
-             wait, or Landlock 4 is missing; asked were {addresses}"
+            "nothing of `addresses` can be reached here, and nothing else: {why}; asked were {addresses}"
         ));
         return;
     }
@@ -151,9 +162,14 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
         Walls::Full => "namespace of networks; a supervisor makes and connects the sockets",
         _ => "Landlock; a supervisor connects the sockets; filter of calls",
     };
+    let listens = if settings.local_ports {
+        format!("no UDP outside; {LOCAL}")
+    } else {
+        "no UDP; listens on none".to_owned()
+    };
     enforced.push(format!(
         "connects by TCP only to these addresses: {addresses}; names are looked up outside, before \
-         the case; no UDP; listens on none ({by})"
+         the case; {listens} ({by})"
     ));
     if standing.walls != Walls::Full {
         not_enforced.push(
@@ -251,6 +267,45 @@ fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
     );
 }
 
+/// With a job object of Windows.
+fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
+    let Isolation { enforced, not_enforced } = isolation;
+    let Limits {
+        memory_mib,
+        total_memory_mib,
+        processes,
+        file_mib,
+        cpu_seconds,
+        total_cpu_seconds,
+    } = settings.limits;
+    enforced.push("all its processes are ended with the case, also those that detached".to_owned());
+    enforced.push(format!(
+        "each process at most {memory_mib} MiB of memory and {cpu_seconds} s of processor time, all \
+         together at most {total_memory_mib} MiB, {total_cpu_seconds} s and {processes} processes (job \
+         object)"
+    ));
+    not_enforced.push(
+        "NOT ENFORCED on Windows: it reads and writes whatever its user may, answer keys and secrets \
+         too, sees and ends other processes, and its attempts are not seen"
+            .to_owned(),
+    );
+    let asked = match (addresses(settings), ports(settings)) {
+        (none, ports) if none.is_empty() && ports.is_empty() => "nothing".to_owned(),
+        (none, ports) if none.is_empty() => format!("the ports {ports}"),
+        (addresses, _) => addresses,
+    };
+    not_enforced.push(format!(
+        "NOT ENFORCED on Windows: the network; it may connect to anybody and listen; asked was {asked}"
+    ));
+    not_enforced
+        .push(format!("NOT ENFORCED on Windows: the size of files; asked were {file_mib} MiB"));
+    not_enforced.push(
+        "the job object was checked by a compiler alone, and has never been run on Windows by its \
+         authors"
+            .to_owned(),
+    );
+}
+
 fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let abi = standing.landlock;
@@ -294,6 +349,9 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
              V IPC (filter of calls)"
                 .to_owned(),
         );
+    }
+    if let Some(why) = &standing.unseen {
+        not_enforced.push(format!("attempts are refused, but not seen: {why}"));
     }
     if cfg!(target_os = "linux") {
         enforced.push("has no capabilities".to_owned());
@@ -354,6 +412,10 @@ mod tests {
         assert!(enforced.contains("has no network at all"), "{enforced}");
         assert!(!not_enforced.contains("TCP") && !not_enforced.contains("UNSANDBOXED"));
 
+        let local = serde_json::json!({ "run": ["a"], "local_ports": true });
+        let (enforced, _) = of(&full, &local);
+        assert!(enforced.contains("reaches nothing outside by TCP or UDP"), "{enforced}");
+        assert!(enforced.contains("loopback") && !enforced.contains("no TCP"), "{enforced}");
         let ports = serde_json::json!({ "run": ["a"], "tcp_ports": [443] });
         let (enforced, _) = of(&full, &ports);
         assert!(enforced.contains("these ports, of any machine: 443"), "{enforced}");
@@ -367,6 +429,12 @@ mod tests {
         let (enforced, not_enforced) = of(&Standing { landlock: 0, ..full.clone() }, &listed);
         assert!(enforced.contains("only to these addresses: localhost:11434;"), "{enforced}");
         assert!(!not_enforced.contains("11434"), "{not_enforced}");
+        assert!(enforced.contains("listens on none"), "{enforced}");
+        let both = serde_json::json!({
+            "run": ["a"], "addresses": ["localhost:11434"], "local_ports": true
+        });
+        let (enforced, _) = of(&full, &both);
+        assert!(enforced.contains(LOCAL), "{enforced}");
         let (enforced, not_enforced) = of(&unwatched, &listed);
         assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
         let within = Standing { walls: Walls::Inner, landlock: 4, ..full.clone() };
@@ -385,6 +453,13 @@ mod tests {
         assert!(enforced.contains("ports of these addresses: localhost:11434"), "{enforced}");
         assert!(not_enforced.contains("to which machine"), "{not_enforced}");
         assert!(not_enforced.contains("never been run on a Mac"), "{not_enforced}");
+
+        let windows = Standing { walls: Walls::Inner, job: true, ..Standing::default() };
+        let (enforced, not_enforced) = of(&windows, &listed);
+        assert!(enforced.contains("1024 processes (job object)"), "{enforced}");
+        assert!(!enforced.contains("rlimit") && !enforced.contains("reads"), "{enforced}");
+        assert!(not_enforced.contains("asked was localhost:11434"), "{not_enforced}");
+        assert!(not_enforced.contains("never been run on Windows"), "{not_enforced}");
 
         let off = Standing { walls: Walls::Off, ..Standing::default() };
         let (enforced, not_enforced) = of(&off, &agent);

@@ -24,14 +24,13 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::confine::{CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
+use super::confine::{self, CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
 use super::project::{Hidden, Workspace};
 use super::skill::Skill;
 use super::sut_settings::{
@@ -119,6 +118,7 @@ impl CommandHost {
         let group = run.case(&policy.limits);
         let group = group.map_err(|error| format!("cannot make a control group: {error}"))?;
         policy.group = Some(group.path().to_owned());
+        policy.counted = run.held().processes;
         Ok(Some(group))
     }
 
@@ -133,7 +133,10 @@ impl CommandHost {
     }
 
     fn home(&self) -> Option<&Path> {
-        self.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute())
+        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        environment::variable(&self.environment, name)
+            .map(Path::new)
+            .filter(|home| home.is_absolute())
     }
 
     /// A program, found as a shell would find it from the project folder. The error says why there
@@ -141,10 +144,11 @@ impl CommandHost {
     fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
-            vec![std::path::absolute(&path).unwrap_or(path)]
+            with_endings(&std::path::absolute(&path).unwrap_or(path)).collect()
         } else {
             let folders = std::env::split_paths(path);
-            folders.map(|folder| self.project.join(folder).join(name)).collect()
+            let named = folders.map(|folder| self.project.join(folder).join(name));
+            named.flat_map(|path| with_endings(&path).collect::<Vec<_>>()).collect()
         };
         let found = candidates.iter().find(|path| is_executable(path));
         found.cloned().ok_or_else(|| match candidates.iter().find(|path| path.is_file()) {
@@ -199,8 +203,8 @@ impl Setup {
     }
 
     fn path(&self) -> &OsStr {
-        let set =
-            self.settings.environment.get("PATH").or_else(|| self.host.environment.get("PATH"));
+        let own = environment::variable(&self.host.environment, "PATH");
+        let set = self.settings.environment.get("PATH").or(own);
         set.map_or(OsStr::new(DEFAULT_PATH), OsStr::new)
     }
 
@@ -212,10 +216,12 @@ impl Setup {
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
-        if settings.addresses.is_empty() {
+        let knows_ports = host.standing().is_ok_and(Standing::knows_ports);
+        if settings.addresses.is_empty() && knows_ports {
             policy.ports.clone_from(&settings.tcp_ports);
             policy.lookups = settings.name_lookups;
         }
+        policy.local = settings.local_ports;
         policy.limits = settings.limits;
         // The folders of other cases are nobody's business either.
         policy.protect_aside(&host.scratch_root);
@@ -224,6 +230,45 @@ impl Setup {
 }
 
 impl Setup {
+    /// Whether the program can be kept to what it may connect to, where that is demanded.
+    fn can_connect(&self, standing: &Standing) -> Result<(), SutError> {
+        self.can_listen(standing)?;
+        let settings = &self.settings;
+        let key = if !settings.addresses.is_empty() && !standing.knows_addresses() {
+            "addresses"
+        } else if !settings.tcp_ports.is_empty() && !standing.knows_ports() {
+            "tcp_ports"
+        } else {
+            return Ok(());
+        };
+        if self.host.sandbox != Sandbox::Enforce {
+            return Ok(());
+        }
+        let (section, why) = (self.section, standing.blindness());
+        let what = format!("nothing of {section}.{key} can be reached in the sandbox: {why}");
+        Err(SutError::NotStarted { what, hint: Some(standing.sight_advice().to_owned()) })
+    }
+
+    /// Whether the program can have ports that nobody else reaches, where it is to have some.
+    fn can_listen(&self, standing: &Standing) -> Result<(), SutError> {
+        let is_old = || !self.settings.addresses.is_empty() && !confine::tells_networks();
+        let why = match standing.no_local_ports() {
+            _ if !self.settings.local_ports => return Ok(()),
+            None if is_old() => "beside `addresses` Linux 5.14 is needed".to_owned(),
+            None => return Ok(()),
+            Some(why) => why,
+        };
+        let hint = match standing.walls {
+            Walls::Off => "leave it out: without a sandbox a program listens where it likes",
+            _ => "leave it out, or run where the whole sandbox stands: `selftest doctor` tells",
+        };
+        let section = self.section;
+        let what = format!(
+            "{section}.local_ports needs a network for each case that nobody else reaches: {why}"
+        );
+        Err(SutError::NotStarted { what, hint: Some(hint.to_owned()) })
+    }
+
     /// Looks up where the program may connect to, and grants it, where it can be kept to it.
     async fn reach(&self, policy: &mut Policy) -> Result<(), SutError> {
         let reach = self.host.found.names.reach(&self.settings.addresses).await?;
@@ -238,8 +283,27 @@ impl Setup {
 /// `PATH` where none is set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+#[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// There its name says so.
+#[cfg(windows)]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The names that a program may have in its folder.
+fn with_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
+    let name = path.as_os_str().to_owned();
+    endings.iter().map(move |ending| {
+        let mut name = name.clone();
+        name.push(ending);
+        name.into()
+    })
 }
 
 impl CommandSut {
@@ -320,9 +384,12 @@ impl SystemUnderTest for CommandSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             self.setup.program()?;
-            if let Err(NoSandbox { what, advice }) = self.setup.host.standing() {
-                let what = format!("the program cannot be kept in its sandbox: {what}");
-                return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
+            match self.setup.host.standing() {
+                Ok(standing) => self.setup.can_connect(standing)?,
+                Err(NoSandbox { what, advice }) => {
+                    let what = format!("the program cannot be kept in its sandbox: {what}");
+                    return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
+                }
             }
             self.setup.reach(&mut Policy::default()).await?;
             if !is_executable(&self.setup.host.harness) {

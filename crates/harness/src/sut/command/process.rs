@@ -45,8 +45,12 @@ impl Process {
         folder: &Path,
         kept: &Arc<Mutex<Tail>>,
     ) -> Result<Self, SutError> {
-        let mut child = Command::new(harness)
-            .args([WORD, "supervise"])
+        let mut command = Command::new(harness);
+        command.args([WORD, "supervise"]);
+        // There it cannot see that the harness is gone but by its number, nor be told to end.
+        #[cfg(windows)]
+        command.arg(std::process::id().to_string()).kill_on_drop(true);
+        let mut child = command
             .args(policy.to_arguments())
             .args(program)
             .env_clear()
@@ -91,19 +95,26 @@ impl Process {
         if let Ok(Some(status)) = tokio::time::timeout(grace, self.ended()).await {
             return describe(status);
         }
-        let told = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(|id| {
-            rustix::process::kill_process(
-                rustix::process::Pid::from_raw(id)?,
-                rustix::process::Signal::TERM,
-            )
-            .ok()
-        });
-        let limit = if told.is_some() { END_LIMIT } else { Duration::ZERO };
+        let limit = if self.tell().is_some() { END_LIMIT } else { Duration::ZERO };
         if tokio::time::timeout(limit, self.ended()).await.is_err() {
             // The supervisor keeps trying as long as it lives; the kernel holds a process.
             return format!("still running {} s after it was killed", END_LIMIT.as_secs());
         }
         "ended by the harness".to_owned()
+    }
+
+    /// Tells the supervisor to end everything.
+    #[cfg(unix)]
+    fn tell(&mut self) -> Option<()> {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok())?;
+        let supervisor = rustix::process::Pid::from_raw(id)?;
+        rustix::process::kill_process(supervisor, rustix::process::Signal::TERM).ok()
+    }
+
+    /// Ends the supervisor, and by its job everything.
+    #[cfg(windows)]
+    fn tell(&mut self) -> Option<()> {
+        self.child.start_kill().ok()
     }
 }
 
@@ -117,6 +128,13 @@ impl Drop for Process {
 }
 
 /// How a program ended, in words.
+#[cfg(windows)]
+pub(super) fn describe(status: ExitStatus) -> String {
+    status.code().map_or_else(|| "ended".to_owned(), |code| format!("exit code {code}"))
+}
+
+/// How a program ended, in words.
+#[cfg(unix)]
 pub(super) fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {

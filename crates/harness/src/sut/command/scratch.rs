@@ -1,12 +1,12 @@
 //! The folders that programs may write to: one for each session, locked while its owner lives, so that
 //! those of processes that were killed can be told from the others and are removed.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::sut::leftover;
 use crate::sut::namespace::SessionId;
 
 /// How often a folder is made again that somebody took for a dead one.
@@ -48,23 +48,13 @@ impl Scratch {
         Err(failed(io::Error::other("another process removes it again and again")))
     }
 
-    /// `None` where another process took it for the folder of a dead one in the very moment between
-    /// making and locking it.
+    /// `None` where another process took it for the folder of a dead one.
     fn try_make(path: &Path) -> io::Result<Option<Self>> {
-        DirBuilder::new().mode(0o700).create(path)?;
-        let lock = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            lock => lock?,
-        };
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
-        }
-        if !is_there(path, &lock) {
-            return Ok(None);
-        }
-        Ok(Some(Self { path: path.canonicalize()?, _lock: lock }))
+        make_private(path)?;
+        let Some(lock) = leftover::hold(path)? else { return Ok(None) };
+        // The long form of Windows is not understood by every program.
+        let path = if cfg!(windows) { std::path::absolute(path)? } else { path.canonicalize()? };
+        Ok(Some(Self { path, _lock: lock }))
     }
 }
 
@@ -83,40 +73,28 @@ impl Drop for Scratch {
     }
 }
 
+/// Makes a folder that only this user can enter.
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    std::os::unix::fs::DirBuilderExt::mode(&mut DirBuilder::new(), 0o700).create(path)
+}
+
+/// There it is as private as the folder above it, which is the user's own.
+#[cfg(windows)]
+fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().create(path)
+}
+
 fn notes_of(path: &Path) -> PathBuf {
     path.with_extension("attempts")
 }
 
-/// Whether the folder at this path is the opened one.
-fn is_there(path: &Path, folder: &File) -> bool {
-    let found = fs::symlink_metadata(path).and_then(|found| Ok((found, folder.metadata()?)));
-    found.is_ok_and(|(found, own)| (found.dev(), found.ino()) == (own.dev(), own.ino()))
-}
-
 /// Removes the folders of processes that are dead. What cannot be removed stays.
 pub(super) fn sweep(root: &Path) {
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(is_name);
-        // A link in the place of a folder leads to anywhere.
-        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let _ = remove_dead(&entry.path());
-        }
-    }
-}
-
-fn remove_dead(path: &Path) -> io::Result<()> {
-    let folder = File::open(path)?;
-    if folder.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-        return Ok(());
-    }
-    match folder.try_lock() {
-        Ok(()) if is_there(path, &folder) => {
-            let _ = fs::remove_file(notes_of(path));
-            fs::remove_dir_all(path)
-        }
-        // Somebody lives in it, or has just removed it.
-        _ => Ok(()),
-    }
+    leftover::sweep(root, is_name, |path| {
+        let _ = fs::remove_file(notes_of(path));
+        let _ = fs::remove_dir_all(path);
+    });
 }
 
 /// Whether a folder of this name is one of ours.

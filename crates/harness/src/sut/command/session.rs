@@ -176,7 +176,7 @@ impl CommandSession {
             attempt.what = self.setup.host.redactor.apply(&attempt.what).into_owned();
         }
         let standing = self.setup.host.standing();
-        let is_enforced = standing.is_ok_and(|standing| standing.walls == Walls::Full);
+        let is_enforced = standing.is_ok_and(|it| it.walls == Walls::Full && it.watched);
         let mut evidence = SandboxEvidence::new(attempts, left_out, is_enforced);
         if let Some(broken) = &self.broken_rule {
             evidence.state = SandboxState::Tainted;
@@ -364,7 +364,7 @@ impl SutSession for CommandSession {
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
                 self.exit = Some(process.end(grace).await);
             }
-            drop(self.rooms.group.take());
+            self.rooms.group = None;
             let mut notes = Vec::new();
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));

@@ -96,6 +96,7 @@ impl Attempt {
     }
 
     /// Appends it to notes, which [`read_notes`] reads.
+    #[cfg(unix)]
     pub(super) fn note(&self, mut notes: &std::fs::File) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');

@@ -28,15 +28,37 @@ use seccompiler::{
 pub(super) enum Net {
     /// It has a network of its own in which there is nothing.
     Empty,
-    /// The same, and sockets for TCP that the supervisor makes outside and connects to listed
+    /// The same with a loopback interface, on which it may listen.
+    Local,
+    /// An empty one, and sockets for TCP that the supervisor makes outside and connects to listed
     /// addresses.
     Listed,
+    /// One with a loopback interface; for a listed address the supervisor puts a socket of outside in
+    /// the place of the program's.
+    LocalAndListed,
     /// It has the network of the machine and may use nothing of it.
     Closed,
     /// It has the network of the machine, and TCP alone.
     Tcp,
     /// TCP, and UDP to look up names.
     TcpAndLookups,
+}
+
+impl Net {
+    /// Whether it has a network of its own.
+    pub(super) const fn is_own(self) -> bool {
+        matches!(self, Self::Empty | Self::Local | Self::Listed | Self::LocalAndListed)
+    }
+
+    /// Whether there is a loopback interface in it.
+    pub(super) const fn is_local(self) -> bool {
+        matches!(self, Self::Local | Self::LocalAndListed)
+    }
+
+    /// Whether it has sockets of outside, for listed addresses.
+    const fn is_listed(self) -> bool {
+        matches!(self, Self::Listed | Self::LocalAndListed)
+    }
 }
 
 /// Calls that nobody under test needs. An attempt is evidence.
@@ -204,7 +226,7 @@ fn quiet(net: Net) -> Rules {
     // A connection that is deferred until something is sent.
     let [tcp, deferred] = [libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT].map(|it| it as u64);
     rules.insert(libc::SYS_setsockopt, vec![rule([is(1, tcp), is(2, deferred)])]);
-    if net == Net::Listed {
+    if net.is_listed() {
         // What the sockets that were made outside know of the machine's interfaces.
         let [first, last] = INTERFACES;
         let interfaces = [(SeccompCmpOp::Ge, first), (SeccompCmpOp::Le, last)];
@@ -370,7 +392,7 @@ fn closed(net: Net) -> Rules {
     }
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, vec![rule([is_not(0, unix)])]);
-    if net != Net::Empty {
+    if !matches!(net, Net::Empty | Net::Local) {
         // Landlock has a say in binding, not in listening on a port that the kernel chooses.
         rules.insert(libc::SYS_listen, Vec::new());
     }
@@ -395,7 +417,11 @@ fn looked_at(net: Net) -> Rules {
         let family = |family: i32| rule([is(0, family as u64), stream.clone()]);
         rules.insert(libc::SYS_socket, [libc::AF_INET, libc::AF_INET6].map(family).into());
     }
-    if matches!(net, Net::Empty | Net::Listed) {
+    if net.is_local() {
+        // Landlock refuses to bind: the supervisor does, to what it looked at.
+        rules.insert(libc::SYS_bind, Vec::new());
+    }
+    if net.is_own() {
         let address = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)
             .expect("it is one of six arguments");
         rules.insert(libc::SYS_sendto, vec![rule([address])]);
@@ -545,6 +571,22 @@ mod tests {
         assert_eq!(deferred, (refused(libc::EPERM), false));
         assert_eq!(option(libc::IPPROTO_TCP, libc::TCP_NODELAY), (ALLOWED, false));
         assert_eq!(option(libc::SOL_SOCKET, libc::SO_KEEPALIVE), (ALLOWED, false));
+    }
+
+    #[test]
+    fn ports_of_its_own_are_had_by_the_supervisor() {
+        for (net, listen) in [(Net::Local, ALLOWED), (Net::LocalAndListed, WAITS)] {
+            assert_eq!(socket(net, libc::AF_INET, libc::SOCK_STREAM, 0), ALLOWED);
+            assert_eq!(socket(net, libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP), WAITS);
+            assert_eq!(decided(net, libc::SYS_bind, [0; 6]), WAITS);
+            assert_eq!(decided(net, libc::SYS_connect, [0; 6]), WAITS);
+            assert_eq!(decided(net, libc::SYS_listen, [0; 6]), listen);
+            assert!(net.is_own());
+        }
+        // What is of outside tells of the machine's interfaces there too.
+        let interfaces = [3, 0x8912, 0, 0, 0, 0];
+        assert_eq!(decided(Net::LocalAndListed, libc::SYS_ioctl, interfaces), refused(libc::EPERM));
+        assert_eq!(decided(Net::Empty, libc::SYS_bind, [0; 6]), ALLOWED);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Standing {
     pub(super) watched: bool,
     /// Whether there is a `/proc` of its own.
     pub(super) proc: bool,
+    /// The error by which the kernel keeps the supervisor from looking into the program.
+    pub(super) unseen: Option<i32>,
 }
 
 /// What the program may use of the network.
@@ -37,9 +39,14 @@ pub(super) fn net(policy: &Policy) -> Net {
     let is_full = policy.walls == Walls::Full;
     if !policy.addresses.is_empty() {
         // Without a network of its own, Landlock keeps it from connecting by itself.
-        return if is_full { Net::Listed } else { Net::Tcp };
+        return match (is_full, policy.local) {
+            (true, true) => Net::LocalAndListed,
+            (true, false) => Net::Listed,
+            (false, _) => Net::Tcp,
+        };
     }
     match (policy.ports.is_empty(), is_full) {
+        (true, true) if policy.local => Net::Local,
         (true, true) => Net::Empty,
         (true, false) => Net::Closed,
         (false, _) if policy.lookups => Net::TcpAndLookups,
@@ -47,18 +54,37 @@ pub(super) fn net(policy: &Policy) -> Net {
     }
 }
 
-/// Lets the first process go on, which is where it belongs now.
-pub(super) fn let_go(control: &OwnedFd) -> std::io::Result<()> {
-    Ok(rustix::io::write(control, b"go").map(drop)?)
+/// Lets the first process go on, which is where it belongs now, and tells it by which error its
+/// supervisor is kept from looking into it.
+pub(super) fn let_go(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result<()> {
+    Ok(rustix::io::write(control, &unseen.unwrap_or(0).to_ne_bytes()).map(drop)?)
 }
 
-/// Waits to be let go. False when the supervisor is gone.
-pub(super) fn wait(control: &OwnedFd) -> bool {
+/// Waits to be let go, and is told the same.
+pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
+    let mut word = [0; 4];
     loop {
-        match rustix::io::read(control, &mut [0; 2]) {
+        match rustix::io::read(control, &mut word) {
             Err(rustix::io::Errno::INTR) => {}
-            read => return matches!(read, Ok(1..)),
+            Ok(4) => return Ok(Some(i32::from_ne_bytes(word)).filter(|&error| error != 0)),
+            _ => return Err("the supervisor is gone".to_owned()),
         }
+    }
+}
+
+/// What of the policy cannot be kept where calls do not wait for the supervisor. The harness does not ask
+/// for it there: this is for a machine that changed since it was looked at.
+fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
+    if standing.watched {
+        None
+    } else if !policy.addresses.is_empty() {
+        Some("a list of addresses")
+    } else if policy.local {
+        Some("ports of its own")
+    } else if policy.walls == Walls::Full && !policy.ports.is_empty() && standing.landlock < 4 {
+        Some("a list of ports")
+    } else {
+        None
     }
 }
 
@@ -81,12 +107,19 @@ pub(super) fn filter(
     }
     standing.filtered = true;
     // The last one: sending is not watched, everything after it may be.
-    let listener = kernel::install_with_listener(&filters.watched).ok();
+    let listener = match standing.unseen {
+        None => kernel::install_with_listener(&filters.watched).ok(),
+        // Who can look into nothing could answer nothing: each call would fail.
+        Some(_) => None,
+    };
     if listener.is_none() {
         seccompiler::apply_filter(&filters.unwatched)
             .map_err(|error| format!("cannot filter system calls: {error}"))?;
     }
     standing.watched = listener.is_some();
+    if let Some(what) = unkept(policy, &standing) {
+        return Err(format!("cannot keep the program to {what}: its supervisor sees no calls"));
+    }
     tell(control, standing, listener.as_ref().map(AsFd::as_fd))
 }
 
@@ -121,4 +154,40 @@ pub(super) fn hear(control: BorrowedFd<'_>) -> Option<(Standing, Option<OwnedFd>
         _ => None,
     });
     Some((serde_json::from_slice(message.get(..length)?).ok()?, listener))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_that_cannot_be_kept() {
+        let blind = Standing { unseen: Some(libc::EPERM), landlock: 3, ..Standing::default() };
+        let listed = Policy { addresses: vec!["[::1]:1".parse().unwrap()], ..Policy::default() };
+        let ports = Policy { ports: vec![1], ..Policy::default() };
+        for (policy, landlock, is_kept) in [
+            (&Policy::default(), 0, true),
+            (&listed, 7, false),
+            (&ports, 3, false),
+            (&ports, 4, true),
+        ] {
+            let standing = Standing { landlock, ..blind };
+            assert_eq!(unkept(policy, &standing).is_none(), is_kept, "{policy:?}");
+            assert_eq!(unkept(policy, &Standing { watched: true, ..standing }), None);
+        }
+    }
+
+    #[test]
+    fn the_first_process_is_told_why_it_is_not_seen() {
+        let flags = rustix::net::SocketFlags::CLOEXEC;
+        let kind = rustix::net::SocketType::SEQPACKET;
+        let pair = rustix::net::socketpair(rustix::net::AddressFamily::UNIX, kind, flags, None);
+        let (ours, theirs) = pair.unwrap();
+        for unseen in [None, Some(libc::EPERM)] {
+            let_go(&ours, unseen).unwrap();
+            assert_eq!(wait(&theirs), Ok(unseen));
+        }
+        drop(ours);
+        assert!(wait(&theirs).is_err());
+    }
 }

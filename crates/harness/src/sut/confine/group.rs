@@ -4,14 +4,16 @@
 //! Never changes a group that it did not make: what a group above hands on is used as it is. Those of
 //! dead runs are known by their names, their owner and a lock that nobody holds, and removed.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::standing::Held;
+use crate::sut::leftover;
 use crate::sut::sut_settings::Limits;
 
 /// What the names of groups begin with that are ours.
@@ -22,15 +24,6 @@ const CASE: &str = "case-";
 
 /// Between two tries to remove a group whose last process is about to be gone.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// What a group for a case holds to, beside processor time and its end as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
-    /// The memory of all processes together.
-    pub memory: bool,
-    /// Their number.
-    pub processes: bool,
-}
 
 /// The group of this process's programs. Dropped, it ends what is left in it and is gone.
 #[derive(Debug)]
@@ -69,7 +62,7 @@ impl RunGroup {
         // A stable sort: the nearest comes first among equals.
         places.sort_by_key(|place| !(place.hands_on.memory && place.hands_on.processes));
         places.iter().find_map(|place| {
-            sweep(&place.path);
+            leftover::sweep(&place.path, is_run, remove_run);
             Self::make_in(place)
         })
     }
@@ -81,8 +74,8 @@ impl RunGroup {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
             let path = place.path.join(format!("{RUN}{}-{number}", std::process::id()));
             DirBuilder::new().mode(0o755).create(&path).ok()?;
-            let lock = File::open(&path).ok()?;
-            (lock.try_lock().is_ok() && is_there(&path, &lock)).then_some((path, lock))
+            let lock = leftover::hold(&path).ok()??;
+            Some((path, lock))
         })?;
         let mut held = Held::default();
         for (controller, held) in [("memory", &mut held.memory), ("pids", &mut held.processes)] {
@@ -221,29 +214,6 @@ fn unescaped(word: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// Removes the groups of dead runs in a group, and ends what still runs in them.
-fn sweep(place: &Path) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(is_run);
-        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let _ = remove_dead(&entry.path());
-        }
-    }
-}
-
-fn remove_dead(path: &Path) -> io::Result<()> {
-    let folder = File::open(path)?;
-    if folder.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-        return Ok(());
-    }
-    match folder.try_lock() {
-        Ok(()) if is_there(path, &folder) => remove_run(path),
-        Ok(()) | Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
-    Ok(())
-}
-
 /// Ends whatever is in the group of a run, and removes it with those of its cases.
 fn remove_run(path: &Path) {
     // Linux 5.14. Before that its processes were ended by their supervisors.
@@ -268,12 +238,6 @@ fn remove(path: &Path, tries: u32) -> io::Result<()> {
         }
     }
     fs::remove_dir(path)
-}
-
-/// Whether the folder at this path is the opened one.
-fn is_there(path: &Path, folder: &File) -> bool {
-    let found = fs::symlink_metadata(path).and_then(|found| Ok((found, folder.metadata()?)));
-    found.is_ok_and(|(found, own)| (found.dev(), found.ino()) == (own.dev(), own.ino()))
 }
 
 /// Whether a group of this name is that of a run.
@@ -382,7 +346,7 @@ mod tests {
         fs::create_dir(&alive).unwrap();
         let lock = File::open(&alive).unwrap();
         lock.try_lock().unwrap();
-        sweep(root.path());
+        leftover::sweep(root.path(), is_run, remove_run);
         let names = || {
             let entries = fs::read_dir(root.path()).unwrap();
             let names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
@@ -393,7 +357,7 @@ mod tests {
         let rest = ["selftest-run-", "selftest-run-77-x", "session.scope"];
         assert_eq!(names(), [rest[0], rest[1], "selftest-run-78-1", rest[2]]);
         drop(lock);
-        sweep(root.path());
+        leftover::sweep(root.path(), is_run, remove_run);
         assert_eq!(names(), rest);
     }
 

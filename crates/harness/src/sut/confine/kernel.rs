@@ -147,20 +147,22 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
     })
 }
 
-/// Gives who called a copy of a descriptor, under the lowest free number, which is returned. The
-/// call still waits.
+/// Gives who called a copy of a descriptor, under this number, in whose place it comes, or under the
+/// lowest free one. The number is returned; the call still waits.
+#[expect(clippy::cast_possible_truncation, reason = "one bit")]
 pub(super) fn hand_over(
     listener: BorrowedFd<'_>,
     id: u64,
     descriptor: BorrowedFd<'_>,
+    number: Option<u32>,
     close_on_exec: bool,
 ) -> Result<i64> {
     let flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
     let handed = libc::seccomp_notif_addfd {
         id,
-        flags: 0,
+        flags: number.map_or(0, |_| libc::SECCOMP_ADDFD_FLAG_SETFD as u32),
         srcfd: descriptor.as_raw_fd().cast_unsigned(),
-        newfd: 0,
+        newfd: number.unwrap_or(0),
         newfd_flags: flags,
     };
     // SAFETY: the structure is the one that this request reads.
@@ -168,6 +170,25 @@ pub(super) fn hand_over(
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const handed)
     };
     if number < 0 { Err(Error::last_os_error()) } else { Ok(number.into()) }
+}
+
+/// A number of the network that a socket is of, which no other network has. Linux 5.14.
+pub(super) fn network_of(socket: BorrowedFd<'_>) -> Result<u64> {
+    // SO_NETNS_COOKIE, which the library does not have.
+    const NETWORK: libc::c_int = 71;
+    let mut number = 0_u64;
+    let mut length: libc::socklen_t = 8;
+    // SAFETY: both pointers outlive the call, which writes as many bytes as it is told.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            NETWORK,
+            (&raw mut number).cast(),
+            &raw mut length,
+        )
+    };
+    if code == 0 { Ok(number) } else { Err(Error::last_os_error()) }
 }
 
 /// Answers a call. An error means mostly that who called is gone.

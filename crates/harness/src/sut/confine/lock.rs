@@ -36,7 +36,6 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
 /// argument is the number of the descriptor that leads to the supervisor.
 #[cfg(target_os = "linux")]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
-    use super::calls::Net;
     use super::control::{self, Standing};
     use super::view::{self, View};
     use super::{kernel, landlocked, namespaces};
@@ -51,13 +50,11 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
     // Until it is in its control group it starts nothing and uses nothing.
-    if !control::wait(&control) {
-        return Err("the supervisor is gone".to_owned());
-    }
+    let unseen = control::wait(&control)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let null = null.map_err(failed("open /dev/null"))?;
 
-    let mut standing = Standing { walls: policy.walls, ..Standing::default() };
+    let mut standing = Standing { walls: policy.walls, unseen, ..Standing::default() };
     if policy.walls == Walls::Off {
         control::tell(&control, standing, None)?;
     } else {
@@ -65,8 +62,8 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         if policy.walls == Walls::Full {
             let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
             let view = View::of(&grants, &policy.asked());
-            let has_own = matches!(control::net(&policy), Net::Empty | Net::Listed);
-            namespaces::furnish(has_own).map_err(failed("have mounts and a network of its own"))?;
+            namespaces::furnish(control::net(&policy))
+                .map_err(failed("have mounts and a network of its own"))?;
             standing.proc = view::raise(&view, &policy, &folder)
                 .map_err(failed("make the file system of the sandbox"))?;
             let _ = rustix::system::sethostname(b"selftest");
@@ -140,6 +137,12 @@ fn not_started(name: &OsString, error: &std::io::Error) -> String {
 
 /// Limits that the program cannot raise again. A lower one that is set already stays.
 fn limit(policy: &Policy) {
+    for (resource, most) in limits(policy) {
+        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+}
+
+fn limits(policy: &Policy) -> Vec<(Resource, u64)> {
     let limits = &policy.limits;
     let mib = |mib: u32| u64::from(mib) << 20;
     let mut all = vec![
@@ -149,13 +152,12 @@ fn limit(policy: &Policy) {
         (Resource::Data, mib(limits.memory_mib)),
         (Resource::Cpu, u64::from(limits.cpu_seconds)),
     ];
-    // Outside it would count whatever else its user runs.
-    if policy.walls == Walls::Full {
+    // Outside it would count whatever else its user runs. Beside a control group it would refuse first,
+    // of which nobody is told.
+    if policy.walls == Walls::Full && !policy.counted {
         all.push((Resource::Nproc, u64::from(limits.processes)));
     }
-    for (resource, most) in all {
-        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
-    }
+    all
 }
 
 /// Gives up what root may do, and everything by which a program could get it back.
@@ -175,4 +177,20 @@ fn drop_powers() -> rustix::io::Result<()> {
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_counted_once() {
+        let is_bound = |walls, counted| {
+            let policy = Policy { walls, counted, ..Policy::default() };
+            limits(&policy).iter().any(|(resource, _)| *resource == Resource::Nproc)
+        };
+        assert!(is_bound(Walls::Full, false));
+        assert!(!is_bound(Walls::Full, true), "the control group does");
+        assert!(!is_bound(Walls::Inner, false), "whatever else the user runs would count");
+    }
 }

@@ -1,7 +1,7 @@
 //! Confines a program under test: namespaces and a file system of its own, Landlock, filters of
 //! system calls, control groups, a cleared environment by its caller, and a supervisor that connects
 //! where it may, ends its whole process tree and notes what was attempted. On macOS a profile of
-//! `sandbox-exec`.
+//! `sandbox-exec`, on Windows a job object.
 //!
 //! ```text
 //! selftest ─► selftest __sut supervise POLICY -- PROGRAM    own session; enters the namespaces,
@@ -19,20 +19,30 @@ mod attempt;
 mod calls;
 #[cfg(target_os = "linux")]
 mod control;
+#[cfg(unix)]
+mod group;
+#[cfg(windows)]
+#[path = "ungrouped.rs"]
 mod group;
 #[cfg(target_os = "linux")]
 mod grouped;
+#[cfg(windows)]
+mod job;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
 mod landlocked;
+#[cfg(unix)]
 mod lock;
+#[cfg(target_os = "linux")]
+mod loopback;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod policy;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod standing;
+#[cfg(unix)]
 mod supervise;
 #[cfg(target_os = "linux")]
 mod view;
@@ -44,9 +54,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use attempt::{Attempt, AttemptKind, Attempts, read_notes};
-pub use group::{CaseGroup, Held, RunGroup};
+pub use group::{CaseGroup, RunGroup};
 pub use policy::{Policy, Walls, toolchains};
-pub use standing::{NoSandbox, Standing};
+pub use standing::{Held, NoSandbox, Standing};
 
 /// The hidden first argument that starts a process of this module.
 pub const WORD: &str = "__sut";
@@ -67,8 +77,12 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
     let step = arguments.next().unwrap_or_default();
     let rest: Vec<OsString> = arguments.collect();
     let ended = match step.to_str() {
+        #[cfg(unix)]
         Some("supervise") => supervise::run(&rest),
+        #[cfg(unix)]
         Some("exec") => lock::run(&rest),
+        #[cfg(windows)]
+        Some("supervise") => job::run(&rest),
         _ => Err("expected `supervise` or `exec`".to_owned()),
     };
     Some(ended.map_or_else(
@@ -79,6 +93,15 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         },
         ExitCode::from,
     ))
+}
+
+/// Whether the kernel tells of which network a socket is: Linux 5.14.
+pub fn tells_networks() -> bool {
+    #[cfg(target_os = "linux")]
+    return std::os::unix::net::UnixDatagram::unbound()
+        .is_ok_and(|socket| kernel::network_of(std::os::fd::AsFd::as_fd(&socket)).is_ok());
+    #[cfg(not(target_os = "linux"))]
+    return false;
 }
 
 /// The version of Landlock's interface that this kernel enforces; 0 where there is none.

@@ -9,11 +9,14 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, set_capabilities};
 
-use super::kernel;
+use super::calls::Net;
+use super::{kernel, loopback};
 
 /// The powers over its own namespaces that the first process needs to furnish them.
-const POWERS: CapabilitySet =
-    CapabilitySet::SYS_ADMIN.union(CapabilitySet::SETPCAP).union(CapabilitySet::DAC_OVERRIDE);
+const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::NET_ADMIN);
 
 /// Switch of kernels of Ubuntu and Debian that takes namespaces from ordinary users.
 const SWITCHES: &[(&str, &str)] = &[
@@ -40,14 +43,15 @@ pub(super) fn enter() -> Result<(), String> {
     hand_on_powers().map_err(|why| refusal(&why.into()))
 }
 
-/// Makes the others, in the first process. `network` is whether it is to have one of its own, in
-/// which there is nothing.
-pub(super) fn furnish(network: bool) -> Result<(), Error> {
+/// Makes the others, in the first process: a network of its own where that is what it may use, in which
+/// there is nothing, or a loopback interface.
+pub(super) fn furnish(net: Net) -> Result<(), Error> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWCGROUP;
-    if network {
+    if net.is_own() {
         flags |= UnshareFlags::NEWNET;
     }
-    kernel::unshare(flags)
+    kernel::unshare(flags)?;
+    if net.is_local() { loopback::raise() } else { Ok(()) }
 }
 
 /// The user keeps its number: programs ask who they are.

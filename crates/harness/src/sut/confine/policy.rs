@@ -191,6 +191,7 @@ pub enum Walls {
 
 /// The rights of a confined program. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a right or not, and a flag of its own")]
 pub struct Policy {
     /// Readable and executable, but for what is secret or protected.
     pub read: Vec<PathBuf>,
@@ -211,12 +212,16 @@ pub struct Policy {
     pub hosts: Vec<(String, IpAddr)>,
     /// Whether names may be looked up by UDP, where there is a port.
     pub lookups: bool,
+    /// Whether its processes may listen and reach each other in a network of their own.
+    pub local: bool,
     /// What keeps it to all of this.
     pub walls: Walls,
     /// Limits of its processes.
     pub limits: Limits,
     /// The folder of the control group that it is put into.
     pub group: Option<PathBuf>,
+    /// Whether that group counts its processes, so that nothing else has to.
+    pub counted: bool,
     /// The file that refused attempts are noted in.
     pub notes: Option<PathBuf>,
     /// Whether everything is to be done but for starting the program.
@@ -224,6 +229,7 @@ pub struct Policy {
 }
 
 /// Readable paths as Landlock wants them: it knows what is allowed, not what is denied.
+#[cfg(unix)]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     /// Readable with everything below.
@@ -291,30 +297,20 @@ impl Policy {
             arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
         }
         arguments.extend(["--walls".into(), self.walls.to_string().into()]);
-        let Limits {
-            memory_mib,
-            total_memory_mib,
-            processes,
-            file_mib,
-            cpu_seconds,
-            total_cpu_seconds,
-        } = self.limits;
-        for (flag, value) in [
-            ("--memory", memory_mib),
-            ("--total-memory", total_memory_mib),
-            ("--processes", processes),
-            ("--file", file_mib),
-            ("--cpu", cpu_seconds),
-            ("--total-cpu", total_cpu_seconds),
-        ] {
-            arguments.extend([OsString::from(flag), value.to_string().into()]);
-        }
+        // It has no keys but names: writing it cannot fail, and reading nothing does.
+        let limits = serde_json::to_string(&self.limits).unwrap_or_default();
+        arguments.extend(["--limits".into(), limits.into()]);
         for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
             if let Some(path) = path {
                 arguments.extend([flag.into(), path.into()]);
             }
         }
-        for (flag, holds) in [("--lookups", self.lookups), ("--trial", self.trial)] {
+        for (flag, holds) in [
+            ("--lookups", self.lookups),
+            ("--local", self.local),
+            ("--counted", self.counted),
+            ("--trial", self.trial),
+        ] {
             if holds {
                 arguments.push(flag.into());
             }
@@ -334,6 +330,8 @@ impl Policy {
             }
             let switch = match flag.to_str() {
                 Some("--lookups") => Some(&mut policy.lookups),
+                Some("--local") => Some(&mut policy.local),
+                Some("--counted") => Some(&mut policy.counted),
                 Some("--trial") => Some(&mut policy.trial),
                 _ => None,
             };
@@ -344,10 +342,6 @@ impl Policy {
             }
             let (value, after) = after.split_first().ok_or("expected a value after a flag")?;
             rest = after;
-            let number = |flag: &str| {
-                let number = value.to_str().and_then(|number| number.parse::<u32>().ok());
-                number.ok_or_else(|| format!("expected a number after `{flag}`"))
-            };
             let paths = match flag.to_str() {
                 Some("--read") => &mut policy.read,
                 Some("--allow") => &mut policy.allow,
@@ -384,12 +378,12 @@ impl Policy {
                     policy.group = Some(value.into());
                     continue;
                 }
-                Some(flag) => {
-                    let limit = limit(&mut policy.limits, flag);
-                    *limit.ok_or_else(|| format!("unknown flag {flag}"))? = number(flag)?;
+                Some("--limits") => {
+                    let limits = value.to_str().and_then(|json| serde_json::from_str(json).ok());
+                    policy.limits = limits.ok_or("expected limits after `--limits`")?;
                     continue;
                 }
-                None => return Err(format!("unknown flag {}", flag.display())),
+                _ => return Err(format!("unknown flag {}", flag.display())),
             };
             paths.push(value.into());
         }
@@ -408,6 +402,7 @@ impl Policy {
     }
 
     /// Paths that may be read, with folders split up where something below is denied.
+    #[cfg(unix)]
     pub(super) fn grants(&self) -> Grants {
         let mut grants = Grants::default();
         let protected: Vec<PathBuf> = self.protected.iter().map(|path| settled(path)).collect();
@@ -424,19 +419,7 @@ impl Policy {
     }
 }
 
-/// The limit that a flag sets.
-fn limit<'a>(limits: &'a mut Limits, flag: &str) -> Option<&'a mut u32> {
-    match flag {
-        "--memory" => Some(&mut limits.memory_mib),
-        "--total-memory" => Some(&mut limits.total_memory_mib),
-        "--processes" => Some(&mut limits.processes),
-        "--file" => Some(&mut limits.file_mib),
-        "--cpu" => Some(&mut limits.cpu_seconds),
-        "--total-cpu" => Some(&mut limits.total_cpu_seconds),
-        _ => None,
-    }
-}
-
+#[cfg(unix)]
 fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     if denied.iter().any(|denied| path.starts_with(denied)) {
         grants.denied.push(path.to_owned());
@@ -527,6 +510,8 @@ mod tests {
         policy.limits.cpu_seconds = 7;
         policy.limits.total_memory_mib = 8;
         policy.group = Some("/sys/fs/cgroup/a/case-1".into());
+        policy.counted = true;
+        policy.local = true;
         policy.notes = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
@@ -539,6 +524,7 @@ mod tests {
             vec!["--address", "localhost:80", "--"],
             vec!["--host", "localhost", "--"],
             vec!["--what", "x", "--"],
+            vec!["--limits", "", "--"],
             vec![],
         ] {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();

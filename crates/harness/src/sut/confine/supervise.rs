@@ -225,7 +225,7 @@ mod linux {
 
     use super::super::grouped::Grouped;
     use super::super::policy::Walls;
-    use super::super::watch::{Connectors, Watch};
+    use super::super::watch::{Connectors, Watch, look_into};
     use super::super::{control, kernel, namespaces};
     use super::{Child, Command, OsString, Policy, WORD};
 
@@ -294,7 +294,10 @@ mod linux {
             if let Some(group) = &group {
                 group.take_in(program)?;
             }
-            control::let_go(way)?;
+            // Asked now, while it is still this program and no more.
+            let unseen = look_into(program).err();
+            let unseen = unseen.map(|error| error.raw_os_error().unwrap_or(libc::EPERM));
+            control::let_go(way, unseen)?;
             let notes = ready.notes.as_ref().map(File::try_clone).transpose()?;
             Ok(Self { group, notes })
         }

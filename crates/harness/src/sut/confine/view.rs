@@ -192,7 +192,7 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     for (path, target) in DEVICE_LINKS {
         symlink(target, path)?;
     }
-    if has_proc {
+    if has_proc && !policy.counted {
         bound_processes(policy.limits.processes);
     }
     unmount(OLD, UnmountFlags::DETACH)?;

@@ -82,6 +82,8 @@ pub(super) struct Watch {
     notes: Option<File>,
     noted: usize,
     connectors: Connectors,
+    /// The number of the machine's network, where the kernel tells it.
+    outside: Option<u64>,
 }
 
 impl Watch {
@@ -105,7 +107,8 @@ impl Watch {
             protected: settled(&policy.protected),
         };
         let granted = HashSet::new();
-        Self { rights, granted, memory: None, first, notes, noted: 0, connectors }
+        let outside = connect::own_network();
+        Self { rights, granted, memory: None, first, notes, noted: 0, connectors, outside }
     }
 
     /// Answers the next call that waits.
@@ -164,7 +167,8 @@ impl Watch {
             libc::SYS_kill => self.signalled(arguments[0], arguments[1]),
             libc::SYS_rt_sigqueueinfo => self.signalled(arguments[0], arguments[1]),
             libc::SYS_prlimit64 => Self::limited(caller, arguments[0]),
-            libc::SYS_listen => listened(caller, arguments[0], arguments[1]),
+            libc::SYS_listen => self.listened(caller, arguments[0], arguments[1]),
+            libc::SYS_bind => self.bound(caller, arguments),
             libc::SYS_socket if self.rights.net == Net::Listed && is_tcp(arguments) => {
                 connect::made_outside(listener, call)
             }
@@ -270,7 +274,7 @@ impl Watch {
             Address::Other | Address::Nothing => GO_ON,
             Address::Unix(path) => self.connected_by_path(caller, &path),
             // There are only its own.
-            Address::Abstract(_) if matches!(self.rights.net, Net::Empty | Net::Listed) => GO_ON,
+            Address::Abstract(_) if self.rights.net.is_own() => GO_ON,
             Address::Abstract(name) => {
                 let name = String::from_utf8_lossy(&name).into_owned();
                 refuse(AttemptKind::Connect, format!("the Unix socket @{name}"))
@@ -318,6 +322,22 @@ impl Watch {
         }
         let attempt = Attempt::new(AttemptKind::Signal, format!("process {process}"));
         (Answer::Continue, Some(attempt))
+    }
+
+    /// Listens on behalf of the program, where the socket is one of the file system or of its own
+    /// network: so it cannot be another by the time that the kernel looks.
+    fn listened(&self, caller: &Caller, socket: u64, waiting: u64) -> Look {
+        let Some(socket) = caller.descriptor(socket) else {
+            return (Answer::Fail(libc::EBADF), None);
+        };
+        let is_unix = rustix::net::sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX);
+        if !is_unix && !self.is_inside(&socket) {
+            return refuse(AttemptKind::Socket, "the internet, listening");
+        }
+        match rustix::net::listen(&socket, waiting as i32) {
+            Ok(()) => (Answer::Done(0), None),
+            Err(error) => (Answer::Fail(error.raw_os_error()), None),
+        }
     }
 
     fn limited(caller: &Caller, process: u64) -> Look {
@@ -370,18 +390,15 @@ fn made_socket(arguments: &[u64; 6]) -> Look {
     (Answer::Fail(error), Some(Attempt::new(AttemptKind::Socket, name)))
 }
 
-/// Listens on behalf of the program, where the socket is one of the file system: so it cannot be
-/// another by the time that the kernel looks.
-fn listened(caller: &Caller, socket: u64, waiting: u64) -> Look {
-    let Some(socket) = caller.descriptor(socket) else {
-        return (Answer::Fail(libc::EBADF), None);
-    };
-    if rustix::net::sockopt::socket_domain(&socket) != Ok(AddressFamily::UNIX) {
-        return refuse(AttemptKind::Socket, "the internet, listening");
-    }
-    match rustix::net::listen(&socket, waiting as i32) {
-        Ok(()) => (Answer::Done(0), None),
-        Err(error) => (Answer::Fail(error.raw_os_error()), None),
+/// Whether the kernel lets this process look into that one, as answering its calls takes: read its memory
+/// and take copies of its descriptors.
+pub(super) fn look_into(process: u32) -> std::io::Result<()> {
+    let caller = Caller { thread: process, memory: RefCell::new(None) };
+    File::open(caller.file("mem"))?;
+    // It always has one, which everything is said to.
+    match caller.taken(2) {
+        Err(error) if error != rustix::io::Errno::BADF => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -465,6 +482,14 @@ impl Caller {
         line.split_whitespace().last()?.parse().ok()
     }
 
+    /// Whether a descriptor of its process is closed by the next program.
+    fn closes_on_exec(&self, number: u32) -> bool {
+        let told = fs::read_to_string(self.file(&format!("fdinfo/{number}"))).unwrap_or_default();
+        let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok());
+        flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
+    }
+
     /// Its process, as it is numbered by itself.
     fn own_number(&self) -> Option<u32> {
         self.status("NStgid")
@@ -472,10 +497,16 @@ impl Caller {
 
     /// A descriptor of its process.
     fn descriptor(&self, number: u64) -> Option<OwnedFd> {
-        let process = Pid::from_raw(i32::try_from(self.status("Tgid")?).ok()?)?;
-        let process = rustix::process::pidfd_open(process, PidfdFlags::empty()).ok()?;
-        let number = i32::try_from(number).ok()?;
-        rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty()).ok()
+        self.taken(number).ok()
+    }
+
+    /// The same, and why there is none.
+    fn taken(&self, number: u64) -> rustix::io::Result<OwnedFd> {
+        let process = self.status("Tgid").and_then(|process| i32::try_from(process).ok());
+        let process = process.and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH)?;
+        let process = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let number = i32::try_from(number).map_err(|_| rustix::io::Errno::BADF)?;
+        rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty())
     }
 
     fn is_datagram(&self, socket: u64) -> bool {

@@ -7,7 +7,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use selftest_text::digest;
@@ -119,7 +118,7 @@ impl Hidden {
                 if kind.is_symlink() || protected.contains(&path) {
                     continue;
                 }
-                if kind.is_socket() {
+                if is_socket(kind) {
                     // Whoever listens behind it is outside.
                     hidden.secrets.push(path);
                 } else if kind.is_dir() {
@@ -271,6 +270,16 @@ fn beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(BEGINNING).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(unix)]
+fn is_socket(kind: fs::FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_socket(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_socket(_kind: fs::FileType) -> bool {
+    false
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::Read as _;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -140,7 +138,9 @@ impl Snapshot {
 }
 
 impl Entry {
+    #[cfg(unix)]
     fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
         Self {
             bytes: metadata.len(),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -150,7 +150,26 @@ impl Entry {
         }
     }
 
+    /// Windows tells when the content changed, which programs can set: so [`Entry::is_older`] trusts it
+    /// nowhere.
+    #[cfg(not(unix))]
+    fn of(metadata: &Metadata) -> Self {
+        let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.unwrap_or_default();
+        let seconds = i64::try_from(changed.as_secs()).unwrap_or(i64::MAX);
+        Self {
+            bytes: metadata.len(),
+            changed: (seconds, changed.subsec_nanos().into()),
+            inode: 0,
+            mode: u32::from(metadata.permissions().readonly()),
+            digest: None,
+        }
+    }
+
     fn is_older(&self, than: SystemTime) -> bool {
+        if cfg!(not(unix)) {
+            return false;
+        }
         let than = than.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(than.as_secs()).unwrap_or(i64::MAX);
         self.changed < (seconds, i64::from(than.subsec_nanos()))
@@ -162,18 +181,37 @@ fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
     files(root, barred)
         .filter_map(|path| {
             let found = root.join(&path).symlink_metadata().ok()?;
-            let is_own = own.contains(&(found.dev(), found.ino()));
+            let is_own = is_one_of(&found, &own);
             (!is_own).then(|| (path, Entry::of(&found)))
         })
         .collect()
 }
 
+/// Whether a file is one of these, by device and number.
+#[cfg(unix)]
+fn is_one_of(file: &Metadata, known: &[(u64, u64)]) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    known.contains(&(file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_one_of(_file: &Metadata, _known: &[(u64, u64)]) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn own_output() -> Vec<(u64, u64)> {
+    Vec::new()
+}
+
 /// The files that this program itself writes to as it runs: `selftest >out 2>err`.
+#[cfg(unix)]
 #[cfg_attr(
     target_os = "linux",
     expect(clippy::useless_conversion, reason = "these numbers have other types elsewhere")
 )]
 fn own_output() -> Vec<(u64, u64)> {
+    use std::os::fd::AsFd as _;
     let (out, err) = (std::io::stdout(), std::io::stderr());
     [out.as_fd(), err.as_fd()]
         .into_iter()

@@ -143,13 +143,18 @@ impl Watch {
         caller: &Caller,
         call: &Call,
     ) -> Option<Look> {
-        match self.connection(caller, call) {
+        match self.connection(listener, caller, call) {
             Ok(connection) => self.connectors.begin(connection, listener, call.id),
             Err(look) => Some(look),
         }
     }
 
-    fn connection(&self, caller: &Caller, call: &Call) -> Result<Connection, Look> {
+    fn connection(
+        &self,
+        listener: &OwnedFd,
+        caller: &Caller,
+        call: &Call,
+    ) -> Result<Connection, Look> {
         let [number, at, length, ..] = call.arguments;
         let length = usize::try_from(length as u32).unwrap_or(usize::MAX);
         if length > ADDRESS {
@@ -157,12 +162,16 @@ impl Watch {
         }
         let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
         let bytes = bytes.ok_or(fail(libc::EFAULT))?;
-        let socket = caller.descriptor(number).ok_or(fail(libc::EBADF))?;
+        let mut socket = caller.taken(number).map_err(|error| fail(error.raw_os_error()))?;
         let domain = rustix::net::sockopt::socket_domain(&socket);
         let domain = domain.map_err(|error| fail(error.raw_os_error()))?;
         let to = match (domain, Address::read(&bytes)) {
             (AddressFamily::INET | AddressFamily::INET6, Address::Internet(address)) => {
                 self.reaches(&socket, address)?;
+                if self.rights.addresses.contains(&address) && self.is_inside(&socket) {
+                    socket = exchanged(listener, caller, call, &socket, domain)
+                        .map_err(|error| fail(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
+                }
                 To::Internet(in_family(address, domain))
             }
             (AddressFamily::UNIX, Address::Unix(path)) => self.opens(caller, &path)?,
@@ -187,6 +196,11 @@ impl Watch {
         let is_stream = kind == Ok(SocketType::STREAM);
         let granted = match rights.net {
             Net::Empty | Net::Closed => false,
+            Net::Local => is_stream && is_local(address),
+            Net::LocalAndListed => {
+                let is_listed = rights.addresses.contains(&address);
+                is_stream && (is_listed || is_local(address) && self.is_inside(socket))
+            }
             Net::TcpAndLookups if kind == Ok(SocketType::DGRAM) => true,
             Net::Tcp | Net::TcpAndLookups if rights.addresses.is_empty() => {
                 is_stream && rights.ports.contains(&address.port())
@@ -231,11 +245,50 @@ impl Watch {
 
     fn names(&self, name: Vec<u8>) -> Result<To, Look> {
         // In a network of its own there are only its own.
-        if matches!(self.rights.net, Net::Empty | Net::Listed) {
+        if self.rights.net.is_own() {
             return Ok(To::Abstract(name));
         }
         let name = String::from_utf8_lossy(&name).into_owned();
         Err(refuse(AttemptKind::Connect, format!("the Unix socket @{name}")))
+    }
+
+    /// Whether a socket is of the program's own network, with ports of its own. Which network it is of
+    /// never changes.
+    pub(super) fn is_inside(&self, socket: &OwnedFd) -> bool {
+        match self.rights.net {
+            Net::Local => true,
+            Net::LocalAndListed => {
+                let network = kernel::network_of(socket.as_fd()).ok();
+                self.outside.is_some() && network.is_some() && network != self.outside
+            }
+            _ => false,
+        }
+    }
+
+    /// Binds on behalf of the program, in its own network. All other sockets are the kernel's business,
+    /// and Landlock's, which refuses those for TCP.
+    pub(super) fn bound(&self, caller: &Caller, arguments: &[u64; 6]) -> Look {
+        let [number, at, length, ..] = *arguments;
+        let Ok(socket) = caller.taken(number) else { return fail(libc::EBADF) };
+        let domain = rustix::net::sockopt::socket_domain(&socket);
+        let Ok(domain @ (AddressFamily::INET | AddressFamily::INET6)) = domain else {
+            return GO_ON;
+        };
+        if rustix::net::sockopt::socket_type(&socket) != Ok(SocketType::STREAM) {
+            return GO_ON;
+        }
+        if !self.is_inside(&socket) {
+            return refuse(AttemptKind::Socket, "the internet, listening");
+        }
+        let length = usize::try_from(length as u32).unwrap_or(usize::MAX).min(ADDRESS);
+        let Some(bytes) = caller.memory(at, length) else { return fail(libc::EFAULT) };
+        let Address::Internet(address) = Address::read(&bytes) else {
+            return fail(libc::EAFNOSUPPORT);
+        };
+        match rustix::net::bind(&socket, &in_family(address, domain)) {
+            Ok(()) => (Answer::Done(0), None),
+            Err(error) => fail(error.raw_os_error()),
+        }
     }
 
     /// An address that was not granted.
@@ -248,6 +301,52 @@ impl Watch {
         }
         refuse(AttemptKind::Connect, address.to_string())
     }
+}
+
+/// Whether an address is one of the loopback interface; nowhere in particular means it too.
+fn is_local(address: SocketAddr) -> bool {
+    address.ip().is_loopback() || address.ip().is_unspecified()
+}
+
+/// The number of the network of this process.
+pub(super) fn own_network() -> Option<u64> {
+    let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
+    kernel::network_of(socket.as_fd()).ok()
+}
+
+/// A socket outside, in the place of the program's own: under the same number, with the same flags and
+/// the options that programs set before they connect.
+fn exchanged(
+    listener: &OwnedFd,
+    caller: &Caller,
+    call: &Call,
+    own: &OwnedFd,
+    family: AddressFamily,
+) -> std::io::Result<OwnedFd> {
+    let number = call.arguments[0] as u32;
+    let mut flags = SocketFlags::CLOEXEC;
+    let own_flags = rustix::fs::fcntl_getfl(own)?;
+    flags.set(SocketFlags::NONBLOCK, own_flags.contains(OFlags::NONBLOCK));
+    let outside = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // What cannot be carried over is for speed or patience, and no reason to fail.
+    let _ = carried(own, &outside);
+    let close_on_exec = caller.closes_on_exec(number);
+    let (listener, handed) = (listener.as_fd(), outside.as_fd());
+    kernel::hand_over(listener, call.id, handed, Some(number), close_on_exec)?;
+    Ok(outside)
+}
+
+fn carried(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
+    use rustix::net::sockopt as option;
+    option::set_tcp_nodelay(to, option::tcp_nodelay(from)?)?;
+    for timeout in [option::Timeout::Recv, option::Timeout::Send] {
+        option::set_socket_timeout(to, timeout, option::socket_timeout(from, timeout)?)?;
+    }
+    option::set_tcp_user_timeout(to, option::tcp_user_timeout(from)?)?;
+    option::set_socket_keepalive(to, option::socket_keepalive(from)?)?;
+    option::set_tcp_keepidle(to, option::tcp_keepidle(from)?)?;
+    option::set_tcp_keepintvl(to, option::tcp_keepintvl(from)?)?;
+    option::set_tcp_keepcnt(to, option::tcp_keepcnt(from)?)
 }
 
 /// The address as a socket of this family wants it.
@@ -275,7 +374,7 @@ pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
     let made = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
     let handed = made.map_err(std::io::Error::from).and_then(|socket| {
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
-        kernel::hand_over(listener.as_fd(), call.id, socket.as_fd(), close_on_exec)
+        kernel::hand_over(listener.as_fd(), call.id, socket.as_fd(), None, close_on_exec)
     });
     match handed {
         Ok(number) => (Answer::Done(number), None),
@@ -349,6 +448,19 @@ mod tests {
         for broken in [&inet[..5], &inet6[..20], &[0][..], &[][..], &family(libc::AF_NETLINK)] {
             assert_eq!(Address::read(broken), Address::Other);
         }
+    }
+
+    #[test]
+    fn options_are_carried_over() {
+        use rustix::net::sockopt as option;
+        let socket = || rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let (from, to) = (socket(), socket());
+        option::set_tcp_nodelay(&from, true).unwrap();
+        option::set_socket_keepalive(&from, true).unwrap();
+        option::set_tcp_keepcnt(&from, 7).unwrap();
+        carried(&from, &to).unwrap();
+        assert!(option::tcp_nodelay(&to).unwrap() && option::socket_keepalive(&to).unwrap());
+        assert_eq!(option::tcp_keepcnt(&to), Ok(7));
     }
 
     #[test]

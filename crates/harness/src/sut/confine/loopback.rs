@@ -1,0 +1,69 @@
+//! The loopback interface of a network of its own, which is down when the network is made.
+
+use std::fs::File;
+use std::io::{Error, Read as _, Result, Write as _};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// Its number in every network.
+const LOOPBACK: u32 = 1;
+
+/// Bytes of a message that changes an interface: its head, and the interface.
+const MESSAGE: u32 = 32;
+
+/// Brings it up, by which it has its addresses, `127.0.0.1` and `::1`. Needs the power over this network.
+pub(super) fn raise() -> Result<()> {
+    // The first of its protocols, which the library has no name for, is that of interfaces.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let mut socket = File::from(socket);
+    socket.write_all(&message())?;
+    let mut answer = [0; 256];
+    let read = socket.read(&mut answer)?;
+    match answered(&answer[..read]) {
+        Some(0) => Ok(()),
+        Some(error) => Err(Error::from_raw_os_error(-error)),
+        None => Err(Error::other("the kernel said nothing of use about the loopback interface")),
+    }
+}
+
+fn message() -> Vec<u8> {
+    const UP: u32 = libc::IFF_UP.cast_unsigned();
+    // NLM_F_REQUEST and NLM_F_ACK.
+    const FLAGS: u16 = 1 | 4;
+    let mut message = MESSAGE.to_ne_bytes().to_vec();
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend(FLAGS.to_ne_bytes());
+    // Its sequence, and the port of who asks, whom the kernel knows.
+    message.extend([1_u32, 0].map(u32::to_ne_bytes).concat());
+    // No family, no type.
+    message.extend([0; 4]);
+    // The flags, and which of them change.
+    message.extend([LOOPBACK, UP, UP].map(u32::to_ne_bytes).concat());
+    message
+}
+
+/// The error number in an answer, negative; 0 for none.
+fn answered(answer: &[u8]) -> Option<i32> {
+    let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
+    let error = i32::from_ne_bytes(*answer.get(16..)?.first_chunk()?);
+    (i32::from(kind) == libc::NLMSG_ERROR).then_some(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_the_form_of_the_kernel() {
+        assert_eq!(message().len(), MESSAGE as usize);
+        let of = |kind: u16, error: i32| {
+            let mut answer = 36_u32.to_ne_bytes().to_vec();
+            answer.extend(kind.to_ne_bytes());
+            answer.extend([0; 10]);
+            answer.extend(error.to_ne_bytes());
+            answered(&answer)
+        };
+        assert_eq!([of(2, 0), of(2, -1), of(3, 0)], [Some(0), Some(-1), None]);
+        assert_eq!(answered(&[0; 12]), None);
+    }
+}
