@@ -20,6 +20,7 @@ use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::{Access, App, Improvement, SkillQueue, serve};
+use selftest_service::grader::keep_tallied;
 use selftest_service::jobs::{Queue, Worker};
 use selftest_service::search::SearchIndex;
 use selftest_service::transcripts::Transcripts;
@@ -95,6 +96,7 @@ pub(super) async fn execute(
     let served = tokio::select! {
         served = serve(listener, app, access, args.max_connections, interrupted) => served,
         () = work => Ok(()),
+        () = keep_tallied(&store) => Ok(()),
     };
     if let Some(worker) = &worker {
         worker.release().await;
