@@ -41,7 +41,7 @@ pub(super) async fn execute(
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let address = database(&project, store);
-    let store = Store::open(&address).await?.by_rubric(rubric(&project)).await?;
+    let store = Store::open_to_serve(&address).await?.by_rubric(rubric(&project)).await?;
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.

@@ -15,10 +15,10 @@ use selftest_sessions::{Event, Found, Notes, Session};
 const MAX_PARTS: usize = 12;
 
 /// Bytes of all of them.
-const MAX_BYTES: usize = 48 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes of a part that is read in advance.
-pub(super) const MAX_PART: usize = 12 * 1024 * 1024;
+pub(super) const MAX_PART: usize = 6 * 1024 * 1024;
 
 /// A session in a file as it was: another size or time, and it may be another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
