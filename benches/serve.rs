@@ -13,6 +13,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use selftest_service::grader::tally_days;
 use selftest_store::{FileToIndex, IndexedEvent, IndexedSession, SessionSort, Store};
 use selftest_text::search::indexed;
 use sqlx::{Connection as _, SqliteConnection};
@@ -52,7 +53,16 @@ const SESSIONS: [&str; 2] = [
      i % 17, '[]', '[]', 0, 0, 0, CASE i % 3 WHEN 0 THEN 'codex' WHEN 1 THEN 'claude-code' \
      ELSE 'pi' END, CASE i % 2 WHEN 0 THEN 'debugging' ELSE 'testing' END, \
      strftime('%Y-%m-%dT%H:%M:%S', 1795000000 - i * 60, 'unixepoch') || '.000000000Z', 40, \
-     '{\"filler\":\"' || hex(zeroblob(1000)) || '\"}', \
+     printf('{\"agent\":\"pi\",\"task_type\":\"testing\",\"counts_at\":\"2026-11-22T10:00:00Z\",\
+     \"messages\":40,\"tool_calls\":30,\"rejected_calls\":0,\"pending_calls\":0,\"tools\":{\
+     \"Bash\":{\"calls\":%d,\"errors\":%d},\"Edit\":{\"calls\":9,\"errors\":1},\
+     \"tool%d\":{\"calls\":3,\"errors\":0}},\"errors\":[{\"class\":\"command_failed\",\
+     \"cause\":\"test_failure\",\"template\":\"step%d failed in <path>\",\"tool\":\"Bash\",\
+     \"count\":%d,\"first_event\":3,\"example\":\"step failed in %d.rs\"},{\"class\":\"unknown\",\
+     \"cause\":\"edit_mismatch\",\"template\":\"String to replace not found in file.\",\
+     \"tool\":\"Edit\",\"count\":1,\"first_event\":5,\"example\":\"String to replace not found\"}],\
+     \"longest_error_run\":1,\"tokens\":{\"input\":9,\"output\":9,\"cached\":0},\"evidence\":[],\
+     \"filler\":\"%s\"}', 9 + i % 7, i % 3, i % 40, i % 25, i % 3, i, hex(zeroblob(600))), \
      CASE WHEN i % 10 > 0 THEN i % 20 / 20.0 END FROM n",
     "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
      problem_solved, tests_added, code_clean, edge_cases, overall, reasoning, details_json) \
@@ -101,8 +111,13 @@ impl Server {
 
     /// Most memory that it had so far, in megabytes.
     fn memory(&self) -> Option<f64> {
+        self.status("VmHWM:")
+    }
+
+    /// A line of its status, in megabytes.
+    fn status(&self, name: &str) -> Option<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        let line = status.lines().find(|line| line.starts_with(name))?;
         let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
         Some(kilobytes / 1024.0)
     }
@@ -210,6 +225,8 @@ async fn fill(database: &str, long: &std::path::Path) {
     connection.close().await.unwrap();
     let store = Store::open(database).await.unwrap();
     index(&store).await;
+    // As a server that runs does by itself.
+    tally_days(&store).await.unwrap();
     store.close().await;
 }
 
@@ -298,6 +315,8 @@ fn main() -> ExitCode {
         "/jobs",
         "/selftests",
         "/api/routing",
+        "/api/patterns",
+        "/api/patterns?days=3650",
         "/api/gaps",
         "/api/sessions/0000c352-0000-4000-8000-00000000c0de",
         "/metrics",
@@ -305,7 +324,9 @@ fn main() -> ExitCode {
         "/search?q=name4711",
         "/search?q=%22missing+check%22+name1*",
         "/search?q=parser+nosuchword",
+        "/search?q=n*",
         "/api/search?q=parser+fails+lines",
+        "/api/search?q=parser&limit=500",
     ] {
         kept &= check(path, server.time(path), MAX_PAGE, false);
     }
@@ -315,6 +336,10 @@ fn main() -> ExitCode {
     }
     if let Some(memory) = server.memory() {
         kept &= check("memory after all pages, MB", memory, MAX_MEMORY_OF_PAGES, false);
+    }
+    // Of the program's own file the system may show as much as it has at hand.
+    for (name, what) in [("RssAnon:", "of it the process's own"), ("RssFile:", "of files")] {
+        println!("  {what:<50} {:>10.1}", server.status(name).unwrap_or_default());
     }
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,6 +3,8 @@
 //! The only place that wires crates together and the only user of `anyhow`.
 
 mod aa;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod allocator;
 mod baseline;
 mod calibrate;
 mod changed;
@@ -138,6 +140,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             runtime()?.block_on(skills::execute(&action, &store, &global))
         }
         Some(Command::Serve { database, serve }) => {
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            allocator::share_memory();
             runtime()?.block_on(serve::execute(&serve, &database, &global))
         }
         Some(Command::Worker { sessions, store, worker }) => {

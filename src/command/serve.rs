@@ -20,6 +20,7 @@ use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::{Access, App, Improvement, SkillQueue, serve};
+use selftest_service::grader::keep_tallied;
 use selftest_service::jobs::{Queue, Worker};
 use selftest_service::search::SearchIndex;
 use selftest_service::transcripts::Transcripts;
@@ -40,7 +41,7 @@ pub(super) async fn execute(
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let address = database(&project, store);
-    let store = Store::open(&address).await?.by_rubric(rubric(&project)).await?;
+    let store = Store::open_to_serve(&address).await?.by_rubric(rubric(&project)).await?;
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
@@ -95,6 +96,7 @@ pub(super) async fn execute(
     let served = tokio::select! {
         served = serve(listener, app, access, args.max_connections, interrupted) => served,
         () = work => Ok(()),
+        () = keep_tallied(&store) => Ok(()),
     };
     if let Some(worker) = &worker {
         worker.release().await;

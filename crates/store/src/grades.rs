@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::files::MAX_PATH;
-use super::row::{Record as _, Rows};
+use super::row::{Columns, Record as _, Rows};
 use super::statement::{ToValue as _, params};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::GradeRecord;
@@ -58,6 +58,25 @@ impl Store {
         rows.items.retain(|grade| (from..to).contains(&grade.details.counts_at));
         rows.items.sort_by(by_time);
         Ok(rows)
+    }
+
+    /// Hands over the grades that count in `from..to`, newest first, one after the other: so many
+    /// may count on one day that they are not to be held in memory. Without those of other programs
+    /// ([`Store::foreign_grades`]).
+    pub async fn each_grade(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        mut each: impl FnMut(GradeRecord),
+    ) -> Result<(), StoreError> {
+        let query = GradeRecord::select(
+            "WHERE counts_at >= $1 AND counts_at < $2 ORDER BY counts_at DESC, session_id",
+        );
+        let read = |row: &Columns<'_>| {
+            each(GradeRecord::read(row)?);
+            Ok(())
+        };
+        self.fetch(query, params![from, to], read).await.map(drop)
     }
 
     /// The newest grades by the time at which they count, at most `limit`, newest first; of one

@@ -22,6 +22,7 @@ mod lineage;
 mod migrations;
 mod overrides;
 mod page;
+mod pattern_days;
 mod proposals;
 mod prune;
 mod quality;
@@ -51,6 +52,7 @@ pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use jobs::JobRun;
 pub use lineage::Renamed;
 pub use page::{Cursor, Page};
+pub use pattern_days::PatternDay;
 pub use proposals::Decision;
 pub use prune::{People, Prunable, Pruned};
 pub use queue_database::{QueueDatabase, QueuePool};
@@ -107,6 +109,18 @@ impl Store {
     ///
     /// Must be called in a tokio runtime.
     pub async fn open(address: &str) -> Result<Self, StoreError> {
+        Self::open_with(address, "").await
+    }
+
+    /// The same for a program that runs for days and asks little at a time: its connections keep
+    /// little of the database in memory.
+    pub async fn open_to_serve(address: &str) -> Result<Self, StoreError> {
+        let engine = Place::parse(address)?.engine();
+        Self::open_with(address, engine.save_memory()).await
+    }
+
+    /// Opens a database; runs the further words on each connection.
+    async fn open_with(address: &str, further: &'static str) -> Result<Self, StoreError> {
         let place = Place::parse(address)?;
         place.create()?;
         sqlx::any::install_default_drivers();
@@ -130,7 +144,13 @@ impl Store {
             .max_connections(4)
             .acquire_timeout(engine.patience())
             .after_connect(move |connection, _| {
-                Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
+                Box::pin(async move {
+                    connection.execute(engine.setup()).await?;
+                    if !further.is_empty() {
+                        connection.execute(further).await?;
+                    }
+                    Ok(())
+                })
             });
         let pool = if place == Place::Memory {
             // Each connection would be a database of its own, and closing it the end of it.

@@ -51,6 +51,7 @@ const CHANGES: &[Change] = changes![
     "0015_requests",
     "0016_scores",
     "0017_session_labels",
+    "0018_pattern_days",
 ];
 
 impl Change {

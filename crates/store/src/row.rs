@@ -225,7 +225,7 @@ impl Store {
         &self,
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
-        read: impl Fn(&Columns<'_>) -> Result<T, String>,
+        mut read: impl FnMut(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Rows<T>, StoreError> {
         let mut rows = Rows { items: Vec::new(), unreadable: 0 };
         // From a connection and not from the pool: the pool's stream ends at the first row that

@@ -68,12 +68,26 @@ impl Store {
         to: Timestamp,
         agent: Option<&str>,
     ) -> Result<Vec<GradeRecord>, StoreError> {
-        let foreign = "WHERE counts_at IS NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1)";
         let corrected = "WHERE counts_at IS NOT NULL \
                          AND (CAST($1 AS TEXT) IS NULL OR agent = $1) \
                          AND session_id IN (SELECT session_id FROM grade_overrides)";
+        let mut grades = self.foreign_grades(from, to, agent).await?;
+        let corrected = self.find::<GradeRecord>(corrected, params![agent]).await?.items;
+        let is_in = |grade: &GradeRecord| (from..to).contains(&grade.details.counts_at);
+        grades.extend(corrected.into_iter().filter(is_in));
+        Ok(grades)
+    }
+
+    /// The grades of `from..to` that other programs wrote: their times have many forms, and are
+    /// compared when read.
+    pub async fn foreign_grades(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        agent: Option<&str>,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let foreign = "WHERE counts_at IS NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1)";
         let mut grades = self.find::<GradeRecord>(foreign, params![agent]).await?.items;
-        grades.extend(self.find::<GradeRecord>(corrected, params![agent]).await?.items);
         grades.retain(|grade| (from..to).contains(&grade.details.counts_at));
         Ok(grades)
     }

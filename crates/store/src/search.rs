@@ -2,6 +2,8 @@
 //! sessions, to be searched. Filled from files by others; what is searched for is words, never the
 //! language of a search engine ([`selftest_text::search`]).
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,6 +21,9 @@ use selftest_text::search::SearchWords;
 
 /// Rows of one statement.
 const MAX_ROWS: usize = 100;
+
+/// Hits that are looked for at once.
+const MAX_BATCH: u64 = 1000;
 
 /// Hits of one session that a page holds.
 const MAX_HITS: u64 = 3;
@@ -154,17 +159,23 @@ pub struct SearchHit {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPage {
     /// Each session with its first hits, and whether there are more.
-    pub items: Vec<(SearchedSession, Vec<SearchHit>, bool)>,
+    pub items: Vec<FoundSession>,
     /// Hand it back as `after` for the next page.
     pub next: Option<i64>,
 }
 
-/// Where the texts of a session stand.
-struct Place {
-    session_id: String,
+/// A session with its hits, by number.
+struct Found {
+    /// The number of its event 0.
     first: i64,
-    last: i64,
+    /// In the order of the events.
+    hits: Vec<i64>,
+    /// Whether hits before these may be missing.
+    is_cut: bool,
 }
+
+/// A session with its first hits, and whether there are more.
+type FoundSession = (SearchedSession, Vec<SearchHit>, bool);
 
 /// The first number of a second.
 fn second(at: Timestamp) -> i64 {
@@ -265,60 +276,120 @@ impl Store {
         let matching = self.engine.matching(query);
         let least = query.since.map_or(0, second);
         let mut below = query.until.map_or(i64::MAX, second).min(query.after.unwrap_or(i64::MAX));
-        let mut items = Vec::new();
-        while let Some(place) = self.newest(&matching, least, below).await? {
-            if items.len() >= query.limit as usize {
-                return Ok(SearchPage { items, next: Some(below) });
+        let limit = query.limit as usize;
+        let (mut found, mut next) = (Vec::<Found>::new(), None);
+        loop {
+            let (batch, rest) = self.batch(&matching, least, below).await?;
+            for mut one in batch {
+                if found.len() >= limit {
+                    next = found.last().map(|last| last.first);
+                    break;
+                }
+                below = one.first;
+                if one.is_cut {
+                    one.hits = self.first_hits(&matching, least, &one).await?;
+                }
+                found.push(one);
             }
-            below = place.first;
-            let session = "WHERE session_id = $1";
-            let what = "a session that was found";
-            let id = params![place.session_id];
-            let Some(session) = self.find_one(what, session, id).await? else { continue };
-            let mut hits = self.hits(&matching, &place).await?;
-            let more = hits.len() as u64 > MAX_HITS;
-            hits.truncate(usize::try_from(MAX_HITS).unwrap_or_default());
-            if !hits.is_empty() {
-                items.push((session, hits, more));
+            match rest {
+                Some(rest) if next.is_none() => below = below.min(rest),
+                _ => break,
             }
         }
-        Ok(SearchPage { items, next: None })
+        let items = self.shown(found).await?;
+        Ok(SearchPage { items, next })
     }
 
-    /// The newest session with a hit whose number is below that.
-    async fn newest(
+    /// The newest hits whose numbers are below that, by session, the newest first; and below which
+    /// number there may be more. Many at once: each statement looks up anew all words that begin
+    /// as one that may go on.
+    async fn batch(
         &self,
         matching: &str,
         least: i64,
         below: i64,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<(Vec<Found>, Option<i64>), StoreError> {
         let (id, condition) = self.engine.matches();
-        // First the hit alone: the engine walks down the numbers and stops at the first.
+        // First the hits alone: the engine walks down the numbers and stops when there are enough.
         let query = format!(
-            "SELECT session_id, first_id, last_id FROM session_transcripts WHERE first_id <= \
-             (SELECT {id} FROM session_words WHERE {condition} AND {id} < $2 AND {id} >= $3 \
-             ORDER BY {id} DESC LIMIT 1) ORDER BY first_id DESC LIMIT 1"
+            "SELECT hit.id AS id, (SELECT first_id FROM session_transcripts \
+             WHERE first_id <= hit.id ORDER BY first_id DESC LIMIT 1) AS first_id \
+             FROM (SELECT {id} AS id FROM session_words WHERE {condition} AND {id} < $2 \
+             AND {id} >= $3 ORDER BY {id} DESC LIMIT $4) AS hit ORDER BY hit.id DESC"
         );
+        let mut found = Vec::<Found>::new();
+        let (mut count, mut least_hit) = (0, below);
         let read = |row: &Columns<'_>| {
-            let (first, last) = (row.get("first_id")?, row.get("last_id")?);
-            Ok(Place { session_id: row.get("session_id")?, first, last })
+            let hit = row.get("id")?;
+            (count, least_hit) = (count + 1, hit);
+            let first = row.get("first_id")?;
+            match found.last_mut().filter(|last| last.first == first) {
+                Some(last) => last.hits.push(hit),
+                None => found.push(Found { first, hits: vec![hit], is_cut: false }),
+            }
+            Ok(())
         };
-        self.fetch_one("a place in the index", query, params![matching, below, least], read).await
+        self.fetch(query, params![matching, below, least, MAX_BATCH], read).await?;
+        let rest = (count >= MAX_BATCH).then_some(least_hit);
+        if let Some(last) = found.last_mut() {
+            last.is_cut = rest.is_some();
+        }
+        for one in &mut found {
+            one.hits.reverse();
+        }
+        Ok((found, rest))
     }
 
     /// The first hits of a session, one more than a page holds.
-    async fn hits(&self, matching: &str, place: &Place) -> Result<Vec<SearchHit>, StoreError> {
+    async fn first_hits(
+        &self,
+        matching: &str,
+        least: i64,
+        found: &Found,
+    ) -> Result<Vec<i64>, StoreError> {
         let (id, condition) = self.engine.matches();
         let query = format!(
-            "SELECT id, text FROM session_texts WHERE id IN (SELECT {id} FROM session_words \
-             WHERE {condition} AND {id} >= $2 AND {id} <= $3 ORDER BY {id} LIMIT $4) ORDER BY id"
+            "SELECT {id} AS id FROM session_words WHERE {condition} AND {id} >= $2 AND {id} <= $3 \
+             ORDER BY {id} LIMIT $4"
         );
-        let read = |row: &Columns<'_>| {
-            let event = u64::try_from(row.get::<i64>("id")? - place.first).unwrap_or_default();
-            Ok(SearchHit { event, text: row.get("text")? })
-        };
-        let values = params![matching, place.first, place.last, MAX_HITS + 1];
-        Ok(self.fetch(query, values, read).await?.items)
+        let (first, last) = (found.first.max(least), found.hits.last().copied());
+        let values = params![matching, first, last.unwrap_or(first), MAX_HITS + 1];
+        Ok(self.fetch(query, values, |row| row.get("id")).await?.items)
+    }
+
+    /// The sessions of a page and the texts of their hits.
+    async fn shown(&self, found: Vec<Found>) -> Result<Vec<FoundSession>, StoreError> {
+        let most = usize::try_from(MAX_HITS).unwrap_or_default();
+        let (mut sessions, mut texts) = (HashMap::new(), HashMap::new());
+        for found in found.chunks(MAX_ROWS) {
+            let mut sql = Statement::default();
+            let columns = SearchedSession::columns().join(", session_grades.");
+            sql.push(&format!(
+                "SELECT first_id, session_grades.{columns} FROM session_transcripts \
+                 JOIN session_grades ON session_grades.session_id = session_transcripts.session_id \
+                 WHERE first_id"
+            ));
+            sql.is_one_of(filled(found.iter().map(|one| one.first), MAX_ROWS));
+            let read =
+                |row: &Columns<'_>| Ok((row.get::<i64>("first_id")?, SearchedSession::read(row)?));
+            sessions.extend(self.fetch(sql.sql, sql.values, read).await?.items);
+            let mut sql = Statement::default();
+            let hits = found.iter().flat_map(|one| one.hits.iter().take(most));
+            sql.push("SELECT id, text FROM session_texts WHERE id");
+            sql.is_one_of(filled(hits.copied(), MAX_ROWS * most));
+            let read = |row: &Columns<'_>| Ok((row.get::<i64>("id")?, row.get::<String>("text")?));
+            texts.extend(self.fetch(sql.sql, sql.values, read).await?.items);
+        }
+        let shown = found.into_iter().filter_map(|one| {
+            let hit = |id: &i64| {
+                let event = u64::try_from(id - one.first).unwrap_or_default();
+                Some(SearchHit { event, text: texts.remove(id)? })
+            };
+            let hits: Vec<SearchHit> = one.hits.iter().take(most).filter_map(hit).collect();
+            let session = sessions.remove(&one.first).filter(|_| !hits.is_empty())?;
+            Some((session, hits, one.hits.len() > most))
+        });
+        Ok(shown.collect())
     }
 }
 
@@ -336,6 +407,11 @@ const NOT_INDEXED: &str = "FROM session_files AS file \
      LEFT JOIN indexed_files AS indexed ON indexed.path = file.path \
      WHERE file.graded > 0 AND (indexed.path IS NULL OR indexed.digest <> file.digest \
      OR indexed.graded <> file.graded)";
+
+/// So many numbers, the rest of them null, so that a statement has one text for all of them.
+fn filled(numbers: impl Iterator<Item = i64>, count: usize) -> impl Iterator<Item = Value> {
+    numbers.map(Some).chain(std::iter::repeat(None)).take(count).map(Value::Integer)
+}
 
 /// How many numbers the events of a session take.
 fn span(session: &IndexedSession) -> i64 {

@@ -2,18 +2,12 @@
 //! by class of error.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{Listed, Share, mean, ratio, total};
-use super::template::Templates;
+use super::pattern_tally::{NAMED, PatternTally};
+use super::share::{Listed, Share};
 use super::{ErrorCause, ErrorClass, GradeRecord, Level, OutcomeShares, TaskType};
-
-/// Most tools and clusters in a list.
-const LISTED: usize = 20;
-/// Most sessions and tools named as examples.
-const NAMED: usize = 10;
 
 /// The patterns of some sessions, worst first. Lists are bounded and say what they leave out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -152,15 +146,7 @@ impl Patterns {
 
     /// The patterns of some records. The order of the records does not matter.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
-        let records = newest_first(records);
-        Self {
-            sessions: records.len() as u64,
-            task_types: task_types(&records),
-            tools: Listed::new(tools(&records), LISTED),
-            error_classes: error_classes(&records),
-            error_causes: error_causes(&records),
-            clusters: Listed::new(clusters(&records), LISTED),
-        }
+        PatternTally::of(newest_first(records)).patterns()
     }
 }
 
@@ -184,176 +170,15 @@ pub(super) fn sessions(
 }
 
 pub(super) fn task_types(records: &[&GradeRecord]) -> Vec<TaskTypePattern> {
-    let mut patterns: Vec<TaskTypePattern> = TaskType::ALL
-        .iter()
-        .copied()
-        .filter_map(|task_type| {
-            let own = || records.iter().filter(|record| record.details.task_type == task_type);
-            let sessions = own().count() as u64;
-            let completed = own().filter(|record| record.task_completed).count() as u64;
-            Some(TaskTypePattern {
-                task_type,
-                sessions,
-                outcomes: OutcomeShares::of(&own().copied().collect::<Vec<_>>()),
-                completion_rate: Share::new(completed, sessions),
-                avg_tool_efficiency: mean(own().map(|one| one.tool_calls_efficient.get().into()))?,
-                avg_response_quality: mean(own().map(|one| one.response_quality.get().into()))?,
-                score: mean(own().map(|record| session_score(record)))?,
-            })
-        })
-        .collect();
-    patterns.sort_by(|a, b| a.score.total_cmp(&b.score));
-    patterns
+    PatternTally::of(records.iter().copied()).task_types()
 }
 
 pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
-    let mut tools: BTreeMap<&str, ToolPattern> = BTreeMap::new();
-    for record in records {
-        for (tool, used) in &record.details.tools {
-            let pattern = tools.entry(tool).or_insert_with(|| ToolPattern {
-                tool: tool.clone(),
-                calls: 0,
-                errors: 0,
-                error_rate: None,
-                sessions: 0,
-                sessions_with_errors: 0,
-            });
-            pattern.calls = pattern.calls.saturating_add(used.all_calls());
-            pattern.errors = pattern.errors.saturating_add(used.errors);
-            pattern.sessions += 1;
-            pattern.sessions_with_errors += u64::from(used.errors > 0);
-        }
-    }
-    let mut tools: Vec<ToolPattern> = tools.into_values().collect();
-    for pattern in &mut tools {
-        pattern.error_rate = ratio(pattern.errors, pattern.calls);
-    }
-    // Stable: names decide between equals.
-    tools.sort_by_key(|pattern| Reverse(pattern.errors));
-    tools
-}
-
-pub(super) fn error_classes(records: &[&GradeRecord]) -> Vec<ErrorClassPattern> {
-    let errors = || records.iter().flat_map(|record| &record.details.errors);
-    let all = total(errors().map(|error| error.count));
-    let mut patterns: Vec<ErrorClassPattern> = ErrorClass::ALL
-        .iter()
-        .copied()
-        .filter_map(|class| {
-            let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
-            for error in errors().filter(|error| error.class == class) {
-                let count = tools.entry(&error.tool).or_default();
-                *count = count.saturating_add(error.count);
-            }
-            let count = total(tools.values().copied());
-            let mut tools: Vec<(&str, u64)> = tools.into_iter().collect();
-            tools.sort_by_key(|(_, count)| Reverse(*count));
-            let tools = tools.into_iter().map(|(tool, _)| tool.to_owned()).collect();
-            let sessions = records.iter().filter(|record| met(record, class)).count() as u64;
-            let share = ratio(count, all)?;
-            Some(ErrorClassPattern {
-                class,
-                count,
-                share,
-                sessions,
-                tools: Listed::new(tools, NAMED),
-            })
-        })
-        .filter(|pattern| pattern.count > 0)
-        .collect();
-    patterns.sort_by_key(|pattern| Reverse(pattern.count));
-    patterns
+    PatternTally::of(records.iter().copied()).tools()
 }
 
 pub(super) fn error_causes(records: &[&GradeRecord]) -> Vec<ErrorCausePattern> {
-    let errors = || records.iter().flat_map(|record| &record.details.errors);
-    let all = total(errors().map(|error| error.count));
-    let of_cause = |cause: ErrorCause| {
-        let of_it = || errors().filter(move |error| error.cause == cause && error.count > 0);
-        let example = of_it().next()?.example.clone();
-        let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
-        for error in of_it() {
-            let count = tools.entry(&error.tool).or_default();
-            *count = count.saturating_add(error.count);
-        }
-        let count = total(tools.values().copied());
-        let mut tools: Vec<(&str, u64)> = tools.into_iter().collect();
-        tools.sort_by_key(|(_, count)| Reverse(*count));
-        let tools = tools.into_iter().map(|(tool, _)| tool.to_owned()).collect();
-        let met: Vec<&GradeRecord> = records
-            .iter()
-            .filter(|record| {
-                record.details.errors.iter().any(|one| one.cause == cause && one.count > 0)
-            })
-            .copied()
-            .collect();
-        Some(ErrorCausePattern {
-            cause,
-            count,
-            share: ratio(count, all)?,
-            advice: cause.advice().map(str::to_owned),
-            example,
-            titles: titles(&met),
-            sessions: sessions(&met, |_| true),
-            tools: Listed::new(tools, NAMED),
-        })
-    };
-    let mut patterns: Vec<ErrorCausePattern> =
-        ErrorCause::ALL.iter().copied().filter_map(of_cause).collect();
-    patterns.sort_by_key(|pattern| Reverse(pattern.count));
-    patterns
-}
-
-/// Whether a session met an error of the class.
-pub(super) fn met(record: &GradeRecord, class: ErrorClass) -> bool {
-    record.details.errors.iter().any(|error| error.class == class && error.count > 0)
-}
-
-fn clusters(newest_first: &[&GradeRecord]) -> Vec<ErrorCluster> {
-    struct Tally<'a> {
-        class: ErrorClass,
-        count: u64,
-        example: &'a str,
-        sessions: Vec<&'a GradeRecord>,
-    }
-    // Patterns of one cause at one tool are made one where they are alike.
-    let mut templates: BTreeMap<(ErrorCause, &str), Templates> = BTreeMap::new();
-    let mut tallies: BTreeMap<(ErrorCause, &str, usize), Tally<'_>> = BTreeMap::new();
-    for record in newest_first {
-        for error in record.details.errors.iter().filter(|error| error.count > 0) {
-            let known = templates.entry((error.cause, &error.tool)).or_default();
-            let number = known.add(&error.template);
-            let new = || Tally {
-                class: error.class,
-                count: 0,
-                example: &error.example,
-                sessions: Vec::new(),
-            };
-            let tally = tallies.entry((error.cause, &error.tool, number)).or_insert_with(new);
-            tally.count = tally.count.saturating_add(error.count);
-            if tally.sessions.last().map(|last| &last.session_id) != Some(&record.session_id) {
-                tally.sessions.push(record);
-            }
-        }
-    }
-    let mut clusters: Vec<ErrorCluster> = tallies
-        .into_iter()
-        .map(|((cause, tool, number), tally)| ErrorCluster {
-            class: tally.class,
-            cause,
-            template: templates.get(&(cause, tool)).map(|own| own.text(number)).unwrap_or_default(),
-            tool: tool.to_owned(),
-            count: tally.count,
-            example: tally.example.to_owned(),
-            titles: titles(&tally.sessions),
-            sessions: Listed::new(
-                tally.sessions.iter().map(|record| record.session_id.clone()).collect(),
-                NAMED,
-            ),
-        })
-        .collect();
-    clusters.sort_by_key(|cluster| Reverse(cluster.count));
-    clusters
+    PatternTally::of(records.iter().copied()).error_causes()
 }
 
 /// The requests of the sessions of a list, in their order.
@@ -363,12 +188,6 @@ pub(super) fn titles_of(records: &[&GradeRecord], list: &Listed<String>) -> Vec<
         record.and_then(|record| record.task_summary.clone()).unwrap_or_default()
     };
     list.items.iter().map(title).collect()
-}
-
-/// The requests of the first sessions, in their order.
-fn titles(records: &[&GradeRecord]) -> Vec<String> {
-    let title = |record: &&GradeRecord| record.task_summary.clone().unwrap_or_default();
-    records.iter().take(NAMED).map(title).collect()
 }
 
 #[cfg(test)]

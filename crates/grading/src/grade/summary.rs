@@ -22,10 +22,14 @@ pub struct OutcomeShares {
 impl OutcomeShares {
     /// The shares over some tasks.
     pub fn of(tasks: &[&GradeRecord]) -> Self {
-        let share = |wanted: TaskOutcome| {
-            let count = tasks.iter().filter(|task| task.outcome == wanted).count();
-            Share::new(count as u64, tasks.len() as u64)
-        };
+        let count =
+            |wanted: TaskOutcome| tasks.iter().filter(|task| task.outcome == wanted).count() as u64;
+        Self::of_counts(count, tasks.len() as u64)
+    }
+
+    /// The shares over so many tasks, by how many have each outcome.
+    pub(super) fn of_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
+        let share = |outcome| Share::new(count(outcome), tasks);
         Self {
             verified: share(TaskOutcome::Verified),
             contradicted: share(TaskOutcome::Contradicted),

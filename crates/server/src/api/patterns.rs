@@ -11,7 +11,8 @@ use utoipa::IntoParams;
 use super::super::App;
 use super::super::problem::Problem;
 use super::input::{self, Parameters};
-use selftest_grading::grade::{GradeRecord, Patterns, overrides};
+use selftest_grading::grade::Patterns;
+use selftest_service::grader;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -35,9 +36,5 @@ pub(super) async fn patterns(
     let from = now.checked_sub(day * days.cast_signed()).unwrap_or(Timestamp::MIN);
     // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
     let to = now.checked_add(day).unwrap_or(Timestamp::MAX);
-    let grades = app.store.grades_between(from, to, None).await?.items;
-    let made = app.store.overrides().await?.items;
-    let grades: Vec<GradeRecord> =
-        grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
-    Ok(Json(Patterns::of(&grades)))
+    Ok(Json(grader::patterns(&app.store, from, to).await?))
 }

@@ -36,6 +36,7 @@ pub mod decision;
 mod deliver;
 mod gaps;
 mod insight;
+mod patterns;
 pub mod proposals;
 pub mod quality;
 pub mod reflection;
@@ -55,6 +56,7 @@ use tokio::sync::mpsc;
 
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
+pub use patterns::{keep_tallied, patterns, tally_days};
 pub use routing::routing;
 use scan::{Examined, Task, Wanted};
 use selftest_grading::grade::GradeRecord;

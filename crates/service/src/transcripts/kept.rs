@@ -15,10 +15,10 @@ use selftest_sessions::{Event, Found, Notes, Session};
 const MAX_PARTS: usize = 12;
 
 /// Bytes of all of them.
-const MAX_BYTES: usize = 48 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes of a part that is read in advance.
-pub(super) const MAX_PART: usize = 12 * 1024 * 1024;
+pub(super) const MAX_PART: usize = 6 * 1024 * 1024;
 
 /// A session in a file as it was: another size or time, and it may be another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,10 +71,13 @@ impl Part {
     }
 }
 
-/// The part that is read where these events are wanted: the pages around them too.
+/// The part that is read where these events are wanted: some pages around them too.
 pub(super) fn around(wanted: &Range<u64>) -> Range<u64> {
-    let start = wanted.start - wanted.start % Transcripts::MAX_EVENTS;
-    start..start.saturating_add(2 * Transcripts::MAX_EVENTS)
+    let count = wanted.end.saturating_sub(wanted.start);
+    let few = Transcripts::MAX_EVENTS / 2;
+    let half = if count <= few { few } else { Transcripts::MAX_EVENTS };
+    let start = wanted.start - wanted.start % half;
+    start..start.saturating_add(2 * half)
 }
 
 /// The parts, the last used at the end.
@@ -154,7 +157,9 @@ mod tests {
 
     #[test]
     fn what_is_read_holds_what_is_wanted() {
-        for (start, end) in [(0, 200), (950, 1950), (1000, 2000), (49_800, 50_000)] {
+        for (start, end) in
+            [(0, 200), (400, 600), (499, 999), (950, 1950), (1000, 2000), (49_800, 50_000)]
+        {
             let part = around(&(start..end));
             assert!(part.start <= start && end <= part.end, "{part:?}");
         }

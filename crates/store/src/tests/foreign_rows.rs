@@ -28,6 +28,11 @@ async fn a_database_of_the_original_program_is_taken_over() {
     let made = Store::open(path).await.unwrap();
     // Back to what that program makes.
     for sql in [
+        "DROP TRIGGER session_grades_replaced",
+        "DROP TRIGGER session_grades_added",
+        "DROP TRIGGER session_grades_changed",
+        "DROP TRIGGER session_grades_gone",
+        "DROP TABLE grade_overrides",
         "DROP TABLE session_transcripts",
         "DROP TABLE session_texts",
         "DROP TABLE session_words",
@@ -53,8 +58,9 @@ async fn a_database_of_the_original_program_is_taken_over() {
         "ALTER TABLE session_grades DROP COLUMN lineage",
         "DROP INDEX idx_session_grades_file",
         "DROP TABLE session_files",
-        "DROP TABLE grade_overrides",
         "DROP TABLE session_labels",
+        "DROP TABLE pattern_days",
+        "DROP TABLE pattern_tallies",
         "DROP TABLE session_quality_grades",
         "DROP TABLE reflection_scores",
         "DROP TABLE reflections",

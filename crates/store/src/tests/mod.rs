@@ -8,6 +8,7 @@ mod foreign_rows;
 mod gaps;
 mod opening;
 mod other_tables;
+mod pattern_days;
 mod reflections;
 mod saving;
 mod schema;

@@ -10,6 +10,7 @@ on_every_engine![
     pages_hold_every_session_once,
     the_index_goes_with_the_session_and_follows_the_file,
     what_is_typed_is_no_language,
+    a_session_of_many_hits_and_those_before_it,
 ];
 
 fn event(number: u64, text: &str, facets: &[String]) -> IndexedEvent {
@@ -147,4 +148,18 @@ async fn what_is_typed_is_no_language(on: &Databases) {
     }
     let strange = "login \u{0} \\ : * ^ ) ( ' \" --";
     assert_eq!(found(&store, query(strange)).await.len(), 2);
+}
+
+async fn a_session_of_many_hits_and_those_before_it(on: &Databases) {
+    let store = on.store().await;
+    add(&store, "old", "2026-11-01T10:00:00Z", &[(0, "word"), (9, "word")]).await;
+    let many: Vec<(u64, &str)> = (0..2500).map(|number| (number, "a word")).collect();
+    add(&store, "long", "2026-11-20T10:00:00Z", &many).await;
+    add(&store, "new", "2026-11-21T10:00:00Z", &[(4, "word")]).await;
+    let all = ["new: 4", "long: 0 1 2 +", "old: 0 9"];
+    assert_eq!(found(&store, query("wor*")).await, all);
+    let first = store.search(&SearchQuery { limit: 2, ..query("word") }).await.unwrap();
+    assert_eq!(shown(&first), all[..2]);
+    let rest = SearchQuery { limit: 2, after: first.next, ..query("word") };
+    assert_eq!(found(&store, rest).await, all[2..]);
 }
