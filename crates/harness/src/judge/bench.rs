@@ -50,7 +50,7 @@ impl BenchAnswer {
         }
     }
 
-    fn answers(&self) -> impl Iterator<Item = &QuestionAnswer> + Clone {
+    fn answers(&self) -> impl Iterator<Item = &QuestionAnswer> {
         let card = self.judgement.verdict.card();
         card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
     }

@@ -205,7 +205,8 @@ mod tests {
             unfit: None,
             unfit_without_reference: None,
         };
-        let threshold = Threshold::effective(Score::new(0.6).unwrap(), Strictness::default());
+        let threshold =
+            Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
         let bar = Bar { min_auc: 0.7, threshold };
         let unfit = |fitness: Fitness, scores: &KnownScores| {
             fitness.held_against(bar, scores).unfit.unwrap_or_default()

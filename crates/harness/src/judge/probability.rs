@@ -105,11 +105,12 @@ impl QuestionAnswer {
 /// What the model alone says, by all that it was asked: the means of each kind add up. `None`
 /// without an answer of the model. Rules do not count.
 pub(super) fn log_odds<'a>(
-    answers: impl Iterator<Item = &'a QuestionAnswer> + Clone,
+    answers: impl Iterator<Item = &'a QuestionAnswer>,
     scale: Scale,
 ) -> Option<f64> {
+    let answers: Vec<&QuestionAnswer> = answers.collect();
     let of = |by| {
-        let own = answers.clone().filter(|answer| answer.by == by);
+        let own = answers.iter().filter(|answer| answer.by == by);
         mean(&own.map(|answer| answer.log_odds(scale)).collect::<Vec<_>>())
     };
     let kinds = [AnsweredBy::Model, AnsweredBy::Description, AnsweredBy::Reference].map(of);

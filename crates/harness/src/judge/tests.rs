@@ -49,7 +49,7 @@ impl ChatModel for Script {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let prompt = request.messages.last().unwrap().text.to_string();
         let (yes, no) = (self.says)(&prompt);
-        self.asked.lock().unwrap().push(prompt.to_string());
+        self.asked.lock().unwrap().push(prompt.clone());
         let token =
             |text: &str, probability| TokenProbability { text: text.to_owned(), probability };
         let wanted = request.first_token.as_ref().and_then(|probe| probe.reply.as_deref());

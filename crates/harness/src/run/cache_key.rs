@@ -7,7 +7,6 @@ use super::plan::PlannedCase;
 use crate::check::commands;
 use crate::event::RunHeader;
 use crate::judge::TEMPLATES;
-use crate::judge::prompt::TEMPLATE as VERDICT;
 use crate::scenario::suite::case_digest;
 use crate::sut::chat::TEMPLATE as CHAT;
 use crate::sut::identity::{IdentityFault, digest_of_fixtures};
@@ -102,6 +101,7 @@ mod tests {
     use super::*;
     use crate::calibration::JudgeCalibration;
     use crate::event::{RubricDocument, RunConfig, RunModels};
+    use crate::judge::prompt::TEMPLATE as VERDICT;
     use crate::run::plan::{Defaults, Selection, plan_suite};
     use crate::scenario::suite::SuiteCase;
     use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
