@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::model_server::{Call, ModelServer, Role, yes_or_no};
@@ -100,6 +101,42 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     let verdict = &report.case().0["steps"][0]["judgement"]["verdict"];
     assert_eq!(verdict["state"], "scored", "{verdict}");
     assert!(verdict["questions"].as_array().unwrap().len() > 4);
+}
+
+#[test]
+fn a_measurement_that_was_killed_goes_on_where_it_was() {
+    let server = ModelServer::script()
+        .ollama_version("0.32.15")
+        .question(|call| yes_or_no(if call.last_message().len() % 2 == 0 { 0.3 } else { 0.7 }))
+        .start();
+    let workspace =
+        Workspace::new().config(config(OLLAMA, CLEAR)).env("OLLAMA_HOST", server.ollama_host());
+    let asked = || server.calls(Role::Question).len();
+    for (command, least) in [("bench", 400), ("attack", 300)] {
+        let workspace = workspace.clone().args(["judge", command, "--model", OLLAMA, "--json"]);
+        let before = asked();
+        let running = workspace.spawn().until("answers", || asked() - before > least);
+        drop(running.signal(Signal::KILL).wait().killed_by(9));
+        let killed = asked();
+        let resumed = workspace.clone().run().exit(0).stderr_contains("going on after ");
+        let (first, rest) = (killed - before, asked() - killed);
+        // Nothing is left of it: the same command measures anew.
+        let whole = asked();
+        let again = workspace.run().exit(0);
+        assert!(!again.stderr.contains("going on"), "{}", again.stderr);
+        let whole = asked() - whole;
+        // What says nothing is asked about again, and the answer in hand.
+        assert!(rest < whole - first / 2 && first + rest < whole + 60, "{first} {rest} {whole}");
+        let told = |stdout: &str| {
+            let mut told: Value = serde_json::from_str(stdout).unwrap();
+            if let Some(one) = told.get_mut(0) {
+                one["report"]["seconds_per_answer"].take();
+                one["answers"].take();
+            }
+            told
+        };
+        assert_eq!(told(&resumed.stdout), told(&again.stdout));
+    }
 }
 
 #[test]
