@@ -102,3 +102,17 @@ fn probable_mistakes_are_warnings() {
     let resolved = resolved(Some(&file), &[("SELFTEST_STRICTNES", "1")], &[]).unwrap();
     insta::assert_snapshot!(resolved.warnings.join("\n"));
 }
+
+#[test]
+fn a_network_is_granted_in_one_way() {
+    let of = |section: &str, granted: &str| {
+        errors(&format!("version: 1\nsut:\n  {section}:\n    run: [\"a\"]\n{granted}"))
+    };
+    for section in ["command", "acp"] {
+        let both = of(section, "    tcp_ports: [80]\n    local_ports: true\n");
+        assert!(both.contains("has both `tcp_ports` and `local_ports`"), "{both}");
+        assert!(both.contains("hint: list what it connects to as `addresses`"), "{both}");
+        let both = of(section, "    addresses: [\"a:1\"]\n    tcp_ports: [80]\n");
+        assert!(both.contains("has both `addresses` and `tcp_ports`"), "{both}");
+    }
+}

@@ -119,7 +119,8 @@ impl Fitness {
     /// lower end of its interval: rules do not count, so that a model that guesses is not taken for
     /// a judge because of them. And at this threshold it must be right about most good answers and
     /// most bad ones: scores in the right order that all lie on one side of the threshold decide
-    /// nothing. Too few answers for an interval say nothing against it.
+    /// nothing. Too few answers for an interval say nothing against it, and without a bar
+    /// (`min_auc` 0) every judge counts.
     #[must_use]
     pub fn held_against(self, bar: Bar, scores: &KnownScores) -> Self {
         let unfit = self.fault(bar, scores);
@@ -137,6 +138,9 @@ impl Fitness {
 
     fn fault(&self, bar: Bar, scores: &KnownScores) -> Option<String> {
         let Bar { min_auc, threshold } = bar;
+        if min_auc <= 0.0 {
+            return None;
+        }
         let auc = self.own_auc()?;
         if auc.low < min_auc {
             return Some(format!("{}; judge.min_auc is {min_auc:.2}", self.own_sentence()));
@@ -245,6 +249,9 @@ mod tests {
             unfit(fitness(0.8), &scores(at - 0.1, at - 0.2)),
             format!("only 0 of 80 good known answers pass at {least}")
         );
+        let no_bar = Bar { min_auc: 0.0, ..bar };
+        let any = fitness(0.1).held_against(no_bar, &scores(0.0, 1.0));
+        assert_eq!((any.unfit_for(true), any.unfit_for(false)), (None, None));
         assert_eq!(
             unfit(fitness(0.8), &scores(at + 0.1, at)),
             format!("only 0 of 80 bad known answers fail at {least}")
