@@ -125,8 +125,8 @@ fn a_measurement_that_was_killed_goes_on_where_it_was() {
         let again = workspace.run().exit(0);
         assert!(!again.stderr.contains("going on"), "{}", again.stderr);
         let whole = asked() - whole;
-        // What says nothing is asked about again, and the answer in hand.
-        assert!(rest < whole - first / 2 && first + rest < whole + 60, "{first} {rest} {whole}");
+        // What says nothing is asked about again for later answers to the same request.
+        assert!(rest + first / 4 < whole, "{first} {rest} {whole}");
         let told = |stdout: &str| {
             let mut told: Value = serde_json::from_str(stdout).unwrap();
             if let Some(one) = told.get_mut(0) {
