@@ -60,7 +60,7 @@ pub(in crate::command) struct JudgeIdentity {
 struct Known {
     judge: JudgeIdentity,
     fitness: Fitness,
-    /// Absent from measurements of earlier versions.
+    /// Those of earlier versions have none, and are measured again.
     #[serde(default)]
     scores: KnownScores,
 }
@@ -131,7 +131,8 @@ impl JudgeIdentity {
             let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap_or_default();
             all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
         };
-        own.filter(|known| known.judge == *self).or_else(shipped)
+        let is_whole = |known: &Known| known.scores.count() == known.fitness.scored as usize;
+        own.filter(|known| known.judge == *self && is_whole(known)).or_else(shipped)
     }
 
     /// Keeps a measurement. The error is one of the disk.
@@ -232,13 +233,18 @@ mod tests {
     fn the_shipped_measurements_are_readable() {
         let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap();
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
-        assert!(library.load(probability::TEMPLATE).unwrap());
+        for template in [probability::TEMPLATE, likelihood::TEMPLATE] {
+            assert!(library.load(template).unwrap());
+        }
         for known in &all {
             assert!(known.fitness.model_auc.is_some(), "{known:?}");
+            assert_eq!(known.scores.count(), known.fitness.scored as usize, "{known:?}");
             // Whoever changes the questions or the rubric measures the default model again:
             // `selftest judge bench --held-out` leaves the new files in the cache folder.
             let prompt_digest = &library.digests()[probability::TEMPLATE];
             assert_eq!(&known.judge.prompt_digest, prompt_digest, "measured with other questions");
+            let likelihood_digest = library.digests().get(likelihood::TEMPLATE);
+            assert_eq!(known.judge.likelihood_digest.as_ref(), likelihood_digest);
             assert_eq!(known.judge.rules_digest, rule::digest(), "measured with other rules");
             assert_eq!(known.judge.rubric_digest, Rubric::default().digest());
         }

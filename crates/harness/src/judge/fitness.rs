@@ -87,6 +87,11 @@ pub struct KnownScores {
 }
 
 impl KnownScores {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.good.len() + self.bad.len()
+    }
+
     /// How many good answers pass, and how many bad ones do not.
     pub fn right(&self, threshold: Threshold) -> [usize; 2] {
         let passing = |all: &[Score]| all.iter().filter(|one| one.reaches(threshold)).count();
