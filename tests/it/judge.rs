@@ -103,14 +103,20 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     assert!(verdict["questions"].as_array().unwrap().len() > 4);
 }
 
-#[test]
-fn a_measurement_that_was_killed_goes_on_where_it_was() {
+/// A judge that knows nothing, and a project that asks it.
+fn guessing() -> (ModelServer, Workspace) {
     let server = ModelServer::script()
         .ollama_version("0.32.15")
         .question(|call| yes_or_no(if call.last_message().len() % 2 == 0 { 0.3 } else { 0.7 }))
         .start();
     let workspace =
         Workspace::new().config(config(OLLAMA, CLEAR)).env("OLLAMA_HOST", server.ollama_host());
+    (server, workspace)
+}
+
+#[test]
+fn a_measurement_that_was_killed_goes_on_where_it_was() {
+    let (server, workspace) = guessing();
     let asked = || server.calls(Role::Question).len();
     for (command, least) in [("bench", 400), ("attack", 300)] {
         let workspace = workspace.clone().args(["judge", command, "--model", OLLAMA, "--json"]);
@@ -142,12 +148,7 @@ fn a_measurement_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn a_judge_that_guesses_decides_nothing() {
-    let server = ModelServer::script()
-        .ollama_version("0.32.15")
-        .question(|call| yes_or_no(if call.last_message().len() % 2 == 0 { 0.3 } else { 0.7 }))
-        .start();
-    let workspace =
-        Workspace::new().config(config(OLLAMA, CLEAR)).env("OLLAMA_HOST", server.ollama_host());
+    let (server, workspace) = guessing();
     let run = workspace.clone().args(["judge", "bench", "--model", OLLAMA]).run().exit(0);
     assert!(run.stdout.contains(" by probability on the calibration answers: AUC 0."));
     assert!(run.stdout.contains("wrong fact"), "{}", run.stdout);
