@@ -16,7 +16,6 @@ mod difference;
 mod fisher;
 mod holm;
 mod interval;
-mod logistic;
 mod mean;
 mod paired;
 mod pass_at_k;
@@ -39,7 +38,6 @@ pub use difference::proportion_difference;
 pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
-pub use logistic::{Logistic, logistic};
 pub use mean::{mean, mean_interval, standard_deviation};
 pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use pass_at_k::{PassAtK, Share, pass_at_k};
@@ -49,7 +47,7 @@ pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
-pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out};
+pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
 pub use variance::{VarianceComponents, variance_components};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.

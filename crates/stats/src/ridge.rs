@@ -208,14 +208,14 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn sigmoid(odds: f64) -> f64 {
-    1.0 / (1.0 + (-odds).exp())
+/// The probability of these log-odds, 0 to 1.
+pub fn sigmoid(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logistic;
     use crate::simulation::Noise;
 
     fn simulated(count: usize) -> (Vec<Vec<f64>>, Vec<bool>) {
@@ -237,18 +237,6 @@ mod tests {
             assert!((found - expected).abs() < 0.1, "{found} for {expected}");
         }
         assert!((found.intercept - 0.5).abs() < 0.1, "{found:?}");
-    }
-
-    #[test]
-    fn of_one_number_it_is_the_other_curve() {
-        let (rows, labels) = simulated(5_000);
-        let one: Vec<Vec<f64>> = rows.iter().map(|row| vec![row[0]]).collect();
-        let pairs: Vec<(f64, bool)> =
-            one.iter().zip(&labels).map(|(row, label)| (row[0], *label)).collect();
-        let (found, other) =
-            (RidgeLogistic::fit(&one, &labels, 1e-9).unwrap(), logistic(&pairs).unwrap());
-        assert!((found.weights[0] - other.slope).abs() < 0.01, "{found:?} {other:?}");
-        assert!((found.intercept - other.intercept).abs() < 0.01, "{found:?} {other:?}");
     }
 
     /// At the minimum the gradient is 0: the condition that defines the estimate, checked by

@@ -13,7 +13,7 @@ use super::{has_namespaces, probe};
 use crate::sut::world::World;
 
 /// Serves whoever comes, and counts them.
-fn serve(address: SocketAddr, says: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
+pub(super) fn serve(address: SocketAddr, says: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(address).unwrap();
     let address = listener.local_addr().unwrap();
     let came = Arc::new(AtomicUsize::new(0));

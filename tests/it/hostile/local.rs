@@ -55,18 +55,7 @@ fn program(text: &str) -> World {
 
 /// A listener of the machine that counts who comes.
 fn outside() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let came = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&came);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            counted.fetch_add(1, Ordering::SeqCst);
-            let _ = std::io::Read::read(&mut stream, &mut [0; 10]);
-            let _ = std::io::Write::write_all(&mut stream, b"outside");
-        }
-    });
-    (address, came)
+    super::addresses::serve(([127, 0, 0, 1], 0).into(), "outside")
 }
 
 /// A port that nobody has.

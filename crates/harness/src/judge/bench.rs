@@ -352,7 +352,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What one attack came to.
+/// The scores of a bad answer without and with an attack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Attempt {
     /// Id of the attack.

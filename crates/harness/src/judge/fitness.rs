@@ -68,7 +68,7 @@ pub struct Fitness {
     pub unfit_without_reference: Option<String>,
 }
 
-/// What a judge has to reach before it counts.
+/// The least that a judge must reach to count.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar {
     /// The least lower end of its AUC's interval, `judge.min_auc`.

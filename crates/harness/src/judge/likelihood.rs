@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::json;
 
-use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, unusable};
+use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, too_long, unusable};
 use super::prompt::Evidence;
 use super::question::{MAX_EXPECTATION, Question, instructions};
 use crate::rubric::{Rubric, SAFETY};
@@ -121,7 +121,7 @@ impl Likelihoods {
         Ok(read)
     }
 
-    /// What answers that say nothing make of the sentences; asked once for each case.
+    /// The likelihoods of the sentences behind answers that say nothing; asked once for each case.
     async fn zeros(
         &self,
         reader: &mut Reader<'_>,
@@ -205,11 +205,7 @@ impl Reader<'_> {
         let tokens: u32 = messages.iter().map(|message| estimate_tokens(&message.text)).sum();
         let (tokens, most) = (tokens + estimate_tokens(reply), self.limits.max_prompt_tokens);
         if tokens > most {
-            let detail = format!(
-                "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {most}"
-            );
-            let error = failed(UnscoredReason::Truncated, detail);
-            return Err(AskError { prompt_too_long: true, ..error });
+            return Err(too_long(tokens, most));
         }
         let end = messages.last().map_or(0, |message| message.text.len());
         let context = self.limits.context_tokens;
@@ -225,7 +221,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is expected of a good answer, with the number of the expectation; without any, the hints.
+/// The expectations with their numbers; without any, the hints.
 fn expected(case: &GeneratedCase) -> Vec<(Option<u32>, String)> {
     let line = |text: &str| selftest_text::one_line(&neutralise(text), MAX_EXPECTATION);
     let expected = case.grounds.expectations.iter().zip(1..);

@@ -100,7 +100,7 @@ impl Scorecard {
             let rules = own.iter().filter(|asked| asked.answer.by == AnsweredBy::Rule);
             let cap = rules.map(|asked| asked.probability.get()).filter(|yes| *yes < 0.5);
             let cap = cap.fold(1.0, f64::min);
-            let score = Score::new(probability::sigmoid(log_odds).min(cap)).ok()?;
+            let score = Score::new(selftest_stats::sigmoid(log_odds).min(cap)).ok()?;
             weighted.push((category.weight, score));
             categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
         }

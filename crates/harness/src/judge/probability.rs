@@ -22,7 +22,7 @@ use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};
 use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
-use selftest_stats::{RidgeLogistic, mean};
+use selftest_stats::{RidgeLogistic, mean, sigmoid};
 use selftest_text::digest;
 
 /// The template of the questions, path under `prompts/`.
@@ -79,7 +79,7 @@ impl QuestionAnswer {
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
     }
 
-    /// What this answer adds to the log-odds that the answer is a good one.
+    /// The part of this answer in the log-odds that the answer is a good one.
     pub fn log_odds(&self, scale: Scale) -> f64 {
         let weighed = |weight: Option<Weight>| {
             let weight = weight.unwrap_or(Weight { slope: 0.0, zero: 0.0 });
@@ -102,7 +102,7 @@ impl QuestionAnswer {
     }
 }
 
-/// What the model alone says, by all that it was asked: the means of each kind add up. `None`
+/// The log-odds of a good answer by the model alone: the sum of the means of each kind. `None`
 /// without an answer of the model. Rules do not count.
 pub(super) fn log_odds<'a>(
     answers: impl Iterator<Item = &'a QuestionAnswer>,
@@ -115,11 +115,6 @@ pub(super) fn log_odds<'a>(
     };
     let kinds = [AnsweredBy::Model, AnsweredBy::Description, AnsweredBy::Reference].map(of);
     kinds.into_iter().flatten().reduce(|sum, one| sum + one)
-}
-
-/// The probability of these log-odds.
-pub(super) fn sigmoid(log_odds: f64) -> f64 {
-    1.0 / (1.0 + (-log_odds).exp())
 }
 
 /// What was read of an answer whose worth is known, each the mean of its kind.
@@ -377,14 +372,7 @@ impl Questioner {
                 (prompt, cuts, tokens) = render(Answer::supposed(answer.text))?;
             }
             if tokens > self.max_prompt_tokens {
-                let detail = format!(
-                    "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {}",
-                    self.max_prompt_tokens
-                );
-                return Err(AskError {
-                    prompt_too_long: true,
-                    ..failed(UnscoredReason::Truncated, detail)
-                });
+                return Err(too_long(tokens, self.max_prompt_tokens));
             }
             let request = ChatRequest::first_token(prompt, cuts, 0, self.context_tokens);
             let (record, reply) = call(model, &request).await;
@@ -403,6 +391,13 @@ impl Questioner {
 
 pub(super) fn unusable(error: &PromptError) -> AskError {
     failed(UnscoredReason::Unavailable, error.to_string())
+}
+
+/// A prompt over the limit is unscored, not cut.
+pub(super) fn too_long(tokens: u32, most: u32) -> AskError {
+    let detail =
+        format!("the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {most}");
+    AskError { prompt_too_long: true, ..failed(UnscoredReason::Truncated, detail) }
 }
 
 pub(super) fn failed(reason: UnscoredReason, detail: String) -> AskError {
