@@ -132,7 +132,8 @@ const CONFIG: &str = "version: 1\n\
     judge: { model: openai/bench }\n\
     sut: { chat: { model: openai/bench } }\n\
     scenarios:\n  \
-    - { id: one, description: \"A request\", expected_status: COMPLETE }\n";
+    - { id: one, description: \"A request\", expected_status: COMPLETE, \
+        prompt: \"Explain it in three lines.\", hints: \"Three lines.\" }\n";
 
 /// Which role asks is told by the schema's own words.
 fn reply(request: &str) -> String {

@@ -29,6 +29,17 @@ impl RidgeLogistic {
     /// Hoerl and Kennard (1970); for logistic regression le Cessie and van Houwelingen, "Ridge
     /// estimators in logistic regression" (1992).
     pub fn fit(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Self> {
+        Self::fit_with_certainty(rows, labels, penalty).map(|(fit, _)| fit)
+    }
+
+    /// The same, and for each weight how many of its standard errors it is away from 0 (Wald's
+    /// statistic, with the curvature of the penalised likelihood); 0 for a number that is the same
+    /// everywhere.
+    pub fn fit_with_certainty(
+        rows: &[Vec<f64>],
+        labels: &[bool],
+        penalty: f64,
+    ) -> Option<(Self, Vec<f64>)> {
         let width = rows.first()?.len();
         let is_sound = rows.len() == labels.len()
             && labels.contains(&true)
@@ -55,7 +66,15 @@ impl RidgeLogistic {
                 std::iter::once(1.0).chain(standardised).collect()
             })
             .collect();
-        let found = newton(&design, labels, penalty.max(1e-9))?;
+        let penalty = penalty.max(1e-9);
+        let found = newton(&design, labels, penalty)?;
+        let (_, curvature) = slopes(&design, labels, penalty, &found);
+        let mut certainty = Vec::with_capacity(width);
+        for place in 1..=width {
+            let unit = (0..=width).map(|other| f64::from(u8::from(other == place))).collect();
+            let variance = solve(curvature.clone(), unit)?[place];
+            certainty.push(found[place] / variance.sqrt());
+        }
         let (mut intercept, mut weights) = (found[0], Vec::with_capacity(width));
         for (weight, (centre, scale)) in found[1..].iter().zip(&columns) {
             let weight = if *scale > 1e-12 { weight / scale } else { 0.0 };
@@ -64,7 +83,7 @@ impl RidgeLogistic {
         }
         let fitted = Self { intercept, weights };
         let is_finite = fitted.weights.iter().chain([&fitted.intercept]).all(|x| x.is_finite());
-        is_finite.then_some(fitted)
+        is_finite.then_some((fitted, certainty))
     }
 
     /// The log-odds of the label; numbers without a weight count nothing.
@@ -127,26 +146,10 @@ pub fn is_separable(rows: &[Vec<f64>], labels: &[bool]) -> bool {
 /// The minimum of the penalised negative log-likelihood, which is convex, by Newton's method with
 /// steps halved until they gain.
 fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
-    let width = design.first()?.len();
-    let mut at = vec![0.0; width];
+    let mut at = vec![0.0; design.first()?.len()];
     let mut loss = loss_of(design, labels, penalty, &at);
     for _ in 0..MAX_STEPS {
-        let mut gradient: Vec<f64> = at.iter().map(|weight| penalty * weight).collect();
-        gradient[0] = 0.0;
-        let mut hessian = vec![vec![0.0; width]; width];
-        for (place, row) in hessian.iter_mut().enumerate() {
-            row[place] = if place == 0 { 1e-9 } else { penalty };
-        }
-        for (row, label) in design.iter().zip(labels) {
-            let p = sigmoid(dot(row, &at));
-            let (miss, weight) = (p - f64::from(u8::from(*label)), p * (1.0 - p));
-            for (i, x) in row.iter().enumerate() {
-                gradient[i] += miss * x;
-                for (j, y) in row[..=i].iter().enumerate() {
-                    hessian[i][j] += weight * x * y;
-                }
-            }
-        }
+        let (gradient, hessian) = slopes(design, labels, penalty, &at);
         let step = solve(hessian, gradient)?;
         let mut size = 1.0;
         let mut gained = None;
@@ -167,6 +170,33 @@ fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>
         }
     }
     Some(at)
+}
+
+/// The gradient of the penalised negative log-likelihood, and the lower half of its second
+/// derivatives.
+fn slopes(
+    design: &[Vec<f64>],
+    labels: &[bool],
+    penalty: f64,
+    at: &[f64],
+) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let mut gradient: Vec<f64> = at.iter().map(|weight| penalty * weight).collect();
+    gradient[0] = 0.0;
+    let mut hessian = vec![vec![0.0; at.len()]; at.len()];
+    for (place, row) in hessian.iter_mut().enumerate() {
+        row[place] = if place == 0 { 1e-9 } else { penalty };
+    }
+    for (row, label) in design.iter().zip(labels) {
+        let p = sigmoid(dot(row, at));
+        let (miss, weight) = (p - f64::from(u8::from(*label)), p * (1.0 - p));
+        for (i, x) in row.iter().enumerate() {
+            gradient[i] += miss * x;
+            for (j, y) in row[..=i].iter().enumerate() {
+                hessian[i][j] += weight * x * y;
+            }
+        }
+    }
+    (gradient, hessian)
 }
 
 fn loss_of(design: &[Vec<f64>], labels: &[bool], penalty: f64, at: &[f64]) -> f64 {
@@ -237,6 +267,27 @@ mod tests {
             assert!((found - expected).abs() < 0.1, "{found} for {expected}");
         }
         assert!((found.intercept - 0.5).abs() < 0.1, "{found:?}");
+    }
+
+    /// Where a number says nothing its certainty is that of chance: beyond 2 in one of twenty sets.
+    #[test]
+    fn noise_gets_no_certainty_and_a_signal_much() {
+        let (mut beyond, mut signal) = (0, f64::MAX);
+        for seed in 0..200 {
+            let mut noise = Noise::new(seed);
+            let (rows, labels): (Vec<Vec<f64>>, Vec<bool>) = (0..160)
+                .map(|_| {
+                    let row = vec![noise.normal(), 5.0 * noise.normal()];
+                    let p = sigmoid(1.5 * row[0]);
+                    (row, noise.chance(p))
+                })
+                .unzip();
+            let (_, z) = RidgeLogistic::fit_with_certainty(&rows, &labels, 1.0).unwrap();
+            signal = signal.min(z[0]);
+            beyond += u32::from(z[1].abs() > 1.96);
+        }
+        assert!((2..=20).contains(&beyond), "{beyond} of 200");
+        assert!(signal > 3.0, "{signal}");
     }
 
     /// At the minimum the gradient is 0: the condition that defines the estimate, checked by

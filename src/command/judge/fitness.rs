@@ -131,7 +131,10 @@ impl JudgeIdentity {
             let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap_or_default();
             all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
         };
-        let is_whole = |known: &Known| known.scores.count() == known.fitness.scored as usize;
+        let is_whole = |known: &Known| {
+            let has_scales = self.method == JudgeMethod::Verdict || known.fitness.scales.is_some();
+            has_scales && known.scores.count() == known.fitness.scored as usize
+        };
         own.filter(|known| known.judge == *self && is_whole(known)).or_else(shipped)
     }
 

@@ -19,7 +19,9 @@ use crate::exit::Exit;
 use fitness::JudgeIdentity;
 use selftest_harness::judge::TEMPLATES;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::bench::{self, AttackReport, BenchAnswer, BenchReport, Extent};
+use selftest_harness::judge::bench::{
+    self, AttackReport, BenchAnswer, BenchReport, Extent, SureRates,
+};
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
 use selftest_harness::prompts::BUILT_IN;
 use selftest_models::ChatModel;
@@ -110,7 +112,7 @@ impl JudgeBench<'_> {
         args: &BenchArgs,
     ) -> Result<Vec<(BenchReport, Vec<BenchAnswer>)>, Failure> {
         let environment = &self.project.environment;
-        let judge = self.judge(model);
+        let judge = self.judge(model).reading_all();
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
@@ -122,9 +124,10 @@ impl JudgeBench<'_> {
         } else {
             let set = AnswerSet::Calibration;
             let answers = self.answers(&judge, &identity, set, extent).await;
-            let scale = bench::fitted(&answers);
-            let answers = bench::rescaled(answers, scale, rubric);
-            let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
+            let scales = bench::fitted(&answers);
+            let scales = scales.as_ref();
+            let answers = bench::rescaled(answers, scales, rubric);
+            let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
             let fitness = report.fitness.clone();
             measured.push((report, answers));
             fitness
@@ -132,9 +135,9 @@ impl JudgeBench<'_> {
         if args.held_out {
             let set = AnswerSet::HeldOut;
             let answers = self.answers(&judge, &identity, set, extent).await;
-            let answers = bench::rescaled(answers, fitness.scale, rubric);
-            let scale = fitness.scale;
-            let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
+            let scales = fitness.scales.as_ref();
+            let answers = bench::rescaled(answers, scales, rubric);
+            let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
             measured.push((report, answers));
         }
         if !args.quick {
@@ -182,11 +185,11 @@ impl JudgeBench<'_> {
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&*model, method, &self.library, rubric).await;
         let known = identity.known(&self.project.environment.models, AnswerSet::Calibration);
-        let scale = known.and_then(|known| known.scale).unwrap_or_default();
-        let judge = judge.scaled(scale).quoting(!args.without_fence);
+        let scales = known.and_then(|known| known.scales).unwrap_or_default();
+        let judge = judge.scaled(scales.clone()).quoting(!args.without_fence);
         let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
         let settings = self.resolved.config.judge.measuring();
-        let key = json!([identity, settings, scale, "attack", args.without_fence]);
+        let key = json!([identity, settings, scales, "attack", args.without_fence]);
         let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
         bar.inc(finished.len() as u64);
         let attempts = bench::attack(&judge, &self.library, finished, |attempt| {
@@ -238,6 +241,17 @@ fn table(report: &BenchReport) -> String {
     for (what, rate) in rates {
         if let Some(rate) = rate {
             text += &format!("  {what:<24} {rate} at {}\n", report.threshold);
+        }
+    }
+    if let Some(SureRates { good_decided, good_right, bad_decided, bad_right }) = report.sure {
+        for (kind, what, decided, right) in
+            [("good", "pass", good_decided, good_right), ("bad", "do not", bad_decided, bad_right)]
+        {
+            if let Some(decided) = decided {
+                let of = right.map(|right| format!("; of these {right} {what}"));
+                let about = format!("sure about {kind} answers");
+                text += &format!("  {about:<24} {decided}{}\n", of.unwrap_or_default());
+            }
         }
     }
     text += &format!(

@@ -7,11 +7,12 @@ use tokio::sync::OnceCell;
 use super::fitness::Fitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::likelihood::{self, Likelihoods};
-use super::probability::{self, QuestionAnswer, Questioner, Scale};
+use super::probability::{self, AnsweredBy, QuestionAnswer, Questioner};
 use super::prompt::{self, Evidence};
 use super::question::questions;
 use super::rule::by_rule;
 use super::samples::{SEEDS, ends, pooled};
+use super::scale::{Scale, Scales};
 use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -34,7 +35,9 @@ pub struct Judge {
     likelihoods: Likelihoods,
     /// Its measurement, where there is one.
     fitness: Option<Fitness>,
-    scale: Scale,
+    scales: Scales,
+    /// Whether all is read that can be, with or without a weight.
+    reads_all: bool,
     /// Whether the model tells probabilities; asked once.
     tells_probabilities: OnceCell<bool>,
 }
@@ -52,7 +55,7 @@ impl Judge {
         let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
         let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens);
         let reader = Reader::new(rubric);
-        let (fitness, scale, tells_probabilities) = (None, Scale::default(), OnceCell::new());
+        let (fitness, scales, tells_probabilities) = (None, Scales::default(), OnceCell::new());
         Self {
             model,
             settings,
@@ -63,7 +66,8 @@ impl Judge {
             questioner,
             likelihoods,
             fitness,
-            scale,
+            scales,
+            reads_all: false,
             tells_probabilities,
         }
     }
@@ -71,14 +75,20 @@ impl Judge {
     /// The same judge with its measurement.
     #[must_use]
     pub fn measured(self, fitness: Fitness) -> Self {
-        let scale = fitness.scale.unwrap_or_default();
-        Self { fitness: Some(fitness), scale, ..self }
+        let scales = fitness.scales.clone().unwrap_or_default();
+        Self { fitness: Some(fitness), scales, ..self }
     }
 
-    /// The same judge with a scale for its probabilities, whether fit or not.
+    /// The same judge with scales for its probabilities, whether fit or not.
     #[must_use]
-    pub fn scaled(self, scale: Scale) -> Self {
-        Self { scale, ..self }
+    pub fn scaled(self, scales: Scales) -> Self {
+        Self { scales, ..self }
+    }
+
+    /// The same judge, which reads all that can be read: what is worth a weight is to be found out.
+    #[must_use]
+    pub fn reading_all(self) -> Self {
+        Self { reads_all: true, ..self }
     }
 
     /// The same judge, which sees evidence quoted, or bare for comparison.
@@ -165,9 +175,8 @@ impl Judge {
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         let rubric = self.reader.rubric();
-        let asked = questions(rubric, &evidence.case, evidence.expected_status);
-        let said = self.questioner.ask(&*self.model, library, evidence, &asked, calls).await;
-        let mut said = match said {
+        let scale = self.scales.of(evidence.case.grounds.reference.is_some());
+        let mut said = match self.read(library, evidence, scale, calls).await {
             Ok(said) => said,
             Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
         };
@@ -179,18 +188,24 @@ impl Judge {
             );
             return unscored(UnscoredReason::CantTell, &detail);
         }
-        if self.reads_likelihoods(library) {
-            let model = &*self.model;
-            match self.likelihoods.read(model, library, evidence, rubric, calls).await {
-                Ok(read) => said.extend(read),
-                Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
-            }
-        }
         let rules = by_rule(rubric, evidence).into_iter();
         said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
-        let Some(mut card) = Scorecard::of_questions(rubric, said, self.scale) else {
-            return unscored(UnscoredReason::CantTell, "a probability is no number");
+        let Some(mut card) = Scorecard::of_questions(rubric, said, scale) else {
+            return unscored(UnscoredReason::CantTell, "nothing was read that says anything");
         };
+        if let Some(sure) = self.fitness.as_ref().and_then(|known| known.sure)
+            && sure.verdict(card.known_score()).is_none()
+        {
+            let detail = format!(
+                "the judge gives the answer {:.2}; it is sure from {} on, and below {:.2}",
+                card.overall.get(),
+                sure.passes_from,
+                sure.fails_below
+            );
+            let (reason, detail) =
+                (UnscoredReason::CantTell, selftest_text::one_line(&detail, 600));
+            return Verdict::Unscored { reason, detail, partial: card.categories };
+        }
         if self.settings.explain
             && let Some(doubted) = card.most_doubted()
         {
@@ -201,6 +216,30 @@ impl Judge {
             }
         }
         Verdict::Scored(card)
+    }
+
+    /// All that has a weight; all that there is where weights are to be found.
+    async fn read(
+        &self,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        scale: &Scale,
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Vec<QuestionAnswer>, AskError> {
+        let (model, rubric) = (&*self.model, self.reader.rubric());
+        let counts = |by: &AnsweredBy| self.reads_all || scale.weights.contains_key(by);
+        let mut said = Vec::new();
+        if counts(&AnsweredBy::Model) {
+            let asked = questions(rubric, &evidence.case, evidence.expected_status);
+            said = self.questioner.ask(model, library, evidence, &asked, calls).await?;
+        }
+        let likelihoods = [AnsweredBy::Description, AnsweredBy::Reference, AnsweredBy::Facts];
+        let kinds: Vec<AnsweredBy> = likelihoods.into_iter().filter(counts).collect();
+        if !kinds.is_empty() && self.reads_likelihoods(library) {
+            let read = self.likelihoods.read(model, library, evidence, (rubric, &kinds), calls);
+            said.extend(read.await?);
+        }
+        Ok(said)
     }
 
     /// A verdict as one JSON object.

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::fitness::{Estimate, Fitness, Impression, KnownScores};
+use super::fitness::{Decided, Estimate, Fitness, Impression, KnownScores, Sure};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
-use super::probability::{self, AnsweredBy, KnownReading, QuestionAnswer, Scale};
+use super::probability::{AnsweredBy, QuestionAnswer};
 use super::prompt::Evidence;
+use super::scale::{KnownReading, Scale, Scales};
 use super::{Judgement, Scorecard, Verdict};
 use crate::check::questions::count_questions;
 use crate::rubric::Rubric;
@@ -57,16 +58,13 @@ impl BenchAnswer {
 
     /// The means of what was read of each kind; none of an answer without a score, or by a verdict.
     fn reading(&self) -> Option<KnownReading> {
-        let of = |by| {
-            let own = self.answers().filter(|answer| answer.by == by);
-            selftest_stats::mean(&own.map(|answer| answer.relative).collect::<Vec<_>>())
-        };
-        Some(KnownReading {
-            yes_no: of(AnsweredBy::Model)?,
-            description: of(AnsweredBy::Description),
-            reference: of(AnsweredBy::Reference),
-            is_good: self.is_good(),
-        })
+        let mut all = BTreeMap::<AnsweredBy, Vec<f64>>::new();
+        for answer in self.answers().filter(|answer| answer.by != AnsweredBy::Rule) {
+            all.entry(answer.by).or_default().push(answer.relative);
+        }
+        let means = all.into_iter().filter_map(|(by, all)| Some((by, selftest_stats::mean(&all)?)));
+        let read: BTreeMap<_, _> = means.collect();
+        (!read.is_empty()).then_some(KnownReading { read, is_good: self.is_good() })
     }
 }
 
@@ -82,10 +80,25 @@ pub struct BenchReport {
     pub true_positive_rate: Option<Estimate>,
     /// Share of the bad answers that do not.
     pub true_negative_rate: Option<Estimate>,
+    /// The same shares of those about which the judge is sure; absent of one that gives verdicts.
+    pub sure: Option<SureRates>,
     /// By fault.
     pub faults: Vec<FaultReport>,
     /// Mean tokens of an answer: prompts of all questions, kept prefixes counted each time.
     pub tokens_per_answer: f64,
+}
+
+/// How often a judge is sure, and right about it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SureRates {
+    /// Share of the good answers about which it is sure.
+    pub good_decided: Option<Estimate>,
+    /// Of these the share that passes.
+    pub good_right: Option<Estimate>,
+    /// Share of the bad answers about which it is sure.
+    pub bad_decided: Option<Estimate>,
+    /// Of these the share that does not pass.
+    pub bad_right: Option<Estimate>,
 }
 
 /// How one kind of fault is seen.
@@ -213,23 +226,25 @@ pub fn pairs(answers: &[BenchAnswer]) -> Impression {
     Impression { right, pairs }
 }
 
-/// The scale on which the log-odds of these answers become probabilities; none without both kinds.
-pub fn fitted(answers: &[BenchAnswer]) -> Option<Scale> {
-    Scale::fitted(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
+/// The scales on which what was read of these answers becomes probabilities; none without both
+/// good and bad ones.
+pub fn fitted(answers: &[BenchAnswer]) -> Option<Scales> {
+    Scales::fitted(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
 }
 
 /// The same answers on another scale: what was asked stays, the probabilities change.
 pub fn rescaled(
     mut answers: Vec<BenchAnswer>,
-    scale: Option<Scale>,
+    scales: Option<&Scales>,
     rubric: &Rubric,
 ) -> Vec<BenchAnswer> {
-    let Some(scale) = scale else { return answers };
+    // Every known answer has a reference.
+    let Some(scale) = scales.map(|scales| &scales.with_reference) else { return answers };
     for answer in &mut answers {
         if let Verdict::Scored(card) = &mut answer.judgement.verdict
             && !card.questions.is_empty()
         {
-            let said = card.questions.drain(..).map(|question| question.answer).collect();
+            let said = card.questions.iter().map(|question| question.answer.clone()).collect();
             if let Some(again) = Scorecard::of_questions(rubric, said, scale) {
                 *card = again;
             }
@@ -242,7 +257,7 @@ pub fn rescaled(
 pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
     let of = |is_good| {
         let own = answers.iter().filter(|answer| answer.is_good() == is_good);
-        own.filter_map(|answer| Some(answer.judgement.verdict.card()?.overall)).collect()
+        own.filter_map(|answer| Some(answer.judgement.verdict.card()?.known_score())).collect()
     };
     KnownScores { good: of(true), bad: of(false) }
 }
@@ -268,21 +283,30 @@ pub fn report(
     model: &str,
     method: JudgeMethod,
     set: AnswerSet,
-    scale: Option<Scale>,
+    scales: Option<&Scales>,
     threshold: Threshold,
     answers: &[BenchAnswer],
 ) -> BenchReport {
     let scored: Vec<(f64, Option<Fault>)> =
         answers.iter().filter_map(|answer| Some((answer.overall()?, answer.fault))).collect();
     let known = scores(answers);
-    let [good_right, bad_right] = known.right(threshold);
+    let [good_right, bad_right] = known.decided(threshold, None);
     let passes = |score: f64| Score::new(score).is_ok_and(|score| score.reaches(threshold));
-    let rate = |hits: usize, of: usize| {
-        let (hits, of) = (u32::try_from(hits).ok()?, u32::try_from(of).ok()?);
+    let rate = |hits: u32, of: u32| {
         let interval = wilson(hits, of)?;
         let value = f64::from(hits) / f64::from(of);
         Some(Estimate { value, low: interval.low, high: interval.high })
     };
+    let right = |decided: Decided| rate(decided.right, decided.of);
+    let sure = scales.map(|_| {
+        let [good, bad] = known.decided(threshold, Some(Sure::at(threshold)));
+        SureRates {
+            good_decided: rate(good.of, good_right.of),
+            good_right: right(good),
+            bad_decided: rate(bad.of, bad_right.of),
+            bad_right: right(bad),
+        }
+    });
     let good: Vec<f64> =
         scored.iter().filter(|(_, fault)| fault.is_none()).map(|(score, _)| *score).collect();
     let area = |bad: &[f64]| {
@@ -303,17 +327,18 @@ pub fn report(
     });
     let labelled: Vec<(f64, bool)> =
         scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
-    let scale_used = scale.unwrap_or_default();
-    let own = |ignored: Option<AnsweredBy>| -> Vec<(f64, bool)> {
-        let read = answers.iter().filter_map(|answer| {
-            let counted = answer.answers().filter(|one| Some(one.by) != ignored);
-            Some((probability::log_odds(counted, scale_used)?, answer.is_good()))
-        });
-        read.collect()
+    let own = |scale: &Scale| -> Vec<(f64, bool)> {
+        let is_read = |answer: &&BenchAnswer| answer.reading().is_some();
+        let of = |answer: &BenchAnswer| {
+            let read: Vec<&QuestionAnswer> = answer.answers().collect();
+            // Where nothing counts, all answers are the same.
+            (scale.log_odds(&read, None).unwrap_or(scale.intercept), answer.is_good())
+        };
+        answers.iter().filter(is_read).map(of).collect()
     };
-    let mut readings = answers.iter().filter_map(BenchAnswer::reading);
-    let has_references = readings.any(|read| read.reference.is_some());
-    let bare = has_references.then(|| own(Some(AnsweredBy::Reference)));
+    let used = scales.cloned().unwrap_or_default();
+    let kinds_differ = used.with_reference != used.without_reference;
+    let bare = kinds_differ.then(|| own(&used.without_reference));
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
     let tokens = |answer: &BenchAnswer| {
         let calls = answer.judgement.calls.iter();
@@ -330,15 +355,17 @@ pub fn report(
                 answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
             ),
             auc: estimate(&labelled),
-            model_auc: estimate(&own(None)),
+            model_auc: estimate(&own(&used.with_reference)),
             bare_auc: bare.and_then(|bare| estimate(&bare)),
-            scale,
+            scales: scales.cloned(),
+            sure: None,
             unfit: None,
             unfit_without_reference: None,
         },
         threshold,
-        true_positive_rate: rate(good_right, known.good.len()),
-        true_negative_rate: rate(bad_right, known.bad.len()),
+        true_positive_rate: right(good_right),
+        true_negative_rate: right(bad_right),
+        sure,
         faults: faults.collect(),
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
         tokens_per_answer: per_answer(answers.iter().map(|answer| tokens(answer) as f64).sum()),

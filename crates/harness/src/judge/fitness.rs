@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::judge_settings::JudgeMethod;
 use super::known_answers::AnswerSet;
-use super::probability::Scale;
+use super::scale::Scales;
 use selftest_stats::score::{Score, Threshold};
 use selftest_stats::wilson;
 
@@ -52,14 +52,17 @@ pub struct Fitness {
     /// whether the judge may count; absent where there are no rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_auc: Option<Estimate>,
-    /// The same as `model_auc` without what references add to likelihoods: it decides about cases that
-    /// have no reference. Absent where nothing of that was read.
+    /// The same as `model_auc` on the scale for cases without a reference, about which it decides.
+    /// Absent where that is the same scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare_auc: Option<Estimate>,
-    /// Log-odds to probability, fitted on the calibration set; absent of a judge that gives
+    /// What was read to probability, fitted on the calibration set; absent of a judge that gives
     /// verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Scale>,
+    pub scales: Option<Scales>,
+    /// Where its scores decide in this run; absent where all of them do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sure: Option<Sure>,
     /// Why the judge does not count, at the bar of this run; absent where it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
@@ -77,13 +80,59 @@ pub struct Bar {
     pub threshold: Threshold,
 }
 
-/// The overall scores of the known answers that got one.
+/// Where a score that is a probability decides: an answer that is likelier good than a pass asks for
+/// passes, one that is likelier bad than that does not, and of one between the two the judge cannot
+/// tell (classification with a reject option: Chow, "On optimum recognition error and reject
+/// tradeoff", 1970).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sure {
+    /// The least overall score that passes.
+    pub passes_from: Threshold,
+    /// The least overall score that is not yet a fail: `1 - passes_from`.
+    pub fails_below: f64,
+}
+
+impl Sure {
+    /// For answers that pass from here on.
+    pub fn at(passes_from: Threshold) -> Self {
+        Self { passes_from, fails_below: (1.0 - passes_from.get()).min(passes_from.get()) }
+    }
+
+    /// Whether an answer passes; `None` where the judge cannot tell. A rule that speaks against an
+    /// answer can.
+    pub fn verdict(self, known: KnownScore) -> Option<bool> {
+        let passes = known.score.reaches(self.passes_from);
+        let decides = passes || known.against || known.score.get() < self.fails_below;
+        decides.then_some(passes)
+    }
+}
+
+/// The overall score of a known answer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KnownScore {
+    /// The score.
+    pub score: Score,
+    /// Whether a rule speaks against the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub against: bool,
+}
+
+/// The scores of the known answers that got one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownScores {
     /// Of good answers.
-    pub good: Vec<Score>,
+    pub good: Vec<KnownScore>,
     /// Of bad ones.
-    pub bad: Vec<Score>,
+    pub bad: Vec<KnownScore>,
+}
+
+/// How many answers of one kind a judge decides, and how many of these rightly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decided {
+    /// Rightly.
+    pub right: u32,
+    /// In all.
+    pub of: u32,
 }
 
 impl KnownScores {
@@ -92,10 +141,19 @@ impl KnownScores {
         self.good.len() + self.bad.len()
     }
 
-    /// How many good answers pass, and how many bad ones do not.
-    pub fn right(&self, threshold: Threshold) -> [usize; 2] {
-        let passing = |all: &[Score]| all.iter().filter(|one| one.reaches(threshold)).count();
-        [passing(&self.good), self.bad.len() - passing(&self.bad)]
+    /// Of the good answers how many pass among those that are decided, and of the bad ones how many
+    /// do not. Without `sure` the threshold decides about all of them.
+    pub fn decided(&self, threshold: Threshold, sure: Option<Sure>) -> [Decided; 2] {
+        let verdict = |known: &KnownScore| match sure {
+            Some(sure) => sure.verdict(*known),
+            None => Some(known.score.reaches(threshold)),
+        };
+        [(&self.good, true), (&self.bad, false)].map(|(all, should_pass)| {
+            let verdicts: Vec<bool> = all.iter().filter_map(verdict).collect();
+            let right = verdicts.iter().filter(|passes| **passes == should_pass).count();
+            let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+            Decided { right: number(right), of: number(verdicts.len()) }
+        })
     }
 }
 
@@ -123,17 +181,19 @@ impl Fitness {
     /// The same with whether the judge may count. The model's own AUC has to reach the bar with the
     /// lower end of its interval: rules do not count, so that a model that guesses is not taken for
     /// a judge because of them. And at this threshold it must be right about most good answers and
-    /// most bad ones: scores in the right order that all lie on one side of the threshold decide
-    /// nothing. Too few answers for an interval say nothing against it, and without a bar
-    /// (`min_auc` 0) every judge counts.
+    /// most bad ones that it decides: scores in the right order that all lie on one side of the
+    /// threshold decide nothing. Too few answers for an interval say nothing against it, and without
+    /// a bar (`min_auc` 0) every judge counts, and with each of its scores.
     #[must_use]
     pub fn held_against(self, bar: Bar, scores: &KnownScores) -> Self {
-        let unfit = self.fault(bar, scores);
+        let is_calibrated = self.scales.is_some() && bar.min_auc > 0.0;
+        let sure = is_calibrated.then(|| Sure::at(bar.threshold));
+        let unfit = self.fault(bar, sure, scores);
         let bare = self.bare_auc.filter(|auc| auc.low < bar.min_auc).map(|auc| {
             format!("AUC {auc} without a reference; judge.min_auc is {:.2}", bar.min_auc)
         });
         let unfit_without_reference = unfit.clone().or(bare);
-        Self { unfit, unfit_without_reference, ..self }
+        Self { sure, unfit, unfit_without_reference, ..self }
     }
 
     /// Why the judge does not count for such a case.
@@ -141,7 +201,7 @@ impl Fitness {
         if has_reference { self.unfit.as_deref() } else { self.unfit_without_reference.as_deref() }
     }
 
-    fn fault(&self, bar: Bar, scores: &KnownScores) -> Option<String> {
+    fn fault(&self, bar: Bar, sure: Option<Sure>, scores: &KnownScores) -> Option<String> {
         let Bar { min_auc, threshold } = bar;
         if min_auc <= 0.0 {
             return None;
@@ -150,15 +210,14 @@ impl Fitness {
         if auc.low < min_auc {
             return Some(format!("{}; judge.min_auc is {min_auc:.2}", self.own_sentence()));
         }
-        let [good, bad] = scores.right(threshold);
-        let kinds =
-            [("good", "pass", good, scores.good.len()), ("bad", "fail", bad, scores.bad.len())];
-        kinds.into_iter().find_map(|(kind, what, right, of)| {
-            let (right, of) = (u32::try_from(right).ok()?, u32::try_from(of).ok()?);
-            let is_doubtful = wilson(right, of)?.low < MIN_RIGHT;
-            is_doubtful.then(|| {
+        let decided = scores.decided(threshold, sure);
+        let kinds = decided.into_iter().zip([("good", "pass"), ("bad", "fail")]);
+        kinds.into_iter().find_map(|(Decided { right, of }, (kind, what))| {
+            let is_doubtful = wilson(right, of).is_none_or(|share| share.low < MIN_RIGHT);
+            (is_doubtful && scores.count() > 0).then(|| {
+                let about = if sure.is_some() { " about which it is sure" } else { "" };
                 let least = threshold.get();
-                format!("only {right} of {of} {kind} known answers {what} at {least:.2}")
+                format!("only {right} of {of} {kind} known answers{about} {what} at {least:.2}")
             })
         })
     }
@@ -209,8 +268,9 @@ mod tests {
             seconds_per_answer: 1.0,
             auc: Some(Estimate { value: 0.8, low, high: 0.9 }),
             model_auc: None,
-            scale: None,
+            scales: None,
             bare_auc: None,
+            sure: None,
             unfit: None,
             unfit_without_reference: None,
         };
@@ -243,9 +303,10 @@ mod tests {
         let why = "AUC 0.70 [0.60, 0.80] without a reference; judge.min_auc is 0.70";
         assert_eq!(leaning.unfit_for(false), Some(why));
 
+        let known = |score, against| KnownScore { score: Score::new(score).unwrap(), against };
         let scores = |good: f64, bad: f64| KnownScores {
-            good: vec![Score::new(good).unwrap(); 80],
-            bad: vec![Score::new(bad).unwrap(); 80],
+            good: vec![known(good, false); 80],
+            bad: vec![known(bad, false); 80],
         };
         let at = threshold.get();
         assert_eq!(unfit(fitness(0.8), &scores(at, at - 0.1)), "");
@@ -261,5 +322,37 @@ mod tests {
             unfit(fitness(0.8), &scores(at + 0.1, at)),
             format!("only 0 of 80 bad known answers fail at {least}")
         );
+    }
+
+    #[test]
+    fn between_good_and_bad_a_judge_cannot_tell() {
+        let threshold =
+            Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
+        let sure = Sure::at(threshold);
+        let known = |score, against| KnownScore { score: Score::new(score).unwrap(), against };
+        let expected = [
+            (known(0.74, false), Some(true)),
+            (known(0.73, false), None),
+            (known(0.27, false), None),
+            (known(0.25, false), Some(false)),
+            (known(0.5, true), Some(false)),
+            (known(0.8, true), Some(true)),
+        ];
+        for (known, verdict) in expected {
+            assert_eq!(sure.verdict(known), verdict, "{known:?}");
+        }
+        let all = KnownScores {
+            good: [0.9, 0.5, 0.1].map(|score| known(score, false)).to_vec(),
+            bad: vec![known(0.2, false), known(0.6, false)],
+        };
+        let both = |right: [u32; 2], of: [u32; 2]| {
+            [Decided { right: right[0], of: of[0] }, Decided { right: right[1], of: of[1] }]
+        };
+        assert_eq!(all.decided(threshold, Some(sure)), both([1, 1], [2, 1]));
+        assert_eq!(all.decided(threshold, None), both([1, 2], [3, 2]));
+        // A low threshold leaves nothing between.
+        let low = Threshold::effective(Score::new(0.3).unwrap(), Strictness::new(0.0).unwrap());
+        assert_eq!(Sure::at(low).verdict(known(0.4, false)), Some(true));
+        assert_eq!(Sure::at(low).verdict(known(0.29, false)), Some(false));
     }
 }

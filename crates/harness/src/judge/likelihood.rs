@@ -3,9 +3,9 @@
 //! A small model that says yes to everything still expects one text more than another. Read in a
 //! conversation in which it gave the answer itself: how much likelier each expectation is as its
 //! description of the answer than of one that says nothing; and how much likelier the answer is
-//! after a right one, which it is to give again, than without (pointwise mutual information). Texts
-//! are messages of their own and cannot end them; no question is asked, so that nothing in an
-//! answer can be taken for one.
+//! after a right one, which it is to give again, than without (pointwise mutual information): after
+//! the reference, or after the facts. Texts are messages of their own and cannot end them; no
+//! question is asked, so that nothing in an answer can be taken for one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, too_long, unusable};
 use super::prompt::Evidence;
 use super::question::{MAX_EXPECTATION, Question, instructions};
-use crate::rubric::{Rubric, SAFETY};
+use crate::rubric::Rubric;
 use crate::scenario::{Excerpt, GeneratedCase};
 use selftest_models::fence::neutralise;
 use selftest_models::prompts::{PromptLibrary, Rendered};
@@ -66,25 +66,27 @@ impl Likelihoods {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
-    /// All that likelihoods say of the answer in the evidence; nothing of an empty one.
+    /// What likelihoods of these kinds say of the answer in the evidence.
     pub(super) async fn read(
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
-        rubric: &Rubric,
+        (rubric, kinds): (&Rubric, &[AnsweredBy]),
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
-        let answer = neutralise(evidence.output.trim());
-        if answer.is_empty() {
+        let Some(category) = instructions(rubric).map(|category| &category.id) else {
             return Ok(Vec::new());
+        };
+        let mut answer = neutralise(evidence.output.trim());
+        if answer.is_empty() {
+            CONTENTLESS[0].clone_into(&mut answer);
         }
         let conversation = Conversation::of(library, evidence)?;
         let mut reader = Reader { model, calls, limits: self };
         let mut read = Vec::new();
         let expected = expected(&evidence.case);
-        let category = instructions(rubric).map(|category| &category.id);
-        if let (Some(category), false) = (category, expected.is_empty()) {
+        if kinds.contains(&AnsweredBy::Description) && !expected.is_empty() {
             let zeros = self.zeros(&mut reader, &conversation, &expected).await?;
             let found = reader.descriptions(&conversation, &answer, &expected).await?;
             for (((number, sentence), found), zero) in expected.into_iter().zip(found).zip(zeros) {
@@ -99,24 +101,37 @@ impl Likelihoods {
                 });
             }
         }
-        if let Some(reference) = &evidence.case.grounds.reference {
-            let reference = neutralise(reference.trim());
-            let alone = reader.likelihood(conversation.before.clone(), &answer).await?;
-            let again = conversation.followed_by(&reference, &conversation.again);
+        let grounds = &evidence.case.grounds;
+        let facts = (!grounds.facts.is_empty()).then(|| grounds.facts.join("\n"));
+        let right = [
+            (
+                AnsweredBy::Reference,
+                grounds.reference.as_ref(),
+                "Does the reference make the answer likelier?",
+            ),
+            (AnsweredBy::Facts, facts.as_ref(), "Do the facts make the answer likelier?"),
+        ];
+        let mut alone = None;
+        for (by, text, question) in right {
+            let Some(text) = text.filter(|_| kinds.contains(&by)) else { continue };
+            let before = match alone {
+                Some(before) => before,
+                None => reader.likelihood(conversation.before.clone(), &answer).await?,
+            };
+            alone = Some(before);
+            let again = conversation.followed_by(&neutralise(text.trim()), &conversation.again);
             let after = reader.likelihood(again, &answer).await?;
-            // Harmlessness is nothing that one right answer could show.
-            let categories = rubric.categories().iter().filter(|category| category.id != SAFETY);
-            read.extend(categories.map(|category| QuestionAnswer {
+            read.push(QuestionAnswer {
                 question: Question {
-                    category: category.id.clone(),
+                    category: category.clone(),
                     expectation: None,
-                    text: "Does the reference make the answer likelier?".to_owned(),
+                    text: question.to_owned(),
                 },
-                by: AnsweredBy::Reference,
+                by,
                 raw: after.exp(),
                 neither: 0.0,
-                relative: after - alone,
-            }));
+                relative: after - before,
+            });
         }
         Ok(read)
     }

@@ -16,6 +16,7 @@ pub mod question;
 mod quote;
 pub mod rule;
 mod samples;
+pub mod scale;
 #[cfg(test)]
 mod tests;
 pub mod tool_calls;
@@ -25,8 +26,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
+use fitness::KnownScore;
 use panel::PanelVerdict;
-use probability::{AnsweredBy, QuestionAnswer, Scale};
+use probability::{AnsweredBy, QuestionAnswer};
+use scale::Scale;
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
@@ -75,29 +78,29 @@ pub struct ScoredQuestion {
 
 impl Scorecard {
     /// The scores that answers to questions make on a scale: each category has the probability of
-    /// all that the model says in it, and no more than a rule leaves it: what is seen by rule does
-    /// not get lost among many questions. None where a category has no question, or a probability
-    /// is no number.
+    /// all that the model says of it and of the answer as a whole, and no more than a rule leaves
+    /// it: what is seen by rule does not get lost among many questions. None where nothing was read
+    /// of a category, or a probability is no number.
     pub fn of_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
-        scale: Scale,
+        scale: &Scale,
     ) -> Option<Scorecard> {
         let scored = |answer: QuestionAnswer| {
-            let probability = Score::new(answer.probability(scale)).ok()?;
+            let probability = Score::new(scale.probability_of(&answer)).ok()?;
             Some(ScoredQuestion { answer, probability })
         };
         let questions: Vec<ScoredQuestion> =
             answers.into_iter().map(scored).collect::<Option<_>>()?;
+        let read: Vec<&QuestionAnswer> = questions.iter().map(|asked| &asked.answer).collect();
         let mut categories = Vec::new();
         let mut weighted = Vec::new();
         for category in rubric.categories() {
-            let own: Vec<&ScoredQuestion> = questions
-                .iter()
-                .filter(|asked| asked.answer.question.category == category.id)
-                .collect();
-            let log_odds = probability::log_odds(own.iter().map(|asked| &asked.answer), scale)?;
-            let rules = own.iter().filter(|asked| asked.answer.by == AnsweredBy::Rule);
+            let log_odds = scale.log_odds(&read, Some(&category.id))?;
+            let rules = questions.iter().filter(|asked| {
+                let answer = &asked.answer;
+                answer.by == AnsweredBy::Rule && answer.question.category == category.id
+            });
             let cap = rules.map(|asked| asked.probability.get()).filter(|yes| *yes < 0.5);
             let cap = cap.fold(1.0, f64::min);
             let score = Score::new(selftest_stats::sigmoid(log_odds).min(cap)).ok()?;
@@ -116,6 +119,14 @@ impl Scorecard {
             format!("Doubted: {}", each.collect::<Vec<_>>().join(" "))
         };
         Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
+    }
+
+    /// What known answers are counted by.
+    pub fn known_score(&self) -> KnownScore {
+        let is_against = |asked: &ScoredQuestion| {
+            asked.answer.by == AnsweredBy::Rule && asked.probability.get() < 0.5
+        };
+        KnownScore { score: self.overall, against: self.questions.iter().any(is_against) }
     }
 
     /// The question with the least probability among those that the model is more against than for.

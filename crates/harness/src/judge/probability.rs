@@ -22,7 +22,7 @@ use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};
 use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
-use selftest_stats::{RidgeLogistic, mean, sigmoid};
+use selftest_stats::mean;
 use selftest_text::digest;
 
 /// The template of the questions, path under `prompts/`.
@@ -40,139 +40,18 @@ pub(super) const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
 /// Lines of the template at which the text may be cut: before the answer, and behind it.
 const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 
-/// How what a model says of an answer becomes the probability that the answer is a good one:
-/// log-odds of each kind add up, with weights fitted on answers whose worth is known (Platt,
-/// "Probabilistic outputs for support vector machines", 1999, with several inputs).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Scale {
-    /// Weight of the log-odds of yes. Above 0 where the judge can tell good from bad by them.
-    pub slope: f64,
-    /// The log-odds of an answer that is no better than one that says nothing.
-    pub intercept: f64,
-    /// For models that tell likelihoods: how much likelier the answer makes what is expected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<Weight>,
-    /// The same: how much likelier the reference makes the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<Weight>,
-}
-
-/// The weight of a likelihood.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Weight {
-    /// Log-odds for each nat per token.
-    pub slope: f64,
-    /// The likelihood, in nats per token, that says nothing: the mean over known answers.
-    pub zero: f64,
-}
-
-impl Default for Scale {
-    fn default() -> Self {
-        Self { slope: 1.0, intercept: 0.0, description: None, reference: None }
-    }
-}
-
 impl QuestionAnswer {
     /// The answer of a rule.
     pub(super) fn by_rule(question: Question, probability: f64) -> Self {
         let relative = (probability / (1.0 - probability)).ln();
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
     }
-
-    /// The part of this answer in the log-odds that the answer is a good one.
-    pub fn log_odds(&self, scale: Scale) -> f64 {
-        let weighed = |weight: Option<Weight>| {
-            let weight = weight.unwrap_or(Weight { slope: 0.0, zero: 0.0 });
-            weight.slope * (self.relative - weight.zero)
-        };
-        match self.by {
-            AnsweredBy::Model => scale.slope * self.relative + scale.intercept,
-            AnsweredBy::Description => weighed(scale.description),
-            AnsweredBy::Reference => weighed(scale.reference),
-            AnsweredBy::Rule => self.relative,
-        }
-    }
-
-    /// The probability of yes by this answer alone, 0 to 1.
-    pub fn probability(&self, scale: Scale) -> f64 {
-        match self.by {
-            AnsweredBy::Rule => self.raw,
-            _ => sigmoid(self.log_odds(scale)),
-        }
-    }
-}
-
-/// The log-odds of a good answer by the model alone: the sum of the means of each kind. `None`
-/// without an answer of the model. Rules do not count.
-pub(super) fn log_odds<'a>(
-    answers: impl Iterator<Item = &'a QuestionAnswer>,
-    scale: Scale,
-) -> Option<f64> {
-    let answers: Vec<&QuestionAnswer> = answers.collect();
-    let of = |by| {
-        let own = answers.iter().filter(|answer| answer.by == by);
-        mean(&own.map(|answer| answer.log_odds(scale)).collect::<Vec<_>>())
-    };
-    let kinds = [AnsweredBy::Model, AnsweredBy::Description, AnsweredBy::Reference].map(of);
-    kinds.into_iter().flatten().reduce(|sum, one| sum + one)
-}
-
-/// What was read of an answer whose worth is known, each the mean of its kind.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct KnownReading {
-    /// Log-odds of yes.
-    pub yes_no: f64,
-    /// Nats per token; absent of a model that tells no likelihoods, or a case without expectations.
-    pub description: Option<f64>,
-    /// Nats per token; absent as well without a reference.
-    pub reference: Option<f64>,
-    /// Whether the answer is a good one.
-    pub is_good: bool,
-}
-
-/// Keeps weights small where the known answers are few, in standard deviations of the readings.
-const PENALTY: f64 = 1.0;
-
-impl Scale {
-    /// The scale of answers whose worth is known. A reading that goes with bad answers counts
-    /// nothing: it would be noise, and nobody could explain it. `None` without both kinds.
-    pub fn fitted(known: &[KnownReading]) -> Option<Self> {
-        let labels: Vec<bool> = known.iter().map(|one| one.is_good).collect();
-        let zero = |of: fn(&KnownReading) -> Option<f64>| {
-            mean(&known.iter().filter_map(of).collect::<Vec<_>>())
-        };
-        let (description, reference) = (zero(|one| one.description), zero(|one| one.reference));
-        let mut counts = [true; 3];
-        let fit = loop {
-            let row = |one: &KnownReading| {
-                let relative = |value: Option<f64>, zero: Option<f64>| {
-                    value.zip(zero).map_or(0.0, |(value, zero)| value - zero)
-                };
-                let all = [
-                    one.yes_no,
-                    relative(one.description, description),
-                    relative(one.reference, reference),
-                ];
-                all.iter().zip(counts).map(|(x, counts)| if counts { *x } else { 0.0 }).collect()
-            };
-            let rows: Vec<Vec<f64>> = known.iter().map(row).collect();
-            let fit = RidgeLogistic::fit(&rows, &labels, PENALTY)?;
-            let against = fit.weights.iter().position(|weight| *weight < 0.0);
-            let Some(against) = against else { break fit };
-            counts[against] = false;
-        };
-        let weight = |slope, zero: Option<f64>| zero.map(|zero| Weight { slope, zero });
-        Some(Self {
-            slope: fit.weights[0],
-            intercept: fit.intercept,
-            description: weight(fit.weights[1], description),
-            reference: weight(fit.weights[2], reference),
-        })
-    }
 }
 
 /// Who answered a question.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// The judge's model, by its probabilities of yes and no.
@@ -182,6 +61,8 @@ pub enum AnsweredBy {
     Description,
     /// The judge's model, by how much likelier the reference makes the answer.
     Reference,
+    /// The same by the facts, of a case without a reference.
+    Facts,
     /// A rule, without any model: `raw` is the probability, on no scale.
     Rule,
 }

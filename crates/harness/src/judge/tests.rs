@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::ask::Judge;
 use super::bench::{self, BenchAnswer, Extent};
-use super::fitness::{Bar, Estimate, Fitness};
+use super::fitness::{Bar, Estimate, Fitness, Sure};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
-use super::probability::{AnsweredBy, EXPLANATION, KnownReading, Scale, TEMPLATE};
+use super::probability::{AnsweredBy, EXPLANATION, TEMPLATE};
 use super::prompt::Evidence;
+use super::scale::{Scale, Scales, Weight};
 use super::{Scorecard, ScoredQuestion, Verdict, tool_calls};
 use crate::check::ToolCall;
 use crate::rubric::Rubric;
@@ -161,7 +162,7 @@ fn judge_that_finds(finds: Finds) -> Judge {
     let asked = Mutex::default();
     let script = Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked };
     let settings = JudgeSettings { explain: false, ..JudgeSettings::default() };
-    Judge::new(Arc::new(script), settings, 4096, Rubric::default())
+    Judge::new(Arc::new(script), settings, 4096, Rubric::default()).reading_all()
 }
 
 fn library_with_likelihoods() -> PromptLibrary {
@@ -180,7 +181,9 @@ async fn read_by(judge: &Judge, about: &Evidence, by: AnsweredBy) -> Vec<ScoredQ
 #[tokio::test]
 async fn what_is_expected_is_read_by_its_likelihood_behind_the_answer() {
     let judge = judge_that_finds(|texts, sentence| {
-        assert!(texts.ends_with("\n--\nDescribe this answer in one sentence."), "{texts}");
+        if !texts.ends_with("\n--\nDescribe this answer in one sentence.") {
+            return -9.0;
+        }
         let answer = texts.rsplit("\n--\n").nth(1).unwrap();
         let known = sentence == "The answer names the port." && answer == "Port 80";
         if known { -1.0 } else { -3.0 }
@@ -195,20 +198,24 @@ async fn what_is_expected_is_read_by_its_likelihood_behind_the_answer() {
     let bad = &read_by(&judge, &evidence("Another port"), AnsweredBy::Description).await[0];
     assert!(bad.answer.relative.abs() < 1e-9 && bad.probability.get() == 0.5, "{bad:?}");
 
-    // Without expectations the hints are what is expected; of an empty answer nothing is read.
+    // Without expectations the hints are what is expected; an empty answer says nothing.
     let mut about = evidence("x");
     about.case.grounds.expectations.clear();
     about.case.hints = "names port 80".to_owned();
     let read = read_by(&judge, &about, AnsweredBy::Description).await;
     let texts: Vec<&str> = read.iter().map(|asked| asked.answer.question.text.as_str()).collect();
     assert_eq!(texts, ["Does the answer make this likelier? names port 80"]);
-    assert!(read_by(&judge, &evidence(" \n"), AnsweredBy::Description).await.is_empty());
+    let empty = &read_by(&judge, &evidence(" \n"), AnsweredBy::Description).await[0];
+    assert!(empty.answer.relative.abs() < 1e-9, "{empty:?}");
 }
 
 #[tokio::test]
 async fn an_answer_is_read_by_what_the_reference_adds_to_its_likelihood() {
     let judge = judge_that_finds(|texts, reply| {
         let after = texts.ends_with("Give the same answer again in other words.");
+        if after && texts.contains("\n--\nport 80\n--\n") {
+            return -9.0;
+        }
         match (after, reply) {
             (true, "It is 80.") => {
                 let reference = "\n--\nPort 80.\n--\n";
@@ -228,37 +235,56 @@ async fn an_answer_is_read_by_what_the_reference_adds_to_its_likelihood() {
         about.case.grounds.reference = Some("Port 80.".to_owned());
         about
     };
-    let good = read_by(&judge, &with_reference("It is 80."), AnsweredBy::Reference).await;
-    let categories: Vec<&str> =
-        good.iter().map(|asked| asked.answer.question.category.as_str()).collect();
-    assert_eq!(categories, ["format_score", "factuality_score", "instruction_following_score"]);
-    assert!(good.iter().all(|asked| (asked.answer.relative - 1.5).abs() < 1e-9), "{good:?}");
-    let bad = read_by(&judge, &with_reference("Another"), AnsweredBy::Reference).await;
-    assert!(bad.iter().all(|asked| asked.answer.relative == 0.0), "{bad:?}");
-    assert!(read_by(&judge, &evidence("It is 80."), AnsweredBy::Reference).await.is_empty());
+    let read = async |about: &Evidence, by| {
+        let read = read_by(&judge, about, by).await;
+        read.iter().map(|asked| asked.answer.relative).collect::<Vec<_>>()
+    };
+    let good = with_reference("It is 80.");
+    assert_eq!(read(&good, AnsweredBy::Reference).await, [1.5]);
+    assert_eq!(read(&with_reference("Another"), AnsweredBy::Reference).await, [0.0]);
+    assert!(read(&evidence("It is 80."), AnsweredBy::Reference).await.is_empty());
 }
 
-#[test]
-fn readings_are_weighed_together_and_never_against_themselves() {
-    let known = |yes_no: f64, reference: Option<f64>, is_good| KnownReading {
-        yes_no,
-        description: Some(-yes_no),
-        reference,
-        is_good,
+#[tokio::test]
+async fn facts_stand_in_for_a_reference() {
+    let judge = judge_that_finds(|texts, _| {
+        let after =
+            texts.ends_with("\n--\nport 80\n--\nGive the same answer again in other words.");
+        if after { -1.0 } else { -1.5 }
+    });
+    let read = read_by(&judge, &evidence("It is 80."), AnsweredBy::Facts).await;
+    assert_eq!(read.iter().map(|one| one.answer.relative).collect::<Vec<_>>(), [0.5]);
+    let mut without = evidence("It is 80.");
+    without.case.grounds.facts.clear();
+    assert!(read_by(&judge, &without, AnsweredBy::Facts).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_has_no_weight_is_not_asked() {
+    let only =
+        |by| Scale { intercept: 0.2, weights: [(by, Weight { slope: 2.0, zero: 0.5 })].into() };
+    let asked = Mutex::default();
+    let finds: Finds = |texts, _| if texts.contains("Port 80.") { -1.0 } else { -2.5 };
+    let script = Arc::new(Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked });
+    let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
+    let scales = Scales {
+        with_reference: only(AnsweredBy::Reference),
+        without_reference: only(AnsweredBy::Model),
     };
-    let mut all = Vec::new();
-    for step in 0..40 {
-        let (noise, is_good) = (f64::from(step % 5) - 2.0, step % 2 == 0);
-        let gain = if is_good { 0.6 } else { 0.2 } + 0.05 * noise;
-        all.push(known(if is_good { 0.3 } else { 0.0 } + noise, Some(gain), is_good));
+    let judge = Judge::new(model, JudgeSettings::default(), 4096, Rubric::default()).scaled(scales);
+    let mut about = evidence("It is 80.");
+    about.case.grounds.reference = Some("Port 80.".to_owned());
+    let verdict = judge.judge(&library_with_likelihoods(), &about, u64::from).await.verdict;
+    let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
+    // The answer alone, and after the reference: both texts are about the answer as a whole.
+    assert_eq!(script.asked.lock().unwrap().len(), 2);
+    let expected = 1.0 / (1.0 + f64::exp(-(0.2 + 2.0 * (1.5 - 0.5))));
+    for category in ["format_score", "factuality_score", "instruction_following_score"] {
+        assert!((card.score(category).unwrap().get() - expected).abs() < 1e-9, "{card:?}");
     }
-    all.push(known(0.1, None, true));
-    let scale = Scale::fitted(&all).unwrap();
-    let reference = scale.reference.unwrap();
-    assert!(reference.slope > 1.0 && (reference.zero - 0.4).abs() < 1e-9, "{scale:?}");
-    assert!(scale.slope >= 0.0 && scale.description.unwrap().slope >= 0.0, "{scale:?}");
-    let one_kind: Vec<KnownReading> = all.into_iter().filter(|one| one.is_good).collect();
-    assert_eq!(Scale::fitted(&one_kind), None);
+    let verdict = judge.judge(&library_with_likelihoods(), &evidence("x"), u64::from).await.verdict;
+    let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
+    assert!(card.questions.iter().all(|asked| asked.answer.by != AnsweredBy::Description));
 }
 
 #[tokio::test]
@@ -267,6 +293,7 @@ async fn a_likelihood_that_is_no_number_is_no_score() {
     let finds: Finds = |_, _| f64::NAN;
     let script = Script { says: |_| (0.5, 0.4), tells: true, finds: Some(finds), asked };
     let judge = Judge::new(Arc::new(script), JudgeSettings::default(), 4096, Rubric::default());
+    let judge = judge.reading_all();
     let library = library_with_likelihoods();
     let verdict = judge.judge(&library, &evidence("x"), u64::from).await.verdict;
     let Verdict::Unscored { reason, detail, .. } = verdict else { panic!("a score") };
@@ -361,8 +388,9 @@ async fn an_unfit_judge_is_not_asked() {
         seconds_per_answer: 0.1,
         auc: Some(Estimate { value: 0.6, low: 0.52, high: 0.68 }),
         model_auc: None,
-        scale: Some(Scale::default()),
+        scales: Some(Scales::default()),
         bare_auc: None,
+        sure: None,
         unfit: None,
         unfit_without_reference: Some("only 3 of 80 good known answers pass at 0.74".to_owned()),
     };
@@ -372,6 +400,45 @@ async fn an_unfit_judge_is_not_asked() {
     assert_eq!(reason, UnscoredReason::JudgeUnfit);
     assert_eq!(detail, "only 3 of 80 good known answers pass at 0.74");
     assert!(script.asked.lock().unwrap().is_empty());
+}
+
+/// Its measurement said how sure it has to be.
+#[tokio::test]
+async fn a_judge_that_is_not_sure_gives_no_score() {
+    let threshold = Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
+    let fitness = Fitness {
+        model: "script".to_owned(),
+        method: JudgeMethod::Probability,
+        set: AnswerSet::Calibration,
+        scored: 160,
+        unscored: 0,
+        seconds_per_answer: 0.1,
+        auc: None,
+        model_auc: None,
+        scales: Some(Scales::default()),
+        bare_auc: None,
+        sure: Some(Sure::at(threshold)),
+        unfit: None,
+        unfit_without_reference: None,
+    };
+    let (judge, _) = judge(|prompt| {
+        let answer = prompt.split("The assistant answered:").nth(1).unwrap();
+        match () {
+            () if answer.contains("> Port 80") => (0.98, 0.01),
+            () if answer.contains("> Perhaps") => (0.5, 0.4),
+            () if answer.contains("> Port 81") => (0.1, 0.8),
+            () => (0.4, 0.4),
+        }
+    });
+    let judge = judge.measured(fitness);
+    assert!(card(&judge, "Port 80").await.overall.reaches(threshold));
+    // Neither port is in the prompts of the other; a rule speaks against 81.
+    assert!(!card(&judge, "Port 81").await.overall.reaches(threshold));
+    let unsure = judge.judge(&library(), &evidence("Perhaps"), u64::from).await.verdict;
+    let Verdict::Unscored { reason, detail, partial } = unsure else { panic!("a score") };
+    assert_eq!(reason, UnscoredReason::CantTell);
+    assert_eq!(detail, "the judge gives the answer 0.56; it is sure from 0.74 on, and below 0.26");
+    assert_eq!(partial.len(), 4);
 }
 
 #[tokio::test]
@@ -417,10 +484,11 @@ async fn a_bench_finds_out_who_can_judge() {
         let scores = |all: &[BenchAnswer]| all.iter().map(BenchAnswer::overall).collect::<Vec<_>>();
         assert_eq!(scores(&again), scores(&answers));
         assert_eq!(heard, 160 + 10);
-        let scale = bench::fitted(&answers);
-        let answers = bench::rescaled(answers, scale, &Rubric::default());
+        let scales = bench::fitted(&answers);
+        let scales = scales.as_ref();
+        let answers = bench::rescaled(answers, scales, &Rubric::default());
         let method = JudgeMethod::Probability;
-        let mut report = bench::report("script", method, set, scale, threshold, &answers);
+        let mut report = bench::report("script", method, set, scales, threshold, &answers);
         let bar = Bar { min_auc: 0.7, threshold };
         report.fitness = report.fitness.held_against(bar, &bench::scores(&answers));
         reports.push(report);

@@ -71,6 +71,8 @@ const LEAKS: &[(&str, &str)] = &[
         r"\{\{|\}\}|\[(insert|your|name|file|topic)\b|<(file|path|topic|name)>",
         "Summarise [file name] in three lines.",
     ),
+    // A gap that nobody filled, or a link that lost its target. A name in brackets has no spaces.
+    (r"\[\p{L}+( [\p{L}-]+)+\]([^(]|$)", "Does the [system under test] see the hints?"),
 ];
 
 /// The material that a prompt is checked against.
@@ -342,6 +344,8 @@ mod tests {
             "設定ファイルの要点を三行でまとめてください。",
             "What is the user id for?",
             "Name three things that a report holds (as a bullet list).",
+            "What stands under `[dev-dependencies]` in `Cargo.toml`?",
+            "What does [the page about judging](docs/judging.md) say?",
         ] {
             assert_eq!(of(prompt), None, "{prompt}");
         }

@@ -29,6 +29,8 @@ use crate::{
 const BATCH: u32 = 128;
 /// Tokens whose probabilities are told, besides those that say yes or no.
 const LIKELIEST: usize = 20;
+/// Contexts at most: each has room for a whole prompt.
+const MAX_LANES: usize = 2;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
@@ -67,10 +69,19 @@ enum Keep {
     FromRunToRun,
 }
 
-/// A loaded model with its context and what it remembers between calls.
+/// A context, and what is known of its contents.
+struct Lane<'model> {
+    context: Context<'model>,
+    /// The segments that it holds, where it can go back to the end of each.
+    held: Vec<Vec<Token>>,
+}
+
+/// A loaded model with its contexts and what it remembers between calls.
 pub(super) struct Engine<'model> {
     model: &'model Model,
-    context: Context<'model>,
+    /// The one at work first. A judge asks in two conversations by turns, each with the same long
+    /// evidence: the second context is made for the second of them.
+    lanes: Vec<Lane<'model>>,
     threads: usize,
     /// Most tokens of prompt and reply together.
     limit: usize,
@@ -78,8 +89,6 @@ pub(super) struct Engine<'model> {
     prefixes: Prefixes,
     kept: KeptStates,
     constraints: Option<Constraints>,
-    /// The segments that the context holds, where it can go back to the end of each.
-    held: Vec<Vec<Token>>,
     /// The tokens that may say yes or no, found once.
     answers: Option<Vec<Token>>,
 }
@@ -106,14 +115,13 @@ impl<'model> Engine<'model> {
         })?;
         Ok(Self {
             model,
-            context,
+            lanes: vec![Lane { context, held: Vec::new() }],
             threads,
             limit: limit as usize,
             turns: Turns::at(file),
             prefixes: Prefixes::default(),
             kept: KeptStates::of(file, cache_folder, limit as usize),
             constraints: None,
-            held: Vec::new(),
             answers: None,
         })
     }
@@ -170,7 +178,7 @@ impl<'model> Engine<'model> {
             self.decode(&undecoded, interrupt)?;
             undecoded.clear();
             let mask = draft.mask()?;
-            let logits = self.context.logits();
+            let logits = self.lanes[0].context.logits();
             let Some(token) = logits.and_then(|logits| sampler.pick(logits, mask.as_ref())) else {
                 return Err(ModelError::engine(
                     "the model gives no usable next token".to_owned(),
@@ -208,7 +216,7 @@ impl<'model> Engine<'model> {
             let bears = |token: &Token| Answer::of_token(&text_of(model, *token)).is_some();
             (0..model.vocabulary_size()).filter(bears).collect()
         });
-        let logits = self.context.logits().ok_or_else(|| {
+        let logits = self.lanes[0].context.logits().ok_or_else(|| {
             ModelError::engine("the model gives no usable next token".to_owned(), None)
         })?;
         let chances = probabilities(logits).ok_or_else(|| {
@@ -257,13 +265,13 @@ impl<'model> Engine<'model> {
         let chance = |logits: Option<&[f32]>, token| {
             logits.and_then(|logits| log_probability(logits, token)).ok_or_else(unusable)
         };
-        let mut sum = chance(self.context.logits(), *first)?;
+        let mut sum = chance(self.lanes[0].context.logits(), *first)?;
         // What follows the last token is not asked.
         let mut done = 0;
         for batch in tokens[..tokens.len() - 1].chunks(BATCH as usize) {
             self.decode_batch(batch, Predict::AfterEach, interrupt)?;
             for place in 0..batch.len() {
-                sum += chance(self.context.logits_after(place), tokens[done + place + 1])?;
+                sum += chance(self.lanes[0].context.logits_after(place), tokens[done + place + 1])?;
             }
             done += batch.len();
         }
@@ -280,14 +288,13 @@ impl<'model> Engine<'model> {
     fn enter_shared(&mut self, prompt: Prompt, interrupt: &Interrupt) -> Result<(), ModelError> {
         let Prompt { prefix, mut shared, rest } = prompt;
         shared.insert(0, prefix);
-        let same = shared.iter().zip(&self.held).take_while(|(wanted, held)| wanted == held);
-        let same = same.count();
+        let same = self.take_lane(&shared);
         let kept: usize = shared[..same].iter().map(Vec::len).sum();
-        let held = std::mem::take(&mut self.held);
-        let start = if same > 1 && self.context.truncate(kept) {
+        let lane = self.lane();
+        lane.held.clear();
+        let start = if same > 1 && lane.context.truncate(kept) {
             same
         } else {
-            drop(held);
             // What all questions share is the rubric.
             self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
             1
@@ -296,12 +303,49 @@ impl<'model> Engine<'model> {
             self.decode(segment, interrupt)?;
         }
         self.decode(&rest, interrupt)?;
-        self.held = shared;
+        self.lane().held = shared;
         Ok(())
     }
 
+    /// The lane at work.
+    fn lane(&mut self) -> &mut Lane<'model> {
+        &mut self.lanes[0]
+    }
+
+    /// Puts the lane to work that holds most of these segments, and tells how many. Where none
+    /// holds more than the first, that is a lane without any, else the one unused for longest.
+    fn take_lane(&mut self, wanted: &[Vec<Token>]) -> usize {
+        let same = |lane: &Lane<'_>| {
+            wanted.iter().zip(&lane.held).take_while(|(wanted, held)| wanted == held).count()
+        };
+        let all: Vec<usize> = self.lanes.iter().map(same).collect();
+        let (at, same) = match all.iter().enumerate().max_by_key(|(_, same)| **same) {
+            Some((at, same)) if *same > 1 => (at, *same),
+            _ => (self.free_lane(), 0),
+        };
+        let lane = self.lanes.remove(at);
+        self.lanes.insert(0, lane);
+        let threads = self.threads;
+        self.lane().context.set_threads(threads);
+        same
+    }
+
+    /// A lane whose contents are of no more use, a new one where the machine has room for it.
+    fn free_lane(&mut self) -> usize {
+        if let Some(empty) = self.lanes.iter().position(|lane| lane.held.is_empty()) {
+            return empty;
+        }
+        if self.lanes.len() < MAX_LANES {
+            let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+            if let Some(context) = Context::new(self.model, limit, BATCH, self.threads) {
+                self.lanes.push(Lane { context, held: Vec::new() });
+            }
+        }
+        self.lanes.len() - 1
+    }
+
     fn use_threads(&mut self, threads: usize) {
-        self.context.set_threads(threads);
+        self.lane().context.set_threads(threads);
         self.threads = threads;
     }
 
@@ -323,13 +367,13 @@ impl<'model> Engine<'model> {
         keep: Keep,
         interrupt: &Interrupt,
     ) -> Result<(), ModelError> {
-        self.held.clear();
+        self.lane().held.clear();
         self.forget()?;
         if prefix.is_empty() {
             return Ok(());
         }
         if let Some(state) = self.prefixes.get(prefix) {
-            if self.context.restore(state) {
+            if self.lanes[0].context.restore(state) {
                 return Ok(());
             }
             self.forget()?;
@@ -339,7 +383,7 @@ impl<'model> Engine<'model> {
             Keep::FromRunToRun => self.kept.load(prefix),
         };
         if let Some(state) = on_disk {
-            if self.context.restore(&state) {
+            if self.lanes[0].context.restore(&state) {
                 self.prefixes.insert(prefix.to_vec(), state);
                 return Ok(());
             }
@@ -347,7 +391,7 @@ impl<'model> Engine<'model> {
         }
         self.decode(prefix, interrupt)?;
         // A state that cannot be kept costs time, nothing else.
-        if let Some(state) = self.context.state() {
+        if let Some(state) = self.lanes[0].context.state() {
             if keep == Keep::FromRunToRun {
                 self.kept.save(prefix, &state);
             }
@@ -357,7 +401,7 @@ impl<'model> Engine<'model> {
     }
 
     fn forget(&mut self) -> Result<(), ModelError> {
-        if self.context.clear() {
+        if self.lanes[0].context.clear() {
             Ok(())
         } else {
             Err(ModelError::engine("the context cannot be cleared".to_owned(), None))
@@ -383,7 +427,7 @@ impl<'model> Engine<'model> {
     ) -> Result<(), ModelError> {
         interrupt.check()?;
         let turn = self.turns.take();
-        let decoded = self.context.decode(batch, predict);
+        let decoded = self.lanes[0].context.decode(batch, predict);
         drop(turn);
         decoded
             .map_err(|code| ModelError::engine(format!("decoding: llama.cpp returns {code}"), None))

@@ -1,0 +1,226 @@
+//! How what was read of an answer becomes the probability that it is a good one. Pure; asks
+//! nobody.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::probability::{AnsweredBy, QuestionAnswer};
+use selftest_stats::{RidgeLogistic, mean, sigmoid};
+
+/// The weights of what a model says: log-odds of each kind add up, with weights fitted on answers
+/// whose worth is known (Platt, "Probabilistic outputs for support vector machines", 1999, with
+/// several inputs).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scale {
+    /// The log-odds of an answer of which every reading is at its zero.
+    pub intercept: f64,
+    /// By kind. What is not in here tells nothing that the others do not tell, and is not asked.
+    pub weights: BTreeMap<AnsweredBy, Weight>,
+}
+
+/// The weight of one kind of reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Weight {
+    /// Log-odds for each unit of the reading; above 0.
+    pub slope: f64,
+    /// The reading that says nothing: for likelihoods the mean over known answers.
+    pub zero: f64,
+}
+
+/// The scales of a judge: what a case gives it to go by differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scales {
+    /// For cases with a reference answer.
+    pub with_reference: Scale,
+    /// For those without.
+    pub without_reference: Scale,
+}
+
+impl Default for Scale {
+    /// The log-odds of yes as they are.
+    fn default() -> Self {
+        let weight = Weight { slope: 1.0, zero: 0.0 };
+        Self { intercept: 0.0, weights: BTreeMap::from([(AnsweredBy::Model, weight)]) }
+    }
+}
+
+impl Default for Scales {
+    fn default() -> Self {
+        Self { with_reference: Scale::default(), without_reference: Scale::default() }
+    }
+}
+
+impl Scales {
+    /// The scales of answers whose worth is known. `None` without both kinds of answers.
+    pub fn fitted(known: &[KnownReading]) -> Option<Self> {
+        let fitted = |third| {
+            let kinds = [AnsweredBy::Model, AnsweredBy::Description, third];
+            Scale::fitted(known, &kinds)
+        };
+        Some(Self {
+            with_reference: fitted(AnsweredBy::Reference)?,
+            without_reference: fitted(AnsweredBy::Facts)?,
+        })
+    }
+
+    /// The one for a case with or without a reference.
+    pub fn of(&self, has_reference: bool) -> &Scale {
+        if has_reference { &self.with_reference } else { &self.without_reference }
+    }
+}
+
+impl Scale {
+    /// What a reading adds to the log-odds that the answer is a good one; what has no weight adds
+    /// nothing.
+    pub fn log_odds_of(&self, answer: &QuestionAnswer) -> f64 {
+        match (answer.by, self.weights.get(&answer.by)) {
+            (AnsweredBy::Rule, _) => answer.relative,
+            (_, Some(weight)) => weight.slope * (answer.relative - weight.zero),
+            (_, None) => 0.0,
+        }
+    }
+
+    /// The probability of yes by this answer alone, 0 to 1.
+    pub fn probability_of(&self, answer: &QuestionAnswer) -> f64 {
+        match answer.by {
+            AnsweredBy::Rule => answer.raw,
+            AnsweredBy::Model => sigmoid(self.intercept + self.log_odds_of(answer)),
+            _ => sigmoid(self.log_odds_of(answer)),
+        }
+    }
+
+    /// The log-odds of a good answer by the model alone, in one category or in all: the mean of the
+    /// yes/no questions of the category, and all that likelihoods say, which is about the answer as
+    /// a whole. `None` where nothing with a weight was read. Rules do not count.
+    pub fn log_odds(&self, answers: &[&QuestionAnswer], category: Option<&str>) -> Option<f64> {
+        let of = |by: AnsweredBy| {
+            let own = answers.iter().filter(|answer| {
+                let is_asked = by != AnsweredBy::Model
+                    || category.is_none_or(|category| answer.question.category == category);
+                answer.by == by && is_asked
+            });
+            mean(&own.map(|answer| self.log_odds_of(answer)).collect::<Vec<_>>())
+        };
+        let read = self.weights.keys().filter_map(|by| of(*by));
+        read.reduce(|sum, one| sum + one).map(|sum| sum + self.intercept)
+    }
+}
+
+/// What was read of an answer whose worth is known: the mean of each kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownReading {
+    /// By kind; what was not read is absent.
+    pub read: BTreeMap<AnsweredBy, f64>,
+    /// Whether the answer is a good one.
+    pub is_good: bool,
+}
+
+/// Keeps weights small where the known answers are few, in standard deviations of the readings.
+const PENALTY: f64 = 1.0;
+
+/// Standard errors that a weight has to be above 0 where there are others: by chance alone one in
+/// twenty is.
+const MIN_CERTAINTY: f64 = 1.645;
+
+impl Scale {
+    /// The scale of answers whose worth is known, by these kinds of readings. One after the other
+    /// those go that say nothing which the others do not say, or speak for bad answers: they would
+    /// be noise, cost time, and nobody could explain them. `None` without both kinds of answers.
+    fn fitted(known: &[KnownReading], kinds: &[AnsweredBy]) -> Option<Self> {
+        let labels: Vec<bool> = known.iter().map(|one| one.is_good).collect();
+        let with_zero = |by: &AnsweredBy| {
+            let all: Vec<f64> = known.iter().filter_map(|one| one.read.get(by).copied()).collect();
+            let mean = mean(&all)?;
+            Some((*by, if *by == AnsweredBy::Model { 0.0 } else { mean }))
+        };
+        let mut kept: Vec<(AnsweredBy, f64)> = kinds.iter().filter_map(with_zero).collect();
+        loop {
+            // What was not read is as if it said nothing.
+            let row = |one: &KnownReading| {
+                let of = |(by, zero): &(AnsweredBy, f64)| {
+                    one.read.get(by).map_or(0.0, |value| value - zero)
+                };
+                kept.iter().map(of).collect()
+            };
+            let rows: Vec<Vec<f64>> = known.iter().map(row).collect();
+            let (fit, certainty) = RidgeLogistic::fit_with_certainty(&rows, &labels, PENALTY)?;
+            let least = if kept.len() > 1 { MIN_CERTAINTY } else { 0.0 };
+            let weakest = (0..kept.len()).min_by(|a, b| certainty[*a].total_cmp(&certainty[*b]));
+            if let Some(weakest) = weakest.filter(|at| certainty[*at] <= least) {
+                kept.remove(weakest);
+                continue;
+            }
+            let weights = kept.into_iter().zip(fit.weights);
+            return Some(Self {
+                intercept: fit.intercept,
+                weights: weights.map(|((by, zero), slope)| (by, Weight { slope, zero })).collect(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(readings: &[(AnsweredBy, f64)], is_good: bool) -> KnownReading {
+        KnownReading { read: readings.iter().copied().collect(), is_good }
+    }
+
+    /// Yes and no are noise, descriptions speak for bad answers, references tell good from bad.
+    fn forty() -> Vec<KnownReading> {
+        let mut all = Vec::new();
+        for step in 0..40 {
+            let (noise, is_good) = (f64::from(step % 5) - 2.0, step % 2 == 0);
+            let gain = if is_good { 0.6 } else { 0.2 } + 0.05 * noise;
+            let readings = [
+                (AnsweredBy::Model, noise),
+                (AnsweredBy::Description, -gain),
+                (AnsweredBy::Reference, gain),
+                (AnsweredBy::Facts, 0.5 * gain + noise),
+            ];
+            all.push(known(&readings, is_good));
+        }
+        all
+    }
+
+    #[test]
+    fn readings_are_weighed_together_and_what_adds_nothing_goes() {
+        let mut all = forty();
+        all.push(known(&[(AnsweredBy::Model, 0.1)], true));
+        let scales = Scales::fitted(&all).unwrap();
+        let kinds: Vec<_> = scales.with_reference.weights.keys().copied().collect();
+        assert_eq!(kinds, [AnsweredBy::Reference]);
+        let reference = scales.with_reference.weights[&AnsweredBy::Reference];
+        assert!(reference.slope > 1.0 && (reference.zero - 0.4).abs() < 1e-9, "{scales:?}");
+        let one_kind: Vec<KnownReading> = all.into_iter().filter(|one| one.is_good).collect();
+        assert_eq!(Scales::fitted(&one_kind), None);
+    }
+
+    #[test]
+    fn the_last_reading_stays_unless_it_speaks_for_bad_answers() {
+        let of = |sign: f64| -> Vec<KnownReading> {
+            let each = (0..40).map(|step| {
+                let value = sign * f64::from(step % 4 / 2) * 0.1 + f64::from(step % 5);
+                known(&[(AnsweredBy::Model, value)], step % 4 / 2 == 1)
+            });
+            each.collect()
+        };
+        let weak = Scales::fitted(&of(1.0)).unwrap().with_reference;
+        assert!(weak.weights[&AnsweredBy::Model].slope > 0.0, "{weak:?}");
+        let wrong = Scales::fitted(&of(-1.0)).unwrap().with_reference;
+        assert!(wrong.weights.is_empty(), "{wrong:?}");
+    }
+
+    #[test]
+    fn a_scale_of_an_earlier_version_is_refused() {
+        let old = r#"{"slope": 1.0, "intercept": 0.0, "weights": {}}"#;
+        assert!(serde_json::from_str::<Scale>(old).is_err());
+        let scale = Scales::fitted(&forty()).unwrap().with_reference;
+        let text = serde_json::to_string(&scale).unwrap();
+        assert_eq!(serde_json::from_str::<Scale>(&text).unwrap(), scale);
+    }
+}
