@@ -73,7 +73,7 @@ pub struct ErrorCausePattern {
     pub count: u64,
     /// Of all errors.
     pub share: f64,
-    /// What can be done about it; nothing where the cause says too little.
+    /// Advice against it; nothing where the cause says too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// The words of one, of the newest session.

@@ -90,7 +90,7 @@ pub struct Suggestion {
     pub rule: RuleId,
     /// The specified words.
     pub text: String,
-    /// What the owner can do, in words of ours.
+    /// Advice to the owner, in words of ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
     /// The words of one of the errors.

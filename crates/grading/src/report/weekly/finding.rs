@@ -50,7 +50,8 @@ pub fn size(finding: &Finding) -> String {
     format!("{now}; {earlier}{verdict}")
 }
 
-/// What came of it in the tasks that met it.
+/// How the tasks that met it went on and ended, in a sentence; `None` where none of them got stuck
+/// or was contradicted.
 pub fn consequence(finding: &Finding) -> Option<String> {
     let Finding { stuck, contradicted, tasks, .. } = finding;
     let of = |count: &u64, what: &str| {
