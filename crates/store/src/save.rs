@@ -125,7 +125,7 @@ async fn save(
     files::write(writing, file).await
 }
 
-/// What becomes of a grade.
+/// Whether a grade is kept.
 enum Place {
     /// It is kept under this id.
     Under(String),
