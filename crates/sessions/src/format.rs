@@ -64,7 +64,7 @@ pub enum Format {
     Factory,
     /// GitHub Copilot CLI JSON lines.
     CopilotCli,
-    /// What `codex exec --json` prints.
+    /// Output of `codex exec --json`.
     CodexExec,
     /// The export of `ChatGPT`.
     ChatGpt,

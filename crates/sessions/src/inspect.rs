@@ -18,7 +18,7 @@ pub(super) const AGENT: &str = "inspect";
 /// How an archive begins.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// What is said of all samples: at the end of a log that was finished, else at its beginning.
+/// Entries that describe all samples: at the end of a log that was finished, else at its beginning.
 const ABOUT: [&str; 2] = ["header.json", "_journal/start.json"];
 
 /// Bytes of one file in an archive; the rest is left out.
