@@ -69,7 +69,7 @@ pub(super) struct Conducted {
 pub(super) struct Broken {
     /// Its runs.
     pub(super) arms: Arms<RunId>,
-    /// What is left of them.
+    /// Starts that go on with them.
     pub(super) starts: Arms<Start>,
 }
 

@@ -39,11 +39,11 @@ pub(super) struct Request {
     pub(super) flags: Vec<Flag>,
     /// The run whose cases it has; absent where they are those of a suite or of the configuration.
     pub(super) cases_of: Option<CasesOf>,
-    /// What the command makes of the run at its end.
+    /// How the command uses the run at its end.
     pub(super) purpose: Purpose,
 }
 
-/// What a command runs cases for.
+/// The purpose for which a command runs cases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
@@ -105,7 +105,7 @@ pub(super) struct Resumed {
     cases: Vec<Arc<CaseResult>>,
 }
 
-/// What is known of a run from earlier starts of it: nothing, where it begins.
+/// State of a run from earlier starts of it: nothing, where it begins.
 pub(super) struct Earlier<'a> {
     /// Its finished calls, and those of others that share its models.
     pub(super) log: Arc<CallLog>,
@@ -140,7 +140,7 @@ impl Start {
         }
     }
 
-    /// What is known from before, with that log of its calls.
+    /// State from earlier starts, with that log of its calls.
     pub(super) fn earlier(&self, log: &Arc<CallLog>) -> Earlier<'_> {
         Earlier { log: Arc::clone(log), cases: self.cases(), header: self.header() }
     }

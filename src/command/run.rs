@@ -241,7 +241,7 @@ pub(super) struct Conducted {
     journal: Option<PathBuf>,
 }
 
-/// What a run leaves behind: its reports and its journal.
+/// Files that a run leaves behind: its reports and its journal.
 pub(super) struct Kept {
     pub(super) files: ReportFiles,
     pub(super) journal: Arc<Journal>,

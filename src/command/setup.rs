@@ -66,7 +66,7 @@ pub(super) struct Setup<'a> {
     pub(super) suite: Option<&'a SuiteFile>,
     /// More paths that the system under test must not read.
     pub(super) hidden: &'a [PathBuf],
-    /// What is known of the run from earlier starts of it; absent where it keeps no journal.
+    /// State of the run from earlier starts of it; absent where it keeps no journal.
     pub(super) earlier: Option<&'a Earlier<'a>>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Prepared {
     /// Digest of the weights of the built-in assistant, where it is tested by a suite and known by more
     /// than its name.
     pub(super) sut_weights: Option<String>,
-    /// What labels say of the judge.
+    /// Calibration of the judge by labels.
     pub(super) calibration: JudgeCalibration,
     pub(super) capacity: usize,
 }

@@ -19,7 +19,7 @@ use selftest_text::wording::{date_time, plural};
 /// Files that are named where they cannot be read.
 const NAMED: usize = 5;
 
-/// What is searched for, as the command line says it.
+/// Arguments of a search on the command line.
 pub(super) struct Asked<'a> {
     pub(super) request: SearchRequest,
     pub(super) until: Option<&'a str>,

@@ -66,7 +66,7 @@ pub(in crate::command) async fn go_on(
     conclude(project, resolved, &begun.told, begun.json, parts, Some(broken)).await
 }
 
-/// What is tried on what.
+/// The skill under trial and the suite that it is tried on.
 struct Parts {
     suite: SuiteFile,
     skill: Skill,
