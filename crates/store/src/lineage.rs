@@ -7,9 +7,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::bound::{self, NAME};
-use super::files::MAX_PATH;
+use super::files::{FileResult, MAX_PATH};
 use super::row::Columns;
-use super::save::FileResult;
 use super::statement::{Statement, ToValue as _, params};
 use super::transaction::Writing;
 use super::{Store, StoreError};
