@@ -50,6 +50,7 @@ mod since;
 mod skill_creator;
 mod skill_file;
 mod skills;
+mod sources;
 mod suite;
 mod suite_file;
 mod watch;

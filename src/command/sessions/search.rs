@@ -3,11 +3,12 @@
 
 use anyhow::anyhow;
 
-use super::{eprint, nothing_found, print, since};
+use super::{eprint, print, since};
 use crate::cli::{DatabaseArgs, SessionArgs};
 use crate::command::context::Project;
 use crate::command::failure::Failure;
 use crate::command::grade::{self, ScanBar};
+use crate::command::sources::nothing_found;
 use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
 use selftest_service::search::{Found, Indexing, SearchFault, SearchIndex, SearchRequest};
