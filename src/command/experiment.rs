@@ -11,9 +11,7 @@ use tokio::sync::watch;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::resume::{
-    Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_parts, digests_of_settings,
-};
+use super::resume::{Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_settings};
 use super::run::{planned, report_files};
 use super::setup::{Prepared, Setup};
 use super::suite_file::SuiteFile;
@@ -115,7 +113,7 @@ impl Experiment<'_> {
         let open = |id: &RunId| report_files(project, resolved, id, goes_on);
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
         let prepared = setup.prepare(&plan).await?;
-        digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
+        digests.extend(prepared.digests(&resolved.rubric.digest()));
         check(&starts, &digests)?;
         let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
         let runners = Arms {

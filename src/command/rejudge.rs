@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
-use super::resume::{CasesOf, Purpose, Request, Start, digests_of_parts, digests_of_settings};
+use super::resume::{CasesOf, Purpose, Request, Start, digests_of_settings};
 use super::run::{Conducted, Kept, cancel_on_interrupt, conduct, flags, report_files, run_request};
 use super::setup::Setup;
 use super::{eprint, named_run};
@@ -75,7 +75,7 @@ pub(super) async fn rejudge(
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
-    digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
+    digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
     let course = Course {

@@ -15,7 +15,6 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::named_run::LATEST;
-use super::setup::Prepared;
 use crate::cli::{ExperimentArgs, Format, RunArgs};
 use crate::config::{Config, Flag, Resolved};
 use selftest_harness::event::RunHeader;
@@ -317,16 +316,5 @@ pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Dige
         ("`generator` in the config".to_owned(), of(&json!(config.generator))),
         ("`judge` in the config".to_owned(), of(&json!(config.judge))),
         ("`sut` in the config".to_owned(), of(&json!(config.sut))),
-    ])
-}
-
-/// Digests of what is known once the models are.
-pub(super) fn digests_of_parts(prepared: &Prepared, rubric: &str) -> Digests {
-    let names = &prepared.models;
-    let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
-    BTreeMap::from([
-        ("the models".to_owned(), digest::of_json(models)),
-        ("the prompts".to_owned(), digest::of_json(json!(prepared.runner.library.digests()))),
-        ("the rubric".to_owned(), rubric.to_owned()),
     ])
 }

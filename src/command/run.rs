@@ -176,7 +176,7 @@ pub(super) async fn run_cases(
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
-    digests.extend(resume::digests_of_parts(&prepared, &resolved.rubric.digest()));
+    digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
         // Whether skills can be handed over at all is known before the first case.
