@@ -8,11 +8,12 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use tokio::sync::watch;
 
+use super::conducted::report_files;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::resume::{Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_settings};
-use super::run::{planned, report_files};
+use super::run::planned;
 use super::setup::{Prepared, Setup};
 use super::suite_file::SuiteFile;
 use crate::cli::ExperimentArgs;

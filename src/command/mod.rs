@@ -12,6 +12,7 @@ mod ci;
 mod ci_reports;
 mod comment;
 mod compare;
+mod conducted;
 mod context;
 mod db;
 mod doctor;
