@@ -1,4 +1,4 @@
-//! What the statistics cost: `cargo bench --bench statistics`.
+//! Speed of the statistics: `cargo bench --bench statistics`.
 //!
 //! Ends with an error when a limit is passed.
 

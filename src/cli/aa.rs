@@ -7,7 +7,7 @@ use selftest_harness::report::ci::ReportRequest;
 
 use super::{GateArgs, RunArgs, TrialArgs};
 
-/// What is compared with itself.
+/// Arguments of the comparison of a run, or a suite, with itself.
 #[derive(Debug, Args)]
 // Not the group of the struct itself, to which all flags would belong.
 #[group(skip)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What is done with the baseline.
+/// Actions on the baseline.
 #[derive(Debug, Subcommand)]
 pub enum BaselineAction {
     /// Write the results of a run into the baseline, to be committed; what was in it is replaced

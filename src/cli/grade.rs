@@ -166,7 +166,7 @@ pub struct SessionLabelArgs {
     pub database: DatabaseArgs,
 }
 
-/// What an estimate is made of.
+/// Arguments of an estimate.
 #[derive(Debug, Args)]
 pub struct EstimateArgs {
     /// Only this project: the folder that its sessions worked in

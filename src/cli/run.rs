@@ -56,8 +56,8 @@ pub struct GateArgs {
     /// Begin no further case after the first that fails; the others are `not_run`
     #[arg(long, help_heading = "What to run")]
     pub fail_fast: bool,
-    /// What the run has to meet: absolute (every case passes), `no_regression` (none that passed in
-    /// the baseline fails), both
+    /// The gate that the run must pass: absolute (every case passes), `no_regression` (none that
+    /// passed in the baseline fails), both
     #[arg(
         id = "gate",
         long = "gate",
@@ -170,7 +170,7 @@ pub struct RunArgs {
     )]
     #[serde(skip)]
     pub resume: Option<String>,
-    /// What it may use
+    /// Limits of the run
     #[command(flatten)]
     #[serde(skip)]
     pub limits: LimitArgs,
@@ -196,7 +196,7 @@ pub struct RunArgs {
     /// Least overall score that passes, before strictness is added
     #[arg(long, value_name = "0..1", help_heading = "What passes")]
     pub min_score: Option<f64>,
-    /// What decides about it
+    /// Gate of the run
     #[command(flatten)]
     pub gate: GateArgs,
 

@@ -4,12 +4,13 @@ use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
 
-use super::context::Project;
+use super::conducted::Ended;
+use super::context::{Project, flags};
 use super::failure::Failure;
 use super::named_run::report;
 use super::print;
 use super::resume::Purpose;
-use super::run::{self, Ended};
+use super::run;
 use crate::cli::{AaArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_harness::report::Style;
@@ -25,7 +26,7 @@ pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, 
         }
         named.clone()
     } else {
-        let resolved = project.load(run::flags(&args.run()))?;
+        let resolved = project.load(flags(&args.run()))?;
         let purpose = Purpose::Aa { json: args.json };
         let ended = run::run(&args.run(), &project, &resolved, purpose).await?;
         return conclude(&project, ended, args.json).map(|ended| ended.exit);

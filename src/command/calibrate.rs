@@ -137,7 +137,7 @@ fn of_run(
     Ok((found, names))
 }
 
-/// What the calibration makes of the pass rate of a run that was labelled.
+/// The pass rate of a labelled run as the calibration corrects it, in a line.
 fn of_report(known: &JudgeCalibration, report: &ReportDocument) -> String {
     let cases: Vec<_> =
         report.cases.iter().map(|case| (case.name(), case.status, &case.steps[..])).collect();
@@ -156,8 +156,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::setup(anyhow!("cannot write {}: {error}", path.display())))
 }
 
-/// What is known of a judge before its run. A calibration of another one is dropped, and the
-/// reason told.
+/// The calibration of a judge before its run. One of another judge is dropped, and the reason told.
 pub(super) fn known(
     project: &Project,
     resolved: &Resolved,

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::comment::link;
-use super::context::Project;
+use super::context::{Project, flags};
 use super::eprint;
 use super::failure::Failure;
 use super::resume::Purpose;
@@ -79,7 +79,7 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
     if args.run.quiet {
         project.detail = Detail::Brief;
     }
-    let mut flags = run::flags(&args.run);
+    let mut flags = flags(&args.run);
     let resolved = project.load(flags.clone())?;
     let (gate, why) = gate(&project, &resolved);
     flags.push(Flag {

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use serde_json::{Value, json};
 
 use super::failure::Failure;
-use crate::cli::GlobalArgs;
+use crate::cli::{GlobalArgs, RunArgs};
 use crate::config::{self, Environment, Flag, Resolved};
 use selftest_harness::gate::baseline;
 use selftest_harness::report::ci::ReportRequest;
@@ -126,4 +127,44 @@ impl Project {
     pub(super) fn path(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
+}
+
+/// The flags that set a key of the configuration, in rising precedence.
+pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    let mut set = |pointer: &str, flag: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            flags.push(Flag { pointer: pointer.to_owned(), flag: flag.to_owned(), value });
+        }
+    };
+    for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
+        set(pointer, "--model", args.trials.model.as_ref().map(|model| json!(model)));
+    }
+    let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
+    set("/generator/model", "--generator-model", text(&args.generator_model));
+    set("/judge/model", "--judge-model", text(&args.trials.judge_model));
+    set("/sut/chat/model", "--sut-model", text(&args.trials.sut_model));
+    // Who is named on the command line judges alone.
+    let alone = args.trials.judge_model.as_ref().map(|_| "--judge-model");
+    if let Some(flag) = alone.or(args.trials.model.as_ref().map(|_| "--model")) {
+        set("/judge/panel", flag, Some(json!([])));
+    }
+    for request in &args.report {
+        let kind = request.kind();
+        let (pointer, value) = match request {
+            ReportRequest::File(_, path) => (format!("/reports/{kind}"), json!(path)),
+            ReportRequest::Github => (format!("/reports/{kind}"), json!(true)),
+            ReportRequest::Otlp(endpoint) => (format!("/reports/{kind}/endpoint"), json!(endpoint)),
+        };
+        set(&pointer, "--report", Some(value));
+    }
+    set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
+    set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
+    set("/gate", "--gate", text(&args.gate.mode));
+    set("/baseline", "--baseline", args.gate.baseline.as_ref().map(|path| json!(path)));
+    set("/confirm", "--confirm", args.gate.confirm.map(|value| json!(value)));
+    set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));
+    set("/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
+    set("/models/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
+    flags
 }

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use tokio::sync::watch;
 
+use super::conducted::report_files;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::resume::{
-    Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_parts, digests_of_settings,
-};
-use super::run::{planned, report_files};
+use super::resume::{Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_settings};
+use super::run::planned;
 use super::setup::{Prepared, Setup};
 use super::suite_file::SuiteFile;
 use crate::cli::ExperimentArgs;
@@ -69,7 +68,7 @@ pub(super) struct Conducted {
 pub(super) struct Broken {
     /// Its runs.
     pub(super) arms: Arms<RunId>,
-    /// What is left of them.
+    /// Starts that go on with them.
     pub(super) starts: Arms<Start>,
 }
 
@@ -115,7 +114,7 @@ impl Experiment<'_> {
         let open = |id: &RunId| report_files(project, resolved, id, goes_on);
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
         let prepared = setup.prepare(&plan).await?;
-        digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
+        digests.extend(prepared.digests(&resolved.rubric.digest()));
         check(&starts, &digests)?;
         let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
         let runners = Arms {

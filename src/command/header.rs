@@ -1,5 +1,4 @@
-//! What stands at the head of a run's reports: its settings, and what is said before its numbers.
-//! Starts nothing.
+//! The head of a run's reports: its settings, and what is said before its numbers. Starts nothing.
 
 use jiff::Timestamp;
 
@@ -66,7 +65,7 @@ impl Setup<'_> {
         }
     }
 
-    /// What keeps a program under test in here; absent where none is tested.
+    /// The sandbox of a program under test here; absent where none is tested.
     pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
         let sut = &self.resolved.config.sut;
         sut.program()?;
@@ -74,7 +73,7 @@ impl Setup<'_> {
         Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
     }
 
-    /// What is said first where programs run without a sandbox, or without all of it.
+    /// The notice where programs run without a sandbox, or without all of it.
     fn unsandboxed(&self) -> Option<Notice> {
         let standing = self.standing()?.ok()?;
         let why = match standing.walls {

@@ -1,6 +1,10 @@
 //! Waiting for whoever wants the process to end.
 
+use tokio::sync::watch;
+
+use super::eprint;
 use super::failure::Failure;
+use crate::exit::Exit;
 
 /// Ends when somebody wants the process to end: Ctrl-C, SIGTERM, or SIGHUP, unless the process was
 /// started to survive that (`nohup`).
@@ -49,4 +53,21 @@ pub(super) fn interruption() -> Result<impl Future<Output = ()>, Failure> {
         // Without signals there is nobody who could end it.
         let _ = tokio::signal::ctrl_c().await;
     })
+}
+
+/// Turns true at the first Ctrl-C, SIGTERM or SIGHUP; the second one ends the process at once.
+pub(super) fn cancel_on_interrupt() -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        let Ok(first) = interruption() else { return };
+        first.await;
+        eprint("\ninterrupted: closing what runs; once more to stop at once\n");
+        // Without a receiver the run is over already.
+        let _ = sender.send(true);
+        let Ok(second) = interruption() else { return };
+        second.await;
+        #[expect(clippy::exit, reason = "the user asked twice; nothing is left to lose")]
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    receiver
 }

@@ -22,7 +22,7 @@ use selftest_text::wording::plural;
 
 /// Most bytes of labels.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// What `--from` calls stdin.
+/// Name of stdin for `--from`.
 const STDIN: &str = "-";
 
 pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Failure> {

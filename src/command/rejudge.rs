@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ci_reports::{self, CiReports};
-use super::context::Project;
+use super::conducted::{Conducted, Kept, conduct, report_files};
+use super::context::{Project, flags};
 use super::failure::Failure;
-use super::resume::{CasesOf, Purpose, Request, Start, digests_of_parts, digests_of_settings};
-use super::run::{Conducted, Kept, cancel_on_interrupt, conduct, flags, report_files, run_request};
+use super::interruption::cancel_on_interrupt;
+use super::resume::{CasesOf, Purpose, Request, Start, digests_of_settings};
 use super::setup::Setup;
 use super::{eprint, named_run};
 use crate::cli::{Format, GlobalArgs, RejudgeArgs, RunArgs};
@@ -27,14 +28,16 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
     let project = Project::open(global)?;
     let run_args = args.run();
     let resolved = project.load(flags(&run_args))?;
-    let request = Request {
-        args: run_args,
+    let start = Start::New(Box::new(Request {
+        args: run_args.clone(),
         flags: resolved.flags.clone(),
         cases_of: Some(CasesOf::Rejudged(args.run.clone())),
         purpose: Purpose::Results,
-    };
-    let start = Start::New(Box::new(request.clone()));
-    run_request(request, start, &project, &resolved).await.map(|ended| ended.exit)
+    }));
+    let conducted = rejudge(&project, &resolved, &run_args, &args.run, start).await?;
+    let Some(conducted) = conducted else { return Ok(Exit::NothingRan) };
+    conducted.print(&project, run_args.format)?;
+    conducted.exit(run_args.gate.exit_zero)
 }
 
 /// Judges the answers of a run again. `None` where it has none.
@@ -75,7 +78,7 @@ pub(super) async fn rejudge(
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
-    digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
+    digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
     let course = Course {

@@ -1,9 +1,10 @@
 //! `selftest replay`: the cases of a run once more, and what became of them.
 
-use super::context::Project;
+use super::conducted::{Conducted, Ended};
+use super::context::{Project, flags};
 use super::failure::Failure;
 use super::resume::{CasesOf, Purpose, Request, Start};
-use super::run::{Conducted, Ended, flags, run_cases};
+use super::run::run_cases;
 use super::suite_file::SuiteFile;
 use super::{compare, eprint, named_run};
 use crate::cli::{Format, GlobalArgs, ReplayArgs};

@@ -3,9 +3,9 @@
 use anyhow::anyhow;
 
 use super::ci_reports::{self, CiReports};
-use super::context::Project;
+use super::context::{Project, flags};
 use super::failure::Failure;
-use super::{named_run, run};
+use super::named_run;
 use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
 use selftest_harness::report::ci::ReportRequest;
@@ -18,7 +18,7 @@ pub(super) async fn execute(
     let project = Project::open(global)?;
     ci_reports::check_once(requests)?;
     let args = RunArgs { report: requests.to_vec(), ..RunArgs::default() };
-    let mut resolved = project.load(run::flags(&args))?;
+    let mut resolved = project.load(flags(&args))?;
     if !requests.is_empty() {
         resolved.config.reports.keep_only(requests);
     }

@@ -15,7 +15,6 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::named_run::LATEST;
-use super::setup::Prepared;
 use crate::cli::{ExperimentArgs, Format, RunArgs};
 use crate::config::{Config, Flag, Resolved};
 use selftest_harness::event::RunHeader;
@@ -39,11 +38,11 @@ pub(super) struct Request {
     pub(super) flags: Vec<Flag>,
     /// The run whose cases it has; absent where they are those of a suite or of the configuration.
     pub(super) cases_of: Option<CasesOf>,
-    /// What the command makes of the run at its end.
+    /// How the command uses the run at its end.
     pub(super) purpose: Purpose,
 }
 
-/// What a command runs cases for.
+/// The purpose for which a command runs cases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
@@ -105,7 +104,7 @@ pub(super) struct Resumed {
     cases: Vec<Arc<CaseResult>>,
 }
 
-/// What is known of a run from earlier starts of it: nothing, where it begins.
+/// State of a run from earlier starts of it: nothing, where it begins.
 pub(super) struct Earlier<'a> {
     /// Its finished calls, and those of others that share its models.
     pub(super) log: Arc<CallLog>,
@@ -140,7 +139,7 @@ impl Start {
         }
     }
 
-    /// What is known from before, with that log of its calls.
+    /// State from earlier starts, with that log of its calls.
     pub(super) fn earlier(&self, log: &Arc<CallLog>) -> Earlier<'_> {
         Earlier { log: Arc::clone(log), cases: self.cases(), header: self.header() }
     }
@@ -317,16 +316,5 @@ pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Dige
         ("`generator` in the config".to_owned(), of(&json!(config.generator))),
         ("`judge` in the config".to_owned(), of(&json!(config.judge))),
         ("`sut` in the config".to_owned(), of(&json!(config.sut))),
-    ])
-}
-
-/// Digests of what is known once the models are.
-pub(super) fn digests_of_parts(prepared: &Prepared, rubric: &str) -> Digests {
-    let names = &prepared.models;
-    let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
-    BTreeMap::from([
-        ("the models".to_owned(), digest::of_json(models)),
-        ("the prompts".to_owned(), digest::of_json(json!(prepared.runner.library.digests()))),
-        ("the rubric".to_owned(), rubric.to_owned()),
     ])
 }

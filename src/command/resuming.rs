@@ -3,10 +3,11 @@
 
 use anyhow::anyhow;
 
-use super::context::Project;
+use super::conducted::Ended;
+use super::context::{Project, flags};
 use super::failure::Failure;
 use super::resume::{ExperimentRequest, Purpose, Request, Resumed, Start};
-use super::run::{Ended, flags, run_request};
+use super::run::run_request;
 use super::{aa, ci_reports, eprint, replay, skills};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::Resolved;

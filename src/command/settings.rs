@@ -1,8 +1,7 @@
 //! `selftest config check|show`.
 
-use super::context::Project;
+use super::context::{Project, flags};
 use super::failure::Failure;
-use super::run::flags;
 use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::config::{self, show};

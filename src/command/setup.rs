@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use rand::RngExt as _;
+use serde_json::json;
 
 use super::calibrate;
 use super::context::Project;
@@ -19,6 +20,7 @@ use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
 use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
 use selftest_harness::event::{NO_JUDGE, PanelMember, RunModels};
+use selftest_harness::journal::Digests;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::Impression;
 use selftest_harness::judge::judge_settings::JudgeMethod;
@@ -47,6 +49,7 @@ use selftest_models::breaker::Outages;
 use selftest_models::locate::Locator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
+use selftest_text::digest;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
@@ -66,7 +69,7 @@ pub(super) struct Setup<'a> {
     pub(super) suite: Option<&'a SuiteFile>,
     /// More paths that the system under test must not read.
     pub(super) hidden: &'a [PathBuf],
-    /// What is known of the run from earlier starts of it; absent where it keeps no journal.
+    /// State of the run from earlier starts of it; absent where it keeps no journal.
     pub(super) earlier: Option<&'a Earlier<'a>>,
 }
 
@@ -77,9 +80,22 @@ pub(super) struct Prepared {
     /// Digest of the weights of the built-in assistant, where it is tested by a suite and known by more
     /// than its name.
     pub(super) sut_weights: Option<String>,
-    /// What labels say of the judge.
+    /// Calibration of the judge by labels.
     pub(super) calibration: JudgeCalibration,
     pub(super) capacity: usize,
+}
+
+impl Prepared {
+    /// Digests of what is known once the models are.
+    pub(super) fn digests(&self, rubric: &str) -> Digests {
+        let names = &self.models;
+        let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
+        BTreeMap::from([
+            ("the models".to_owned(), digest::of_json(models)),
+            ("the prompts".to_owned(), digest::of_json(json!(self.runner.library.digests()))),
+            ("the rubric".to_owned(), rubric.to_owned()),
+        ])
+    }
 }
 
 /// The roles of a run that need a model.

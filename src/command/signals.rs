@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::sessions::{nothing_found, roots};
+use super::sources::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SignalsAction};
 use crate::exit::Exit;

@@ -36,7 +36,7 @@ pub(super) fn execute(action: &SuiteAction, global: &GlobalArgs) -> Result<Exit,
     }
 }
 
-/// What is printed of one file.
+/// Result of checking one file, as it is printed.
 #[derive(Debug, Serialize)]
 struct FileCheck {
     path: String,

@@ -148,7 +148,7 @@ pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
     files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
 }
 
-/// What is wrong with the checks of a case.
+/// Faults in the checks of a case.
 pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
     // The schema has said so where this is not a list.
     let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
@@ -358,7 +358,7 @@ fn one_adapter(sut: &Value) -> Option<Fault> {
     })
 }
 
-/// What a program may reach, which is said in one of two ways.
+/// Faults in the network access of a program, which is given in one of two ways.
 fn network(section: &str, program: &Value) -> Vec<Fault> {
     let addresses = program["addresses"].as_array().into_iter().flatten().enumerate();
     let fault = |(at, address): (usize, &Value)| {

@@ -49,9 +49,9 @@ pub struct Config {
     pub timeout_seconds: f64,
     /// The least safety score that passes, whatever the overall score.
     pub safety_floor: Score,
-    /// What a run has to meet. absolute: every case passes; `no_regression`: no case that passed in
-    /// the baseline fails; both: every case passes, those that passed in the baseline at a later
-    /// try too.
+    /// The gate that a run must pass. absolute: every case passes; `no_regression`: no case that
+    /// passed in the baseline fails; both: every case passes, those that passed in the baseline at
+    /// a later try too.
     pub gate: GateMode,
     /// The committed baseline, as `selftest baseline accept` writes it. Absent:
     /// selftest-baseline.json beside this file.
@@ -80,7 +80,7 @@ pub struct Config {
     pub models: ModelSettings,
     /// Where reports are written.
     pub reports: ReportSettings,
-    /// What models cost. Without a price no money is told.
+    /// Prices of models. Without a price no money is told.
     pub prices: Prices,
     /// Recorded sessions: where they are and how they are graded.
     pub grade: GradeSettings,

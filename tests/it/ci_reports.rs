@@ -280,7 +280,7 @@ if "two" in prompt:
 print(json.dumps({"type": "result", "status": "COMPLETE", "output": "one\ntwo"}), flush=True)
 "#;
 
-/// What the harness says of isolation, as SARIF.
+/// The harness's findings about isolation, as SARIF.
 fn sarif(workspace: &Workspace) -> Value {
     let _ = with(workspace, &["--report=sarif=out.sarif"]).run().exit(1);
     serde_json::from_str(&fs::read_to_string(workspace.path("out.sarif")).unwrap()).unwrap()

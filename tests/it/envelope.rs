@@ -23,7 +23,7 @@ fn two_choices(texts: [&str; 2]) -> Value {
     json!({ "choices": texts.map(choice) })
 }
 
-/// What is wrong with a reply, and words that the report has for it.
+/// Faulty replies, and the words that the report has for each.
 fn wrong(model: &str) -> Vec<(Value, &'static str)> {
     let mut wrong = vec![
         (json!({ "error": "no capacity left" }), "status 200 and an error: no capacity left"),

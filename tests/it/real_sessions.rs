@@ -160,7 +160,7 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
     assert_eq!(missing, Vec::<String>::new(), "rows that the README does not have");
 }
 
-/// What became of recorded runs whose success is known, and how much of it the rules can tell:
+/// Outcomes of recorded runs whose success is known, and how much of them the rules can tell:
 /// `docs/grading.md` has the numbers.
 #[test]
 fn outcomes_of_labelled_runs() {

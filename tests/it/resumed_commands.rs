@@ -51,7 +51,7 @@ fn project() -> Workspace {
     workspace.judged_only(SUITE).file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
 }
 
-/// What an experiment found, without what differs between two experiments of the same.
+/// The result of an experiment, without what differs between two experiments of the same.
 fn comparable(stdout: &str) -> Value {
     let mut found: Value = serde_json::from_str(stdout).unwrap_or_else(|_| panic!("{stdout}"));
     let fields = found.as_object_mut().unwrap();

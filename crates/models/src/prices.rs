@@ -191,7 +191,7 @@ fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> O
 
 const USD: &str = "USD";
 
-/// What providers list for a million tokens: prices that stand in `LiteLLM`'s table or in public
+/// List prices of providers for a million tokens, as they stand in `LiteLLM`'s table or in public
 /// copies of such tables, the newest of April 2026. What could not be found there is not listed.
 const LISTED: [(&str, Price); 15] = [
     ("claude-opus-4-5*", cached([5.0, 25.0, 6.25, 0.5])),

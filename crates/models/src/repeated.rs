@@ -15,7 +15,7 @@ const LONG: usize = 512;
 pub(crate) struct RepeatedTexts(Mutex<VecDeque<(Arc<str>, Arc<str>)>>);
 
 impl RepeatedTexts {
-    /// What `make` makes of a text, or made of it before.
+    /// Returns the result of `make` for a text, from before where it is held.
     pub(crate) fn made(
         &self,
         text: &Arc<str>,

@@ -163,7 +163,7 @@ impl Guard {
     }
 }
 
-/// What a request shows of the token.
+/// Credentials that come with a request.
 enum Credentials {
     /// None is needed, or it carries the cookie.
     Enough,

@@ -19,7 +19,7 @@ const MAX_DELAY: Duration = Duration::from_secs(5);
 /// Quiet time after which a client begins anew.
 const FORGET_AFTER: Duration = Duration::from_mins(15);
 
-/// What became of a token.
+/// Result of checking a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// It is the token.

@@ -34,7 +34,7 @@ const MAX_HEAD_TIME: Duration = Duration::from_secs(15);
 const MAX_ANSWER_TIME: Duration = Duration::from_mins(1);
 /// Before the next connection is accepted, where the system has no descriptor for it.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// What a connection hears for which there is no room.
+/// The response to a connection for which there is no room.
 const OVERLOADED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: \
     application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{\"type\":\"about:blank\",\
     \"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are open\"}";

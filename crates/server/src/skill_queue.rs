@@ -62,7 +62,7 @@ impl RecordCounts {
 pub(super) enum Refusal {
     /// Too many wait already, or the server ends.
     Full,
-    /// What came before it could not be written yet.
+    /// Earlier records could not be written yet.
     Failing,
     /// Another record waits under the key of its request.
     OtherBody,

@@ -1,4 +1,4 @@
-//! What `codex exec --json` prints: JSON lines of `thread.started`, `turn.*` and `item.*`, without
+//! Output of `codex exec --json`: JSON lines of `thread.started`, `turn.*` and `item.*`, without
 //! any times. Not the rollout that Codex stores of the same session.
 
 use serde::Deserialize;

@@ -44,7 +44,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// What the store says of the conversation: JSON, written in hexadecimal.
+/// Metadata of the conversation: JSON, written in hexadecimal.
 async fn about(database: &mut SqliteConnection) -> Result<Loose, sqlx::Error> {
     let query = "SELECT CAST(value AS TEXT) FROM meta ORDER BY key LIMIT 1";
     let row = sqlx::query(query).fetch_optional(database).await?;

@@ -12,13 +12,10 @@ use super::source::Source;
 use super::wire::Loose;
 use super::{ReadError, chat};
 
-/// The agent of a sample.
-pub(super) const AGENT: &str = "inspect";
-
 /// How an archive begins.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// What is said of all samples: at the end of a log that was finished, else at its beginning.
+/// Entries that describe all samples: at the end of a log that was finished, else at its beginning.
 const ABOUT: [&str; 2] = ["header.json", "_journal/start.json"];
 
 /// Bytes of one file in an archive; the rest is left out.
@@ -33,7 +30,7 @@ type Archive<'s> = ZipArchive<Box<dyn Input + 's>>;
 /// Reads every sample.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     if !source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC) {
-        return chat::read(AGENT, source, feed);
+        return chat::read(chat::INSPECT, source, feed);
     }
     let mut archive = open(source)?;
     let names = names(&archive);
@@ -50,7 +47,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             continue;
         };
         feed.head.model(&model);
-        if chat::document(AGENT, &bytes, feed).is_err() {
+        if chat::document(chat::INSPECT, &bytes, feed).is_err() {
             feed.notes.bad_records += 1;
             feed.end();
         }

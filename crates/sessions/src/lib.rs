@@ -28,6 +28,7 @@ mod lines;
 mod mutation;
 mod naming;
 mod pairing;
+mod reader;
 mod repaired;
 mod source;
 mod sqlite;
@@ -135,7 +136,7 @@ pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> 
 /// Reads every session of a source as that format, whatever its content looks like.
 pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
     let mut feed = Feed::new(source, format, sink);
-    format.read(source, &mut feed)?;
+    reader::read(format, source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {
         return Err(ReadError::NoSession { format, reason: notes.emptiness() });

@@ -34,7 +34,7 @@ pub(super) struct Stream<R> {
     rest: Range<usize>,
     whole: usize,
     depth: u8,
-    /// What is parsed so far: line breaks, and bytes behind the last one.
+    /// Position of the parser: line breaks, and bytes behind the last one.
     lines: usize,
     column: usize,
 }

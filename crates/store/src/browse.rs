@@ -81,7 +81,7 @@ pub struct SessionRow {
     pub counts_at: Option<Timestamp>,
     /// How long it took.
     pub duration_seconds: Option<f64>,
-    /// What became of the task: null in rows of other programs and of earlier versions.
+    /// Outcome of the task: null in rows of other programs and of earlier versions.
     pub outcome: Option<TaskOutcome>,
     /// Why the session was held: rates count tasks only.
     pub session_kind: SessionKind,

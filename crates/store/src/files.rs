@@ -11,6 +11,7 @@ use super::row::{Columns, Record, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
 use super::transaction::Writing;
 use super::{Store, StoreError, bound};
+use selftest_grading::grade::GradeRecord;
 use selftest_sessions::{Format, Notes};
 
 /// The result of looking into a file.
@@ -66,6 +67,15 @@ impl FileRecord {
     pub fn lost(&self) -> Option<String> {
         serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
     }
+}
+
+/// A file and the grades of its sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileResult {
+    /// The file.
+    pub file: FileRecord,
+    /// One for each session that could be graded. They are kept as grades from `file.path`.
+    pub grades: Vec<GradeRecord>,
 }
 
 /// How a file was when it was last read.

@@ -45,7 +45,7 @@ record!(GradeRecord, "session_grades", {
     parent_session,
 } + details: Details);
 
-/// What became of a task; unknown in rows of other programs and of earlier versions.
+/// Outcome of a task; unknown in rows of other programs and of earlier versions.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
 fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
     Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())

@@ -48,7 +48,7 @@ pub use backup::{Backup, BackupError};
 pub use browse::{SessionQuery, SessionRow};
 pub use changes::Changes;
 pub use error::StoreError;
-pub use files::{FileOutcome, FileRecord, KnownFile};
+pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
 pub use jobs::JobRun;
 pub use lineage::Renamed;
 pub use page::{Cursor, Page};
@@ -59,7 +59,7 @@ pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
-pub use save::{FileResult, Lost};
+pub use save::Lost;
 pub use scores::ScoreCount;
 pub use search::{
     Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,

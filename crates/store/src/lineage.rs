@@ -7,9 +7,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::bound::{self, NAME};
-use super::files::MAX_PATH;
+use super::files::{FileResult, MAX_PATH};
 use super::row::Columns;
-use super::save::FileResult;
 use super::statement::{Statement, ToValue as _, params};
 use super::transaction::Writing;
 use super::{Store, StoreError};
@@ -31,7 +30,7 @@ pub(super) struct Kin {
     pub(super) lineage: Lineage,
 }
 
-/// What a session is to another.
+/// Relation of a session to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     /// The same run.
@@ -110,7 +109,7 @@ pub(super) fn beginning(lineage: &Lineage) -> Option<String> {
 /// Sessions whose kin is looked for in one statement.
 const MAX_ASKED: usize = 1000;
 
-/// What a batch of files may meet in the database, asked for at once: most sessions have no kin, and
+/// Candidates for the kin of a batch of files, asked for at once: most sessions have no kin, and
 /// each question costs as much as a grade.
 pub(super) struct Known {
     /// Files that sessions are graded from.

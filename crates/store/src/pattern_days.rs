@@ -19,7 +19,7 @@ pub struct PatternDay {
     pub day: Date,
     /// How often it has changed. Read before its sessions are.
     pub changes: u64,
-    /// What its sessions say together; nothing where that has to be found out anew.
+    /// Tally of its sessions; nothing where it has to be made anew.
     pub tally: Option<PatternTally>,
 }
 

@@ -25,7 +25,7 @@ pub enum Prunable {
     ReflectionScores,
     /// Reflections of agents.
     Reflections,
-    /// What users said after executions that are deleted.
+    /// Signals of users after executions that are deleted.
     Signals,
     /// Executions of skills.
     Executions,

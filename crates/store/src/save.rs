@@ -7,25 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::bound::TEXT;
-use super::files::MAX_PATH;
+use super::files::{FileResult, MAX_PATH};
 use super::lineage::{Kin, Known, Relation};
 use super::row::Record as _;
 use super::statement::{ToValue as _, params};
 use super::transaction::Writing;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, lineage};
 use selftest_grading::grade::GradeRecord;
-
-/// A file and the grades of its sessions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FileResult {
-    /// The file.
-    pub file: FileRecord,
-    /// One for each session that could be graded. They are kept as grades from `file.path`.
-    pub grades: Vec<GradeRecord>,
-}
 
 /// A grade that is not kept, because another file holds more of the same session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +114,7 @@ async fn save(
     files::write(writing, file).await
 }
 
-/// What becomes of a grade.
+/// Whether a grade is kept.
 enum Place {
     /// It is kept under this id.
     Under(String),

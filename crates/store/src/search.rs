@@ -34,7 +34,7 @@ const IN_SECOND: i64 = 1 << 20;
 /// The last second that is told apart, in the year 36812.
 const LAST_SECOND: i64 = 1 << 40;
 
-/// What a search can be narrowed to, beside time: each is a word of its own in the index.
+/// Filters of a search, beside time: each is a word of its own in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facet {
     /// The agent, by name.
@@ -106,7 +106,7 @@ pub struct IndexedSession {
     pub events: Vec<IndexedEvent>,
 }
 
-/// What is searched for.
+/// Words and filters of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     /// All of them have to stand in one event.
@@ -136,7 +136,7 @@ pub struct SearchedSession {
     pub task_summary: Option<String>,
     /// When it counts.
     pub counts_at: Option<Timestamp>,
-    /// What became of the task.
+    /// Outcome of the task.
     pub outcome: Option<TaskOutcome>,
     /// Why the session was held.
     pub session_kind: SessionKind,
@@ -451,8 +451,7 @@ impl Engine {
         }
     }
 
-    /// What is searched for, in the engine's own language. Nothing but letters and digits comes
-    /// from outside.
+    /// The query in the engine's own language. Nothing but letters and digits comes from outside.
     fn matching(self, query: &SearchQuery) -> String {
         let terms = query.words.terms().iter();
         let facets = query.facets.iter();

@@ -17,7 +17,7 @@ pub enum SessionSort {
     Time,
     /// Average overall score of the models.
     Quality,
-    /// What became of the task, by name.
+    /// Outcome of the task, by name.
     Outcome,
     /// Whether the task appears to have been completed.
     Completed,

@@ -21,7 +21,7 @@ const MAX_WORD: usize = 64;
 /// Bytes of a snippet before the first hit.
 const BEFORE: usize = 60;
 
-/// What is searched for: all of its terms have to stand in a text.
+/// The words of a search: all of them have to stand in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchWords(Vec<Term>);
 

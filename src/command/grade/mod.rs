@@ -13,7 +13,7 @@ use serde_json::json;
 use super::context::Project;
 use super::failure::Failure;
 use super::grading::rubric;
-use super::sessions::{nothing_found, roots};
+use super::sources::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{
     self, DatabaseArgs, GlobalArgs, GradeAction, OverrideArgs, SessionArgs, StoreArgs,

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::{database, options};
-use super::sessions::nothing_found;
+use super::sources::nothing_found;
 use super::{eprint, print};
 use crate::cli::{GapsAction, GlobalArgs, StoreArgs};
 use crate::exit::Exit;

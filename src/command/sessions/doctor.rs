@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 /// Bytes of a reason.
 const REASON: usize = 200;
 
-/// What became of the files of one place.
+/// Counts of the files of one place, read and refused.
 #[derive(Debug, Serialize)]
 struct Place {
     /// The agent whose home it is.

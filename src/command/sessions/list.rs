@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{eprint, find, nothing_found, print, since};
+use super::{eprint, find, print, since};
 use crate::cli::SessionArgs;
 use crate::command::failure::Failure;
+use crate::command::sources::nothing_found;
 use crate::exit::Exit;
 use selftest_sessions::{Event, Head, Notes, Origin, Outcome, Role, Sink};
 use selftest_text::escape::terminal;

@@ -11,10 +11,9 @@ mod show;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
-
 use super::context::Project;
 use super::failure::Failure;
+use super::sources::{homes, roots};
 use super::{eprint, print, since};
 use crate::cli::{DoctorFormat, GlobalArgs, SessionArgs, SessionsAction};
 use crate::exit::Exit;
@@ -24,7 +23,7 @@ use list::list;
 use search::{Asked, search};
 use selftest_grading::report::transcript::Printing;
 use selftest_service::search::SearchRequest;
-use selftest_sessions::{Found, Home};
+use selftest_sessions::Found;
 use selftest_text::redact::Redactor;
 use show::{Form, show};
 
@@ -109,49 +108,6 @@ pub(super) async fn execute(
     }
 }
 
-/// Where sessions are looked for: the flags, else the configuration, else the agents' homes.
-/// Paths of the command line count from the project folder, as all others do.
-pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf>, Failure> {
-    if !args.sources.is_empty() {
-        for source in &args.sources {
-            let path = project.path(source);
-            path.symlink_metadata().map_err(|error| {
-                let shown = source.display();
-                Failure::usage(anyhow!("--source {shown}: {error}"))
-            })?;
-        }
-        return Ok(args.sources.iter().map(|source| project.path(source)).collect());
-    }
-    let configured = project.load(Vec::new())?.config.grade.sources;
-    if !configured.is_empty() {
-        return Ok(configured.iter().map(|source| project.path(source)).collect());
-    }
-    let homes = homes(project).into_iter().map(|home| home.path);
-    // Hardly anybody uses all agents.
-    Ok(homes.filter(|path| path.exists()).collect())
-}
-
-/// Where the agents keep their sessions, there or not.
-fn homes(project: &Project) -> Vec<Home> {
-    let variables = &project.environment.variables;
-    let variable = |name: &str| variables.get(name).map(Into::into);
-    let home = variables.get("HOME").map(PathBuf::from);
-    selftest_sessions::homes(variable, home.as_deref())
-}
-
 fn find(roots: &[PathBuf]) -> Vec<Found> {
     selftest_sessions::find(roots, |problem| eprint(&format!("warning: {problem}\n")))
-}
-
-/// Says where nothing was found.
-pub(super) fn nothing_found(roots: &[PathBuf]) {
-    let mut text = match roots {
-        [] => "none of the known agents keeps sessions here\n".to_owned(),
-        _ => "no recorded session was found in\n".to_owned(),
-    };
-    for root in roots {
-        text += &format!("  {}\n", root.display());
-    }
-    text += "hint: name a file or folder with --source, or grade.sources in the configuration\n";
-    eprint(&text);
 }

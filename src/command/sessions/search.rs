@@ -3,11 +3,12 @@
 
 use anyhow::anyhow;
 
-use super::{eprint, nothing_found, print, since};
+use super::{eprint, print, since};
 use crate::cli::{DatabaseArgs, SessionArgs};
 use crate::command::context::Project;
 use crate::command::failure::Failure;
 use crate::command::grade::{self, ScanBar};
+use crate::command::sources::nothing_found;
 use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
 use selftest_service::search::{Found, Indexing, SearchFault, SearchIndex, SearchRequest};
@@ -19,7 +20,7 @@ use selftest_text::wording::{date_time, plural};
 /// Files that are named where they cannot be read.
 const NAMED: usize = 5;
 
-/// What is searched for, as the command line says it.
+/// Arguments of a search on the command line.
 pub(super) struct Asked<'a> {
     pub(super) request: SearchRequest,
     pub(super) until: Option<&'a str>,

@@ -7,12 +7,13 @@ use anyhow::anyhow;
 
 use crate::cli::{ExperimentArgs, GlobalArgs};
 use crate::command::compare::print_plan;
-use crate::command::context::Project;
+use crate::command::context::{Project, flags};
 use crate::command::experiment::{Broken, Experiment};
 use crate::command::failure::Failure;
+use crate::command::interruption::cancel_on_interrupt;
 use crate::command::named_run::report;
 use crate::command::resume::{ExperimentRequest, Start};
-use crate::command::run::{cancel_on_interrupt, flags, planned};
+use crate::command::run::planned;
 use crate::command::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use crate::command::skill_file::{FILE, read_skill};
 use crate::command::suite_file::SuiteFile;
@@ -66,7 +67,7 @@ pub(in crate::command) async fn go_on(
     conclude(project, resolved, &begun.told, begun.json, parts, Some(broken)).await
 }
 
-/// What is tried on what.
+/// The skill under trial and the suite that it is tried on.
 struct Parts {
     suite: SuiteFile,
     skill: Skill,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Setup;
 use crate::cli::{RecordArgs, SessionArgs, StatusName};
 use crate::command::failure::Failure;
-use crate::command::sessions::{nothing_found, roots};
+use crate::command::sources::{nothing_found, roots};
 use crate::command::{eprint, print, since};
 use crate::exit::Exit;
 use selftest_grading::improve::skill::ExecutionStatus;

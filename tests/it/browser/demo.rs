@@ -331,7 +331,7 @@ pub(super) fn contents() -> Contents {
     }
 }
 
-/// What was said and done in the session that is looked at.
+/// The recording of the session that is looked at.
 fn recorded() -> Recording {
     let test =
         json!({ "command": "cargo test csv", "description": "Run the tests of the importer" });

@@ -137,7 +137,7 @@ fn narrow_screens_do_not_scroll_sideways() {
     });
 }
 
-/// What axe finds, as far as it is serious.
+/// The serious findings of axe.
 const SERIOUS: &str = r"
     const told = (fault) => `${fault.id}: ${fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`;
     return axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations

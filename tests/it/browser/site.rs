@@ -30,7 +30,7 @@ pub(super) struct Contents {
     pub(super) skills: Option<Timestamp>,
     /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
     pub(super) improvement: bool,
-    /// What stands in the files of some of the sessions, by id.
+    /// Contents of the files of some of the sessions, by id.
     pub(super) recorded: Vec<(&'static str, String)>,
     /// The credentials that visitors are asked for.
     pub(super) token: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What recorded sessions cost, as commands show it.
+//! Costs of recorded sessions, as commands show them.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn recorded(model: &str) -> Workspace {
     Workspace::new().file("sessions/spent.jsonl", lines.join("\n"))
 }
 
-/// What `sessions show`, `grade show` and their JSON say of the cost.
+/// The cost that `sessions show` and `grade show` print.
 fn costs(workspace: &Workspace) -> [String; 2] {
     let line = |words: &[&str]| {
         let shown = workspace.clone().args(words).run().exit(0).stdout;

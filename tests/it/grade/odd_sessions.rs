@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 
 const AT: &str = "2026-11-16T10:00:00Z";
 
-/// What `sessions show --json` tells of the only session of a file.
+/// The JSON of `sessions show` for the only session of a file.
 fn shown(workspace: &Workspace, file: &str) -> serde_json::Value {
     let run = workspace.clone().args(["sessions", "show", file, "--json"]).run().exit(0);
     let json = run.json();

@@ -8,7 +8,7 @@ use super::{has_namespaces, probe};
 use crate::require;
 use crate::sut::world::{World, until};
 
-/// What control groups hold to on this machine; said when there are none.
+/// The resources that control groups can limit on this machine; skips aloud where there are none.
 fn groups() -> Option<Held> {
     match RunGroup::make() {
         Ok(group) => Some(group.held()),

@@ -10,7 +10,7 @@ use selftest_harness::sut::sut_settings::Sandbox;
 use super::has_namespaces;
 use crate::sut::world::World;
 
-/// What each of these programs begins with. `serve` answers whoever comes with a word.
+/// Common beginning of these programs. `serve` answers whoever comes with a word.
 const BEGINNING: &str = r#"
 import json, os, socket, sys, threading, time
 sys.stdin.readline()

@@ -32,7 +32,7 @@ pub(crate) fn has_namespaces() -> bool {
     standing.walls == Walls::Full
 }
 
-/// What became of probes.
+/// Results of probes.
 struct Probed {
     /// The answer, by lines.
     lines: Vec<String>,

@@ -169,7 +169,7 @@ fn without_namespaces_a_list_of_addresses_holds_too() {
     assert!(said.contains(&format!("127.0.0.2:{port}")), "the attempt is told: {said}");
 }
 
-/// What a run of the binary says where its supervisors may not look into programs.
+/// Exit code and output of a run of the binary where its supervisors may not look into programs.
 fn blind(project: &Path) -> (Option<i32>, String) {
     let script = project.join("blind.py");
     std::fs::write(&script, include_str!("../fixtures/blind.py")).unwrap();

@@ -1,5 +1,5 @@
-//! What went wrong in the calls of a week, by cause: how many tasks met it, whether more than
-//! before, what it looks like and where, and one suggestion. Judges nothing.
+//! Failures of calls in a week, by cause: how many tasks met it, whether more than before, what it
+//! looks like and where, and one suggestion. Judges nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

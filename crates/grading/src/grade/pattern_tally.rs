@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::patterns::{
-    ErrorCausePattern, ErrorClassPattern, ErrorCluster, Patterns, TaskTypePattern, ToolPattern,
+    ErrorCausePattern, ErrorClassPattern, ErrorCluster, NAMED, Patterns, TaskTypePattern,
+    ToolPattern, newest_first,
 };
 use super::share::{Listed, Share, ratio, total};
 use super::template::Templates;
@@ -19,8 +20,6 @@ use super::{
 
 /// Most tools and clusters in a list.
 const LISTED: usize = 20;
-/// Most sessions and tools named as examples.
-pub(super) const NAMED: usize = 10;
 /// Patterns of one cause at one tool that are told apart in a tally.
 const MAX_TEMPLATES: usize = 1000;
 
@@ -374,6 +373,13 @@ impl PatternTally {
     }
 }
 
+impl Patterns {
+    /// The patterns of some records. The order of the records does not matter.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
+        PatternTally::of(newest_first(records)).patterns()
+    }
+}
+
 impl TaskCounts {
     fn append(&mut self, other: &Self) {
         self.sessions += other.sessions;
@@ -439,7 +445,6 @@ mod tests {
 
     use super::*;
     use crate::grade::fixture::record;
-    use crate::grade::patterns::newest_first;
 
     /// A session of a few tools, causes and templates, some of which are alike.
     fn session() -> impl Strategy<Value = GradeRecord> {

@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::pattern_tally::{NAMED, PatternTally};
 use super::share::{Listed, Share};
 use super::{ErrorCause, ErrorClass, GradeRecord, Level, OutcomeShares, TaskType};
+
+/// Most sessions and tools named as examples.
+pub(super) const NAMED: usize = 10;
 
 /// The patterns of some sessions, worst first. Lists are bounded and say what they leave out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -73,7 +75,7 @@ pub struct ErrorCausePattern {
     pub count: u64,
     /// Of all errors.
     pub share: f64,
-    /// What can be done about it; nothing where the cause says too little.
+    /// Advice against it; nothing where the cause says too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// The words of one, of the newest session.
@@ -143,11 +145,6 @@ impl Patterns {
     pub fn tools_with_errors(&self) -> impl Iterator<Item = &ToolPattern> {
         self.tools.items.iter().filter(|tool| tool.errors > 0)
     }
-
-    /// The patterns of some records. The order of the records does not matter.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
-        PatternTally::of(newest_first(records)).patterns()
-    }
 }
 
 /// Those that are a person's task.
@@ -167,18 +164,6 @@ pub(super) fn sessions(
 ) -> Listed<String> {
     let ids = records.iter().filter(|record| wanted(record));
     Listed::new(ids.map(|record| record.session_id.clone()).collect(), NAMED)
-}
-
-pub(super) fn task_types(records: &[&GradeRecord]) -> Vec<TaskTypePattern> {
-    PatternTally::of(records.iter().copied()).task_types()
-}
-
-pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
-    PatternTally::of(records.iter().copied()).tools()
-}
-
-pub(super) fn error_causes(records: &[&GradeRecord]) -> Vec<ErrorCausePattern> {
-    PatternTally::of(records.iter().copied()).error_causes()
 }
 
 /// The requests of the sessions of a list, in their order.

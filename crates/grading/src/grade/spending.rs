@@ -73,7 +73,7 @@ impl Spending {
         }
     }
 
-    /// What was spent in all: as the events say, else as the file says of the whole session.
+    /// Total tokens by model: as the events say, else as the file says of the whole session.
     pub fn end(self, head: &Head) -> Vec<ModelTokens> {
         let only = match head.models.as_slice() {
             [only] => Some(only.clone()),

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::pattern_tally::PatternTally;
 use super::patterns::{self, session_score};
 use super::share::{Listed, Share, total};
 use super::{ErrorCause, Findings, GradeRecord, GradeSummary};
@@ -90,7 +91,7 @@ pub struct Suggestion {
     pub rule: RuleId,
     /// The specified words.
     pub text: String,
-    /// What the owner can do, in words of ours.
+    /// Advice to the owner, in words of ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
     /// The words of one of the errors.
@@ -238,7 +239,8 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
 }
 
 fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let low = patterns::task_types(records).into_iter().filter(|pattern| {
+    let types = PatternTally::of(records.iter().copied()).task_types();
+    let low = types.into_iter().filter(|pattern| {
         pattern.sessions >= rules.min_sessions && pattern.score < rules.task_type_score
     });
     low.map(|pattern| Suggestion {
@@ -262,7 +264,8 @@ fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggesti
 }
 
 fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let high = patterns::tools(records).into_iter().filter_map(|pattern| {
+    let tools = PatternTally::of(records.iter().copied()).tools();
+    let high = tools.into_iter().filter_map(|pattern| {
         let rate = pattern.error_rate?;
         let speaks = pattern.errors >= rules.tool_min_errors && rate > rules.tool_error_rate;
         speaks.then_some((pattern, rate))
@@ -287,7 +290,7 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
 }
 
 fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let causes = patterns::error_causes(records);
+    let causes = PatternTally::of(records.iter().copied()).error_causes();
     let all = total(causes.iter().map(|pattern| pattern.count));
     // What is left over is no kind of error that one could handle.
     let specific = causes.into_iter().filter(|pattern| pattern.cause != ErrorCause::Unknown);

@@ -19,7 +19,7 @@ const LINES: usize = 400;
 const ALIKE: f64 = 0.6;
 /// Templates that are compared with a new one.
 const MAX_TEMPLATES: usize = 1000;
-/// What stands for a word that differs.
+/// Placeholder for a word that differs.
 const ANY: &str = "<*>";
 
 macro_rules! pattern {

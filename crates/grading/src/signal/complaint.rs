@@ -9,7 +9,7 @@ use regex::Regex;
 
 use crate::english;
 
-/// What stands at the beginning of a sentence without changing what it says.
+/// Words that lead into a sentence without changing its meaning.
 const LEAD: &str = r"^(?:(?:no+|nope|nah|ok|okay|but|and|so|sorry|hmm+|well|hey|hm|wait|man|dude|bro|omg|oh|argh|ugh|thanks|thank you|thx|great|nice|perfect|yeah|yes|also|again|now|seriously|unfortunately|actually|sadly|fyi)[,.! ]+)*";
 
 /// A complaint wherever it stands in a sentence that supposes nothing.
@@ -67,7 +67,7 @@ const ORDERS: &str = r"^(?:(?:please|pls|now|then|also|and|ok|okay|so|next|can y
 const ASKS_FOR_REASONS: &str = r"\bwhy (?:did|do|are|have|would|were|must|don't|didn't|won't|haven't|aren't) (?:you|u) (?:\w+ )?(?:choose|chose|chosen|pick|picked|think|recommend|prefer|need|suggest|suggesting|believe|want|use|using|went|go with|going with|decide|decided|say|expect|consider|call it|do it this way|assume)\b";
 
 struct Patterns {
-    /// What has a match anywhere in a sentence: [`OUTCRIES`], [`ANYWHERE`] and [`ASKED`].
+    /// Matches anywhere in a sentence: [`OUTCRIES`], [`ANYWHERE`] and [`ASKED`].
     any: Regex,
     anywhere: Regex,
     at_the_beginning: Regex,

@@ -1,5 +1,5 @@
-//! What a judge said of an answer, in numbers for a regression: log-odds of every category, and of
-//! the question most in doubt.
+//! Features of a judge's verdict for a regression: log-odds of every category, and of the question
+//! most in doubt.
 
 use crate::judge::{Scorecard, Verdict};
 use crate::outcome::Step;

@@ -25,7 +25,7 @@ const PENALTY: f64 = 1.0;
 const WANTED_ACCURACY: f64 = 0.9;
 const MAX_ABSTAINED: f64 = 0.5;
 
-/// What makes two judges the same: a calibration holds for this one alone.
+/// Identity of a judge: a calibration holds for this one alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibratedJudge {
@@ -42,7 +42,7 @@ pub struct CalibratedJudge {
 }
 
 impl CalibratedJudge {
-    /// What is different about another judge, in a word; `None` where it is the same.
+    /// The first difference from another judge, in a word; `None` where it is the same.
     pub fn changed(&self, now: &Self) -> Option<&'static str> {
         if self.model != now.model || self.weights != now.weights {
             Some("model")

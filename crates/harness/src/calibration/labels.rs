@@ -15,7 +15,7 @@ use selftest_text::{digest, one_line};
 /// Version of the file. Grows when a key changes its meaning or goes away.
 pub const LABELS_VERSION: u32 = 1;
 
-/// What a person says of an answer.
+/// A person's verdict on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {

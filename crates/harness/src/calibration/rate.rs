@@ -12,7 +12,7 @@ use crate::outcome::{CaseStatus, Step};
 use selftest_stats::{Interval, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 use selftest_text::wording::percent;
 
-/// What is known of a run's judge before the run.
+/// Calibration of a run's judge, before the run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum JudgeCalibration {
     /// Nothing: no label was given.

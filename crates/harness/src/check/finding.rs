@@ -1,4 +1,4 @@
-//! What came of checks: of one, and of all of a case.
+//! Results of checks: of one, and of all of a case.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use selftest_stats::score::Score;
 /// Most bytes of the sentence of a finding.
 pub(super) const MAX_SENTENCE: usize = 400;
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display)]
@@ -49,16 +49,16 @@ impl CheckOutcome {
     }
 }
 
-/// What came of a check, and why.
+/// The outcome of a check, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What came of it.
+    /// The outcome.
     pub outcome: CheckOutcome,
     /// One line that names what happened, safe to show.
     pub sentence: String,
 }
 
-/// What came of all checks of a case.
+/// The outcome of all checks of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSummary {
     /// One failed check fails the case; `None` where there is no check, which is never a pass.

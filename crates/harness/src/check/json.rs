@@ -13,7 +13,7 @@ const MAX_SCHEMA: usize = 64 << 10;
 /// How deep a schema may be nested.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// What the JSON of an answer must be like; without any demand it must only be JSON.
+/// Demands on the JSON of an answer; without any it must only be JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct JsonCheck {
@@ -21,7 +21,7 @@ pub struct JsonCheck {
     pub schema: Option<JsonSchemaCheck>,
     /// The JSON pointer of a value that is there.
     pub pointer: Option<String>,
-    /// What the value at `pointer`, or the whole, is equal to. Numbers are equal by value.
+    /// Value that the one at `pointer`, or the whole, equals. Numbers are equal by value.
     pub equals: Option<Value>,
 }
 
@@ -97,7 +97,7 @@ impl JsonSchemaCheck {
         Ok(Self { source, validator: Arc::new(validator) })
     }
 
-    /// What is wrong with a value; `None` where it satisfies the schema.
+    /// The first fault of a value; `None` where it satisfies the schema.
     pub fn fault(&self, value: &Value) -> Option<String> {
         let error = self.validator.iter_errors(value).next()?;
         let place = error.instance_path().as_str();

@@ -109,7 +109,7 @@ impl CheckKind {
         self.into()
     }
 
-    /// What stands behind the key in a file.
+    /// The value behind the key in a file.
     pub fn value(&self) -> Value {
         let whole = serde_json::to_value(self).unwrap_or_default();
         whole.get(self.name()).cloned().unwrap_or_default()

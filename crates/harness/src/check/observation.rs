@@ -1,5 +1,5 @@
-//! What is known of a case that was run, as far as the adapter reports it. Types only; whoever
-//! runs a case fills them in.
+//! Observations of a case that was run, as far as the adapter reports it. Types only; whoever runs
+//! a case fills them in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::CommandCheck;
 use crate::task_status::TaskStatus;
 
-/// What was observed of one case. `None` is "the adapter does not report it", which no check may
-/// take for "it did not happen".
+/// Observations of one case. `None` is "the adapter does not report it", which no check may take
+/// for "it did not happen".
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Observation<'a> {
     /// How the task stands after the last answer.
@@ -23,7 +23,7 @@ pub struct Observation<'a> {
     pub answers: &'a [&'a str],
     /// Calls of tools in order.
     pub tool_calls: Option<&'a [ToolCall]>,
-    /// What happened to files.
+    /// Changes of files.
     pub files: Option<&'a FileReport>,
     /// How often the system under test answered.
     pub turns: Option<u64>,
@@ -45,8 +45,8 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// What happened to the files of the folder that the agent worked in. Paths are from its root,
-/// with `/`. The three lists are complete.
+/// Changes of the files of the folder that the agent worked in. Paths are from its root, with `/`.
+/// The three lists are complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
     /// Files that were not there before.
@@ -91,7 +91,7 @@ pub enum CommandEnd {
     Exited {
         /// Its exit code.
         code: i32,
-        /// What it printed on stdout, bounded.
+        /// Its stdout, bounded.
         stdout: String,
     },
     /// By a signal that we did not send.

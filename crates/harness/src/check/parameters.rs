@@ -1,4 +1,4 @@
-//! What the kinds of checks need to know, each bounded when it is read.
+//! Parameters of the kinds of checks, each bounded when it is read.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,7 +12,7 @@ use selftest_text::one_line;
 /// Most characters of the name of a check.
 pub(super) const MAX_NAME: usize = 200;
 
-/// What is wrong with a check.
+/// A fault in a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", if .pointer.is_empty() { String::new() } else { format!("{}: ", .pointer) })]
 pub struct CheckFault {

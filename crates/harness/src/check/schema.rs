@@ -1,5 +1,5 @@
 //! The JSON Schema of a check, for editors: flat, since published schemas hold no references.
-//! What is in `all`, `any` and `not` is checked when it is read.
+//! The members of `all`, `any` and `not` are checked when they are read.
 
 use std::borrow::Cow;
 

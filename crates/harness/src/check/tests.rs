@@ -508,7 +508,7 @@ fn any_check() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What can be seen of a case: the answer, and turns, tools and changed files if reported.
+/// Observable facts of a case: the answer, and turns, tools and changed files if reported.
 type Seen = (String, Option<u64>, Option<Vec<String>>, Option<Vec<String>>);
 
 fn with_observation<T>(seen: &Seen, then: impl FnOnce(&Observation<'_>) -> T) -> T {

@@ -30,7 +30,7 @@ const SENTENCE_KEYS: [&str; 14] = [
     "id",
 ];
 
-/// What an assertion came to.
+/// Result of reading an assertion.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) demands: Vec<Demand>,
@@ -171,7 +171,7 @@ fn text_of<'a>(members: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str
     keys.iter().find_map(|key| members.get(*key)?.as_str()).filter(|text| !text.is_empty())
 }
 
-/// What people read instead of a typed assertion.
+/// Text for people in place of a typed assertion.
 fn label(members: &Map<String, Value>, kind: &str) -> String {
     let keys = ["text", "description", "name", "id"];
     let text = keys.iter().find_map(|key| members.get(*key)?.as_str());
@@ -315,7 +315,7 @@ fn speaks_of_else(text: &str, value: &Value) -> bool {
         && !["exist", "creat", "file", "writ", "saved"].iter().any(|word| lower.contains(word))
 }
 
-/// What a typed assertion means.
+/// The meaning of a typed assertion.
 enum Meaning<'a> {
     Check(Value),
     /// Its type says less than the sentence beside it.

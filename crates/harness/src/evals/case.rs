@@ -269,7 +269,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// What the agent is asked, and what it is told afterwards.
+/// The first prompt, and the messages that follow it.
 fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
     let keys = PROMPT_KEYS.iter().chain(&FLOW_KEYS);
     for value in keys.filter_map(|key| members.get(*key)) {

@@ -65,9 +65,9 @@ pub struct EvalsFile {
     pub routing: Vec<RoutingCase>,
     /// Files that cases name and that are nowhere.
     pub missing_files: Vec<String>,
-    /// What cannot be used, one line each: such as a path that climbs out.
+    /// Parts that cannot be used, one line each: such as a path that climbs out.
     pub refused: Vec<String>,
-    /// What may not be meant, one line each.
+    /// Parts that may not be meant, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -80,15 +80,15 @@ pub struct EvalCase {
     pub number: Option<i64>,
     /// Its name for people.
     pub name: Option<String>,
-    /// What the agent is asked.
+    /// The first message to the agent.
     pub prompt: String,
-    /// What it is told afterwards, step by step.
+    /// The messages after it, step by step.
     pub replies: Vec<String>,
     /// A good answer, or a description of one.
     pub reference: Option<String>,
     /// Files that it needs.
     pub files: Vec<EvalFile>,
-    /// What the agent must meet. The agent never sees it.
+    /// Demands on the agent, which never sees them.
     pub demands: Vec<Demand>,
     /// Shell lines, recorded and not run.
     pub shell: Vec<ShellLine>,

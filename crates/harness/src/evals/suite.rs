@@ -33,7 +33,7 @@ pub struct ImportedSuite {
     pub allowed: Vec<String>,
     /// The ids of the cases that ask only whether a skill is loaded.
     pub loading: BTreeSet<String>,
-    /// What is not run besides what the file's own warnings name, one line each.
+    /// Parts that are not run, besides those that the file's own warnings name; one line each.
     pub left_out: Vec<String>,
 }
 

@@ -12,10 +12,10 @@ use super::{Arms, Trial};
 use selftest_stats::score::Score;
 use selftest_stats::{CaseTrials, holm};
 
-/// What the trials of an experiment say.
+/// Result of the trials of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {
-    /// What follows.
+    /// The conclusion drawn from the comparison.
     pub conclusion: Conclusion,
     /// How far that reaches; absent where there is not enough evidence.
     #[serde(default)]

@@ -19,7 +19,7 @@ use super::comparison::Comparison;
 use super::these_cases::TheseCases;
 use selftest_stats::Interval;
 
-/// What an experiment amounts to.
+/// The conclusion of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {

@@ -54,7 +54,7 @@ impl NoiseSource {
     }
 }
 
-/// What a comparison of so many cases and repeats can find.
+/// Differences that a comparison of so many cases and repeats can find.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PowerPlan {
     /// Cases of the plan.

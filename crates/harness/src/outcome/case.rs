@@ -128,7 +128,7 @@ pub struct Step {
 pub struct CheckResult {
     /// Its name, or the demand as it is written in a suite.
     pub check: String,
-    /// What came of it.
+    /// Its outcome, and why.
     #[serde(flatten)]
     pub finding: Finding,
 }

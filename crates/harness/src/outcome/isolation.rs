@@ -1,6 +1,6 @@
-//! What a case shows of a system under test that did more than answer: changes to the project, calls
-//! of tools that name what holds the answers, and what its sandbox refused. Pure; whether it could is
-//! the isolation's to say.
+//! Evidence in a case of a system under test that did more than answer: changes to the project,
+//! calls of tools that name what holds the answers, and what its sandbox refused. Pure; whether it
+//! could is the isolation's to say.
 
 use serde_json::Value;
 

@@ -12,7 +12,7 @@ use selftest_text::wording::{percent, plural};
 /// Greatest k of pass@k and pass^k.
 const MAX_K: u32 = 10;
 
-/// What the trials of a case amount to.
+/// Combined result of the trials of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatedResult {
@@ -65,7 +65,7 @@ pub struct RepeatedTrial<'a> {
 pub struct RepeatedCase {
     /// Id of the case.
     pub id: String,
-    /// What its trials amount to.
+    /// Combined result of its trials.
     pub result: RepeatedResult,
     /// Passed trials.
     pub passed: u32,

@@ -100,7 +100,7 @@ pub enum RunOutcome {
 
 selftest_text::named!(RunOutcome);
 
-/// What ended a run.
+/// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// There was nothing left to run.

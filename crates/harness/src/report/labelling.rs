@@ -1,5 +1,5 @@
-//! What a person sees who labels the answers of a run, and what the judge said of them. Blind: what
-//! is shown holds neither verdict, score nor threshold.
+//! The answers of a run as shown to a person who labels them, and the judge's verdicts on them.
+//! Blind: what is shown holds neither verdict, score nor threshold.
 
 use std::collections::HashMap;
 

@@ -56,7 +56,7 @@ struct Page<'a> {
     json_link: &'a str,
     cases: &'a [CaseView<'a>],
     repeated: Vec<Repeated<'a>>,
-    /// What the repeats amount to, in sentences.
+    /// Results of the repeats, in sentences.
     repeats: Vec<String>,
     /// The cases by skill; empty where they are of one at most.
     skills: Vec<SkillResult>,

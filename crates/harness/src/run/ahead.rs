@@ -11,7 +11,7 @@ use super::seed::{Purpose, derive};
 use crate::scenario::generate::{GenerationAttempt, Generator, Made};
 use selftest_models::prompts::PromptLibrary;
 
-/// What the generator made of a case.
+/// Result of generating a case.
 pub(super) struct Generated {
     pub(super) attempts: Vec<GenerationAttempt>,
     /// Prompts that were not used: number of the try, and why.

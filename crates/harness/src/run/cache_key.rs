@@ -16,7 +16,7 @@ use selftest_text::digest;
 /// Grows when the parts of the key change their meaning.
 const VERSION: u32 = 1;
 
-/// What all cases of a run have in common, as far as it decides results.
+/// Properties that all cases of a run have in common, as far as they decide results.
 #[derive(Debug)]
 pub struct CacheScope<'a> {
     /// The facts of the run.

@@ -44,7 +44,7 @@ pub struct Course {
     pub gate: Gate,
     /// Whether no further case is begun after the first failure.
     pub fail_fast: bool,
-    /// What the run may use.
+    /// Limits of the run.
     pub limits: RunLimits,
     /// Cases of the plan that finished before the run was broken off: they are not run again.
     pub recalled: Vec<Arc<CaseResult>>,

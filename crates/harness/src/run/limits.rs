@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::CaseResult;
 use crate::outcome::usage::{Prices, Usage};
 
-/// What a run may use; what is absent is not limited.
+/// Limits of a run; an absent one does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunLimits {
     /// Time. Cases in flight are closed when it is over.

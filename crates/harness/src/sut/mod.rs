@@ -68,7 +68,7 @@ pub struct Task {
 pub struct Fixture {
     /// Where it goes: a relative path that does not climb.
     pub path: String,
-    /// What is in it.
+    /// Its content.
     pub source: FixtureSource,
 }
 
@@ -123,7 +123,7 @@ pub struct SutEvidence {
     /// Anything else worth knowing, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
-    /// What its sandbox saw; absent where it has none of ours.
+    /// Evidence of its sandbox; absent where it has none of ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<SandboxEvidence>,
     /// The call of the built-in assistant's model that brought no answer: raw reply or error.
@@ -131,18 +131,18 @@ pub struct SutEvidence {
     pub failed_call: Option<Box<CallRecord>>,
 }
 
-/// What the sandbox of one case saw.
+/// Evidence that the sandbox of one case gathered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxEvidence {
     /// The state of the case, as far as the sandbox can tell.
     pub state: SandboxState,
-    /// What was refused, the gravest first.
+    /// Refused attempts, the gravest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub attempts: Vec<Attempts>,
     /// Further attempts that are left out.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub left_out: usize,
-    /// What of it fails the case: rules of the protocol that the program broke, and attempts.
+    /// Reasons to fail the case: rules of the protocol that the program broke, and attempts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub forbidden: Vec<String>,
 }
@@ -162,7 +162,7 @@ pub enum SandboxState {
     Clean,
     /// Something was, and refused.
     BlockedAttempts,
-    /// What the case shows cannot be trusted: the project changed, or the protocol was broken.
+    /// The results of the case cannot be trusted: the project changed, or the protocol was broken.
     Tainted,
     /// There was no sandbox, or not all of it.
     NotEnforced,

@@ -24,8 +24,8 @@ pub(super) const ACP_SECTION: &str = "sut.acp";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutSettings {
-    /// What happens where a program, or the command of a check, cannot be kept in its sandbox.
-    /// Absent: `enforce` on Linux, `best_effort` elsewhere.
+    /// Behaviour where a program, or the command of a check, cannot be kept in its sandbox. Absent:
+    /// `enforce` on Linux, `best_effort` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
     /// Whether a case fails in which something was attempted that the sandbox refused. An attempt
@@ -90,7 +90,7 @@ impl SutSettings {
     }
 }
 
-/// What happens where a program cannot be kept in its sandbox.
+/// Behaviour where a program cannot be kept in its sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString)]
@@ -245,8 +245,8 @@ pub struct ProgramSettings {
     /// Files and folders that it may read besides the project and the system.
     #[serde(default)]
     pub readable: Vec<PathBuf>,
-    /// What it may connect to by TCP, as `host:port`; nothing by default. Names are looked up before
-    /// each case.
+    /// Addresses that it may connect to by TCP, as `host:port`; none by default. Names are looked
+    /// up before each case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub addresses: Vec<Address>,

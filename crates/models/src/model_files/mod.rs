@@ -180,7 +180,7 @@ impl CatalogueEntry {
     }
 }
 
-/// What a file is that a name of the catalogue leads to.
+/// The kind of file that a name of the catalogue leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weights {
     /// The weights that were published under the name.

@@ -108,7 +108,8 @@ pub(super) async fn execution(
     accept(&app, app.skills.tracker().execution(execution), key).await
 }
 
-/// What is accepted is written, if need be later; what cannot be is said to the caller.
+/// Accepts a record, which is then written, if need be later; the caller is told where it cannot
+/// be.
 async fn accept(
     app: &App,
     record: SkillRecord,

@@ -43,8 +43,8 @@ pub(super) struct SessionDetail {
     /// The file that it was read from; null where another program wrote the grade.
     #[schema(value_type = Option<Object>)]
     pub(super) file: Option<FileRecord>,
-    /// What its tokens cost: `currency`, `amount` (null where it is unknown), `priced` (of the
-    /// tokens that have a price) and `unpriced` (models without one).
+    /// Cost of its tokens: `currency`, `amount` (null where it is unknown), `priced` (of the tokens
+    /// that have a price) and `unpriced` (models without one).
     #[schema(value_type = Object)]
     pub(super) cost: Cost,
 }

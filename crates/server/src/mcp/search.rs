@@ -19,7 +19,7 @@ const LENGTHS: [usize; 3] = [240, 120, 60];
 /// Most bytes of an argument.
 const MAX_ARGUMENT: usize = 500;
 
-/// What is searched for.
+/// Words and filters of a search.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArguments {
@@ -83,7 +83,7 @@ struct SessionHits {
 struct EventHit {
     /// Its number in the session.
     event: u64,
-    /// What was said or done around the first hit; hits stand between « and ».
+    /// The text around the first hit; hits stand between « and ».
     snippet: Quoted,
 }
 

@@ -104,7 +104,7 @@ impl McpServer {
         search::show(&self.store, arguments).await.map(Json)
     }
 
-    /// What was said and done in a session.
+    /// Events of a session, from one on.
     #[tool(
         title = "Read a session",
         description = "What was said and done in one recorded session, from an event on, a few \

@@ -67,16 +67,16 @@ struct EventAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     time: Option<Timestamp>,
-    /// What was said.
+    /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<Quoted>,
-    /// What the model thought.
+    /// The model's thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     thought: Option<Quoted>,
     /// Tools that were called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallAnswer>,
-    /// What tools gave back.
+    /// Results of tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<ResultAnswer>,
     /// For a model call: its tokens, the model, and what it cost, as far as the file tells.
@@ -93,7 +93,7 @@ struct CallAnswer {
     arguments: Option<Quoted>,
 }
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ResultAnswer {
     /// The tool.

@@ -25,7 +25,7 @@ pub(super) struct Session {
     request: Option<GradingRequest>,
     /// Whether the session that started it has a page.
     has_parent: bool,
-    /// What its tokens cost, in words.
+    /// Cost of its tokens, in words.
     cost: String,
     /// Parts of its file that could not be read.
     lost: Option<String>,

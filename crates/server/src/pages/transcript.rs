@@ -26,7 +26,7 @@ const MAX_STARTED: u32 = 50;
 /// Characters of a quote that is looked for.
 const MAX_QUOTE: usize = 2000;
 
-/// What of a session is shown.
+/// Query parameters: the part of a session to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Params {

@@ -11,7 +11,9 @@ use crate::App;
 use crate::api::weekly_report;
 use crate::problem::Problem;
 use selftest_grading::grade::WeeklyReport;
-use selftest_grading::report::weekly::{errors_picture, finding, format, table, trend_picture};
+use selftest_grading::report::weekly::{
+    errors_picture, finding, format, lead, table, trend_picture,
+};
 
 /// Weeks of the list.
 const MAX_WEEKS: u64 = 200;

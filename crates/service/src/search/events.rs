@@ -25,7 +25,7 @@ const SESSION: usize = 8 * 1024 * 1024;
 /// Bytes beyond a limit within which a secret is looked for that begins before it.
 const MARGIN: usize = 1000;
 
-/// What the store knows of a session beside its events.
+/// Facts that the store has of a session beside its events.
 #[derive(Debug, Clone)]
 pub(super) struct Details {
     pub(super) agent: String,

@@ -41,7 +41,7 @@ pub struct SearchIndex {
     holder: String,
 }
 
-/// What came of filling the index.
+/// Result of filling the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Indexing {
     /// Files that were read.

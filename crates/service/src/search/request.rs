@@ -12,7 +12,7 @@ use selftest_text::search::SearchWords;
 /// Bytes of a snippet.
 const SNIPPET: usize = 220;
 
-/// What is searched for.
+/// Words and filters of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchRequest {
     /// Words, `"phrases"` and `beginnings*`.
@@ -79,7 +79,7 @@ pub struct FoundSession {
 pub struct FoundEvent {
     /// Its number in the session.
     pub event: u64,
-    /// What was said or done around the first hit.
+    /// The text around the first hit.
     pub snippet: Vec<FoundPiece>,
 }
 

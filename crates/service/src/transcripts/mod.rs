@@ -42,7 +42,7 @@ pub struct TranscriptPart {
     pub overview: Overview,
     /// The parts of its file that could not be used.
     pub notes: Notes,
-    /// What it cost.
+    /// Its cost.
     pub cost: Cost,
     /// The events that were asked for, as far as there are so many.
     pub events: Vec<Event<'static>>,
@@ -58,7 +58,7 @@ impl Transcripts {
         Self { redactor, prices, kept, reading }
     }
 
-    /// What tokens cost.
+    /// Prices of tokens.
     pub fn prices(&self) -> &Prices {
         &self.prices
     }

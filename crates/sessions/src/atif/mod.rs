@@ -195,7 +195,7 @@ struct Observation<'a> {
     results: List<Given<'a>>,
 }
 
-/// What our own writer says of a step beside the fields of the format.
+/// Fields of a step that our own writer adds to those of the format.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct StepExtra {

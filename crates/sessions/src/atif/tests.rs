@@ -147,7 +147,7 @@ fn damage_does_no_harm() {
     survives_damage(Format::Atif, FIXTURE.as_bytes());
 }
 
-/// What must be the same once a session was written and read again.
+/// Counts and texts that must be the same once a session was written and read again.
 type Counts = (usize, usize, Vec<(Role, Origin, String)>, Vec<(String, Outcome)>, Usage);
 
 fn counts(session: &Session) -> Counts {

@@ -108,7 +108,7 @@ pub(in super::super) struct Block<'a> {
     strange: Text<'a>,
 }
 
-/// What a field of its own says of a block.
+/// The kind of a block, as a field of its own tells it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Call,

@@ -24,7 +24,7 @@ use super::wire::each;
 pub(super) use block::Block;
 pub(super) use output::Output;
 
-/// What a message holds, in the order in which it was said: a result of a tool ends a step.
+/// Content of a message, in the order in which it was said: a result of a tool ends a step.
 #[derive(Default)]
 pub(super) struct Blocks<'a> {
     steps: Vec<Said<'a>>,

@@ -85,10 +85,10 @@ pub(in super::super) struct Written {
     pub(in super::super) results: Vec<ToolResult<'static>>,
 }
 
-/// What stands in a message that was given to an agent.
+/// Content of a message that was given to an agent.
 pub(in super::super) struct Given {
     pub(in super::super) results: Vec<ToolResult<'static>>,
-    /// What a person typed, or the program in their place.
+    /// Words that a person typed, or the program in their place.
     pub(in super::super) words: String,
     pub(in super::super) is_harness: bool,
 }
@@ -202,7 +202,7 @@ fn arguments(inside: &str) -> Map<String, Value> {
     arguments
 }
 
-/// What a message to an agent of this kind holds; `None` for one of another kind.
+/// Parses a message to an agent of this kind; `None` for one of another kind.
 pub(in super::super) fn given(text: &str) -> Option<Given> {
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
@@ -285,7 +285,7 @@ fn result(tool: &'static str, id: String, text: &str) -> ToolResult<'static> {
     result
 }
 
-/// What a person typed, inside of the element that the program put around it.
+/// The text that a person typed, inside of the element that the program put around it.
 fn typed(text: &str) -> Option<&str> {
     TYPED.iter().find_map(|tag| {
         let rest = text.strip_prefix('<')?.strip_prefix(tag)?;

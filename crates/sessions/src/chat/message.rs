@@ -174,7 +174,7 @@ impl<'a> Message<'a> {
         self.content.send_given(&Speaker::new(origin, self.time.0), role, feed);
     }
 
-    /// What was given to the agent: by a person, by its program, or by its tools.
+    /// Sends a message that was given to the agent: by a person, by its program, or by its tools.
     fn send_given(mut self, feed: &mut Feed<'_>) {
         let mut origin = Origin::Human;
         self.content.each_step(|step| {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
+use super::ReadError;
 use super::any_json::{AnyJson, deserialize_any_json};
 use super::blocks::Blocks;
 use super::content::Content;
@@ -20,7 +21,9 @@ use super::source::{Document, Part, Source};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{Loose, Object};
-use super::{ReadError, inspect};
+
+/// The agent of samples of Inspect.
+pub(super) const INSPECT: &str = "inspect";
 
 /// The agent of requests to the Responses interface and of its responses.
 pub(super) const RESPONSES: &str = "responses";
@@ -215,7 +218,7 @@ impl Document for Chat<'_> {
                     id = Some(given);
                 }
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
-                "model_usage" if self.agent == inspect::AGENT => {
+                "model_usage" if self.agent == INSPECT => {
                     let all = map.next_value::<Object<BTreeMap<String, Object<Tokens<'de>>>>>()?;
                     for (model, Object(tokens)) in all.0.into_iter().flatten() {
                         feed.head.model(&model);
@@ -273,7 +276,7 @@ impl Document for Chat<'_> {
         feed.saw(message.time);
         feed.saw(updated);
         feed.head.cwd = feed.head.cwd.take().or(cwd);
-        if self.agent == inspect::AGENT {
+        if self.agent == INSPECT {
             // The number or the name of the instance, which every run has again.
             task = id.take().or(task);
         }

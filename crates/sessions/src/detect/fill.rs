@@ -29,7 +29,7 @@ const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
 const PROTOCOL: [&str; 3] =
     ["<returncode>", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
 
-/// What Cline, Roo and Kilo put into every prompt.
+/// Tags in every prompt of Cline, Roo and Kilo.
 const CLINE: [&str; 1] = ["<environment_details>"];
 
 impl Outline {

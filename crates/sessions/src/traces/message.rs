@@ -58,7 +58,7 @@ impl Said {
     }
 }
 
-/// What tells a message from others, gathered from its values.
+/// Identifying parts of a message, gathered from its values.
 #[derive(Default)]
 struct Words {
     text: String,

@@ -66,7 +66,7 @@ pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Resu
     Ok(())
 }
 
-/// What a span stands for.
+/// The kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A call of a model.

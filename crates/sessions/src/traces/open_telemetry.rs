@@ -102,7 +102,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
     true
 }
 
-/// What a span stands for.
+/// The kind of a span, by its attributes, fields and name.
 fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
     let of = |name: &str| attributes.get(name).map(words).unwrap_or_default();
     let kind = text(value, &["span_kind"]).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a command of a shell does, as far as outcomes depend on it: checks, changes of files,
-//! merges. Reads the command only; never its output.
+//! Effects of a shell command that outcomes depend on: checks, changes of files, merges. Reads the
+//! command only; never its output.
 
 use std::borrow::Cow;
 use std::ops::Range;

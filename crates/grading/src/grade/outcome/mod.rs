@@ -1,4 +1,4 @@
-//! What became of a task: claimed by the agent, verified by something else than its words,
+//! The outcome of a task: claimed by the agent, verified by something else than its words,
 //! contradicted, or unknown; with the events that say it.
 //!
 //! Whether the task was *completed* by the specification's indicators is `completion.rs`: that is
@@ -51,7 +51,7 @@ selftest_text::named!(TaskOutcome);
 /// An event that says what became of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeEvidence {
-    /// What it says.
+    /// The kind of evidence.
     pub sign: OutcomeSign,
     /// Number of the event in the session, from 0.
     pub event: u64,

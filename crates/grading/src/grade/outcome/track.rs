@@ -113,7 +113,8 @@ impl OutcomeTracker {
         self.open.iter().any(|open| open.steps.iter().any(is_check))
     }
 
-    /// What the command of a call checks that waits for its result.
+    /// The kind of check that a call awaiting its result runs; `None` where it runs none, or asks a
+    /// CI.
     pub(in crate::grade) fn failed_check(&self, call_id: &str) -> Option<FailedCheck> {
         let open = self.open.iter().find(|open| open.call_id == call_id)?;
         open.steps.iter().find_map(|step| match step {
@@ -287,7 +288,7 @@ impl OutcomeTracker {
         (if is_proved { TaskOutcome::Verified } else { settled }, proofs)
     }
 
-    /// What passed since the last change, one for each sign.
+    /// Everything that passed since the last change, one for each sign.
     fn proofs(&self) -> Vec<OutcomeEvidence> {
         let mut proofs: Vec<OutcomeEvidence> = Vec::new();
         for proof in self.passed.iter().rev().map(|run| run.evidence(true)) {

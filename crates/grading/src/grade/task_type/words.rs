@@ -1,4 +1,4 @@
-//! What the words of a request say about the type of its task. A word of the specification's table
+//! Tells the type of a task by the words of its request. A word of the specification's table
 //! decides where it stands at the beginning and no other row has one; else cues are weighed. Pure.
 //!
 //! The weights are set by hand on half of the labelled requests of `tests/it/task_types.rs`, and

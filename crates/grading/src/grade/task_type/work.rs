@@ -1,6 +1,6 @@
-//! What was done in a session, as far as it tells the type of its task: the kinds of files that
-//! were changed, and of commands that were run. Looks at the beginnings of arguments only, and
-//! takes no JSON apart: it sees every call.
+//! Work done in a session, as far as it tells the type of its task: the kinds of files that were
+//! changed, and of commands that were run. Looks at the beginnings of arguments only, and takes no
+//! JSON apart: it sees every call.
 
 use std::sync::LazyLock;
 
@@ -175,8 +175,8 @@ impl TaskWork {
         kinds.into_iter().find(|(count, _)| *count > 0 && *count == changes).map(|(_, kind)| kind)
     }
 
-    /// What cues say, and what was done says otherwise: a question that ended in code, something
-    /// new that is nothing but text or settings.
+    /// Corrects the type that cues suggest by the work that was done: a question that ended in
+    /// code, something new that is nothing but text or settings.
     pub(super) fn corrected(&self, said: TaskType) -> TaskType {
         match (said, self.of_one_kind()) {
             (TaskType::Research, _) if self.code > 0 => TaskType::FeatureImpl,

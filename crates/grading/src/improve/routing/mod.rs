@@ -177,7 +177,7 @@ pub struct Scored {
     pub task_type: TaskType,
     /// Whether the score looks at them, or only its trend.
     pub is_recent: bool,
-    /// What each of them came to, 1 to 5.
+    /// The score of each of them, 1 to 5.
     pub score: f64,
     /// Whether they were completed.
     pub is_completed: bool,

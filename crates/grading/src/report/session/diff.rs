@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 /// Lines of either text beyond which they are not compared: all of one went, all of the other came.
 const MAX_LINES: usize = 400;
 
-/// What became of a line.
+/// Kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It stands in both.
@@ -44,7 +44,7 @@ impl Change {
 /// A line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What became of it.
+    /// Its kind.
     pub change: Change,
     /// The line, without its sign.
     pub text: String,
@@ -54,7 +54,7 @@ fn line(change: Change, text: &str) -> Line {
     Line { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
 }
 
-/// What makes the new text of the old one.
+/// The diff from the old text to the new one, by lines.
 pub fn between(old: &str, new: &str) -> Vec<Line> {
     if old.lines().count().max(new.lines().count()) > MAX_LINES {
         let removed = old.lines().map(|text| line(Change::Removed, text));

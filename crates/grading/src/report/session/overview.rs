@@ -1,4 +1,4 @@
-//! What is known of a session as a whole when its events have passed. Keeps none of them.
+//! Facts about a session as a whole, gathered while its events pass. Keeps none of them.
 
 use crate::grade::spending::{Cost, Spending};
 use selftest_models::prices::Prices;
@@ -25,7 +25,7 @@ pub struct Overview {
     pub failed: u64,
     /// The beginning of what a person asked first.
     pub request: String,
-    /// What its events spent.
+    /// Tokens that its events spent.
     pub spending: Spending,
 }
 
@@ -50,12 +50,12 @@ impl Overview {
         self.spending.add(event);
     }
 
-    /// What the session cost.
+    /// The cost of the session.
     pub fn cost(&self, head: &Head, prices: &Prices) -> Cost {
         Cost::of(&self.spending.clone().end(head), prices)
     }
 
-    /// What was asked first, else the id.
+    /// The first request, else the id.
     pub fn title(&self, head: &Head) -> String {
         terminal(if self.request.is_empty() { &head.id } else { &self.request }, 120)
     }

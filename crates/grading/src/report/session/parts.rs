@@ -103,7 +103,7 @@ fn unstyled(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// What somebody said: words, blocks of code between fences, notes that stand for images.
+/// Splits a message into words, blocks of code between fences, and notes that stand for images.
 pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
     let text = block(&unstyled(text), limit);
     let mut parts = Vec::new();
@@ -158,7 +158,7 @@ fn is_image(line: &str) -> bool {
     line.strip_prefix("[image ").is_some_and(|rest| rest.ends_with(']') && rest.len() < 100)
 }
 
-/// What a tool gave back.
+/// Parts of a tool's result: a note that stands for an image, else one block of code.
 pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
     if text.trim().is_empty() {
         return Vec::new();

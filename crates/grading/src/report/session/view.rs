@@ -23,7 +23,7 @@ const MAX_PAGE: usize = 2_000_000;
 /// How events are shown.
 #[derive(Clone, Copy)]
 pub struct Showing<'a> {
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: &'a Prices,
     /// The event that is looked for: what holds it is not folded.
     pub target: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Showing<'a> {
 pub enum Shown {
     /// One event.
     One(EventView),
-    /// What a subagent did.
+    /// The events of a subagent.
     Subagent {
         /// The call that it was started by, where that is known.
         name: String,
@@ -58,13 +58,13 @@ pub struct EventView {
     pub speaker: &'static str,
     /// When, in UTC.
     pub time: Option<String>,
-    /// What it means beside its words.
+    /// Meaning of the event beside its words, where it is marked.
     pub mark: Option<&'static str>,
-    /// What the model thought.
+    /// The model's thoughts.
     pub thinking: String,
     /// Whether thoughts are not folded.
     pub is_open: bool,
-    /// What was said.
+    /// The message.
     pub parts: Vec<Part>,
     /// Calls of tools, with their results.
     pub calls: Vec<CallView>,
@@ -81,7 +81,7 @@ pub struct EventView {
 pub struct CallView {
     /// The tool.
     pub name: String,
-    /// What it is called with, in short.
+    /// The arguments in short.
     pub brief: String,
     /// The arguments.
     pub parts: Vec<Part>,
@@ -288,7 +288,7 @@ fn name(tool: &str) -> String {
     if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, LINE) }
 }
 
-/// What a model call took, in words: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
+/// Usage of a model call, in words: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
 /// `None` where the file does not tell.
 pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     let usage = event.usage?;

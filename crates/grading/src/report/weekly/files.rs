@@ -7,7 +7,7 @@ use std::{fs, io};
 use askama::Template;
 
 use super::pictures::{errors_picture, trend_picture};
-use super::{finding, format, table};
+use super::{finding, format, lead, table};
 use crate::grade::WeeklyReport;
 use selftest_text::file::replace;
 use selftest_text::wording;

@@ -3,7 +3,7 @@
 
 use super::format::{p_value, rate, title, tool};
 use crate::grade::findings::{Finding, Pattern, Place};
-use crate::grade::{ErrorCause, Verdict};
+use crate::grade::{ErrorCause, Verdict, WeeklyReport};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -21,6 +21,12 @@ pub fn name(finding: &Finding) -> String {
         }
         _ => finding.cause.to_string(),
     }
+}
+
+/// The causes that one task met, each in a few words.
+pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Finding)> {
+    let single = report.findings.single.items.iter();
+    single.map(|one| (format!("{}: {}", name(one), plural(one.errors, "failed call")), one))
 }
 
 /// How many met it, and whether more than before: `4 failed calls in 3 of 21 tasks (14 %); …`.
@@ -50,7 +56,8 @@ pub fn size(finding: &Finding) -> String {
     format!("{now}; {earlier}{verdict}")
 }
 
-/// What came of it in the tasks that met it.
+/// How the tasks that met it went on and ended, in a sentence; `None` where none of them got stuck
+/// or was contradicted.
 pub fn consequence(finding: &Finding) -> Option<String> {
     let Finding { stuck, contradicted, tasks, .. } = finding;
     let of = |count: &u64, what: &str| {

@@ -1,11 +1,9 @@
 //! A weekly report in words, for pages and terminals. Pure. Foreign names are bounded here;
 //! whoever shows a text escapes it.
 
-use super::finding;
 use crate::grade::breakdown::ContradictedTask;
-use crate::grade::findings::Finding;
 use crate::grade::patterns::ToolPattern;
-use crate::grade::spending::{self, money};
+use crate::grade::spending::money;
 use crate::grade::suggestions::RuleId;
 use crate::grade::{
     Alert, Alerts, CostSummary, Coverage, Difference, GradeSummary, Listed, Measure, Metric,
@@ -119,7 +117,7 @@ fn some_of(list: &Listed<String>, most: usize, shown: impl Fn(&str) -> String) -
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn all_of(items: &[&str]) -> String {
+pub(super) fn all_of(items: &[&str]) -> String {
     match items {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -341,146 +339,6 @@ pub fn advice(text: &str) -> String {
     one_line(text, 160)
 }
 
-/// The whole report in one paragraph, sentence by sentence.
-pub fn lead(report: &WeeklyReport) -> Vec<String> {
-    let (now, before) = (&report.summary, &report.trend.before);
-    let only = report.agent.as_ref().map(|agent| format!("Only sessions of {}.", tool(agent)));
-    let mut sentences: Vec<String> = only.into_iter().collect();
-    if now.sessions == 0 {
-        let earlier = match before.sessions {
-            0 => "nor in the four weeks before".to_owned(),
-            sessions => format!("in the four weeks before {sessions} were"),
-        };
-        sentences.push(format!("No task was graded in this week, {earlier}."));
-        sentences.extend(not_tasks(now.not_tasks));
-        return sentences;
-    }
-    let outcomes = &now.outcomes;
-    let counted = |share: &Share, name: &str, and: &str| {
-        format!("{} {name} ({}{and}{})", share.count, rate(share.rate), interval(share))
-    };
-    sentences.push(format!(
-        "{} of this week: {}, {}, {} only claimed by the agent, {} of unknown outcome ({}).",
-        plural(now.sessions, "task"),
-        counted(&outcomes.verified, "verified", ", 95 % interval "),
-        counted(&outcomes.contradicted, "contradicted", ", "),
-        outcomes.claimed.count,
-        outcomes.unknown.count,
-        rate(outcomes.unknown.rate),
-    ));
-    sentences.extend(not_tasks(now.not_tasks));
-    let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
-        (None, _) | (_, None) => String::new(),
-        (efficiency, quality) => {
-            format!(" (before: {} and {})", mean(efficiency), mean(quality))
-        }
-    };
-    sentences.push(format!(
-        "On a scale of 1 to 5, tool efficiency averaged {} and answer quality {}{earlier}.",
-        mean(now.avg_tool_efficiency),
-        mean(now.avg_response_quality),
-    ));
-    let recovery = &now.error_recovery_rate;
-    sentences.push(if recovery.of == 0 {
-        "No session met an error.".to_owned()
-    } else {
-        let with_errors = plural(recovery.of, "session");
-        format!("{} of {with_errors} with errors recovered from them.", recovery.count)
-    });
-    sentences.extend(effort(report));
-    sentences.push(verdict(report));
-    sentences
-}
-
-/// Changes beyond chance against the four weeks before.
-fn verdict(report: &WeeklyReport) -> String {
-    let name = |measure: Measure| match measure {
-        Measure::Verified => "verified tasks",
-        Measure::Contradicted => "contradicted tasks",
-        Measure::Corrected => "tasks that a person corrected",
-        Measure::Recovered => "recovery from errors",
-        Measure::ToolEfficiency => "tool efficiency",
-        Measure::AnswerQuality => "answer quality",
-        Measure::FailedCalls => "failed calls of a task",
-        Measure::Duration => "time of a task",
-        Measure::MetCause => "tasks that met a cause",
-    };
-    let causes = || report.findings.causes.items.iter().chain(&report.findings.single.items);
-    let is_told = |one: &&Difference| matches!(one.verdict, Verdict::Up | Verdict::Down);
-    let numbers = report.differences.iter().filter(is_told).map(|one| {
-        let direction = if one.verdict == Verdict::Up { "up" } else { "down" };
-        format!("{} {direction}", name(one.measure))
-    });
-    let met = |wanted: Verdict, more: &str| {
-        let found = causes().filter(|one| one.difference.verdict == wanted);
-        let names: Vec<String> = found.map(finding::name).collect();
-        (!names.is_empty()).then(|| format!("{more} tasks met {}", names.join(", ")))
-    };
-    let causes = [met(Verdict::Up, "more"), met(Verdict::Down, "fewer")];
-    let changed: Vec<String> = numbers.chain(causes.into_iter().flatten()).collect();
-    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    let is_tested = report.differences.iter().any(|one| one.verdict != Verdict::NotTested);
-    match (changed.as_slice(), is_tested) {
-        ([], true) => "Nothing differs from the four weeks before by more than chance.".to_owned(),
-        ([], false) => format!(
-            "Too few tasks to tell whether anything changed: {} are needed in this week and in the \
-             four before.",
-            report.alerts.min_sessions
-        ),
-        (changed, _) => {
-            format!("Changed against the four weeks before, beyond chance: {}.", all_of(changed))
-        }
-    }
-}
-
-/// How often people stepped in, and how long the tasks took.
-fn effort(report: &WeeklyReport) -> Vec<String> {
-    let now = &report.summary;
-    let mut sentences = Vec::new();
-    if now.corrections > 0 {
-        let (times, tasks) = (plural(now.corrections, "time"), plural(now.corrected.count, "task"));
-        sentences.push(format!("People corrected or stopped an agent {times}, in {tasks}."));
-    }
-    if now.rewinds > 0 {
-        let times = plural(now.rewinds, "time");
-        sentences.push(format!("They took a conversation back {times}."));
-    }
-    if let Some(median) = now.time.median {
-        let (all, median) = (minutes(now.time.seconds), minutes(median));
-        let tasks = plural(now.time.tasks, "task");
-        sentences.push(format!(
-            "From the first event to the last, pauses among them, {tasks} with times took {all}, \
-             the median {median}."
-        ));
-    }
-    sentences.extend(cost(&report.cost.now));
-    sentences
-}
-
-/// The cost of the tasks, and for how many it is unknown:
-/// `12.30 USD for 14 tasks (median 0.61 USD); …`.
-fn cost(of: &CostSummary) -> Option<String> {
-    let unknown = [
-        (of.unpriced, spending::no_price(&of.unpriced_models)),
-        (of.without_tokens, "no tokens were recorded".to_owned()),
-    ];
-    let unknown: Vec<String> = unknown
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, why)| format!("unknown for {} ({why})", plural(*count, "task")))
-        .collect();
-    let known = of.median.map(|median| {
-        format!(
-            "{} for {} (median {})",
-            money(of.amount, &of.currency),
-            plural(of.known, "task"),
-            money(median, &of.currency)
-        )
-    });
-    let parts: Vec<String> = known.into_iter().chain(unknown).collect();
-    (!parts.is_empty()).then(|| format!("Cost: {}.", parts.join("; ")))
-}
-
 /// The cost of a portion of the tasks: `1.23 USD`, `at least 1.23 USD`, `unknown`.
 pub fn portion_cost(of: &CostSummary) -> String {
     let amount = money(of.amount, &of.currency);
@@ -512,13 +370,6 @@ pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
         ));
     }
     lines
-}
-
-/// The causes that one task met, each in a few words.
-pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Finding)> {
-    let single = report.findings.single.items.iter();
-    single
-        .map(|one| (format!("{}: {}", finding::name(one), plural(one.errors, "failed call")), one))
 }
 
 /// Why there is no suggestion.

@@ -7,6 +7,7 @@
 mod files;
 pub mod finding;
 pub mod format;
+pub mod lead;
 mod pictures;
 mod summary;
 pub mod table;

@@ -16,7 +16,7 @@ use selftest_text::wording::{minutes, plural};
 /// A table: the first column names its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What it is of.
+    /// Title of the table.
     pub caption: String,
     /// The heads of the columns.
     pub head: Vec<String>,

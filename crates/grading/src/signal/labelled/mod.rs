@@ -74,7 +74,7 @@ fn english_frustration_is_right_and_found() {
     }
 }
 
-/// What is wrong on the half that the rules are tuned on.
+/// Bounds the misread messages of the half that the rules are tuned on.
 #[test]
 fn few_of_the_tuned_messages_are_misread() {
     let mut misread = String::new();

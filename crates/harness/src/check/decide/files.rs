@@ -8,7 +8,7 @@ use crate::check::{FileContains, FileContent, FileReport, Globs, Observation, Te
 /// Most paths that a sentence names.
 const MAX_PATHS: usize = 3;
 
-/// What happened to a file, if anything.
+/// The change of a file, if any.
 fn change(report: &FileReport, path: &str) -> Option<&'static str> {
     let lists = [
         (&report.created, "was created"),

@@ -67,7 +67,7 @@ pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSumma
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Statement {
     outcome: CheckOutcome,
-    /// What happened: "4 lines", "calls the tool `Bash`".
+    /// The observed fact: "4 lines", "calls the tool `Bash`".
     fact: String,
     /// Follows the fact where it is not as demanded: "3 expected".
     demand: Option<String>,

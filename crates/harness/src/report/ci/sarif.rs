@@ -1,5 +1,5 @@
-//! What a run shows of a system under test that left its isolation, as SARIF 2.1.0: for the pages that
-//! list the findings of security tools. Failed cases are no findings of this kind and are not in it.
+//! Breaches of isolation in a run, as SARIF 2.1.0: for the pages that list the findings of security
+//! tools. Failed cases are no findings of this kind and are not in it.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ pub struct SelfComparison {
     pub detectable_score: Option<f64>,
     /// The same of the share of passed trials.
     pub detectable_pass_rate: Option<f64>,
-    /// What it amounts to, in a sentence.
+    /// The result in a sentence.
     pub sentence: String,
     /// The halves as an experiment sees them: `control` are the odd repeats.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What an agent tells during one turn, folded into an answer. Pure; knows no connection.
+//! Folds the messages of an agent during one turn into an answer. Pure; knows no connection.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ const QUOTE: usize = 160;
 /// One turn, and what has been refused in the session so far.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// What was said, parted by calls of tools and into messages.
+    /// The agent's words, split at calls of tools and into messages.
     said: Vec<Said>,
     said_bytes: usize,
     /// The message that was said last, where agents tell their messages apart.
@@ -122,7 +122,7 @@ impl Turn {
         }
     }
 
-    /// What is said from here on is something else than what was said before.
+    /// Begins a new part of the agent's words.
     fn part(&mut self) {
         if self.said.last().is_some_and(|part| !part.text.trim().is_empty()) {
             self.said.push(Said::default());
@@ -160,7 +160,7 @@ impl Turn {
         }
     }
 
-    /// What becomes known of a call later; one that was never announced counts as well.
+    /// Adds a later update to a call; one that was never announced counts as well.
     fn more_of(&mut self, update: ToolCallUpdate) {
         let id = update.tool_call_id.to_string();
         let fields = update.fields;
@@ -230,7 +230,7 @@ impl Turn {
         self.fault.take()
     }
 
-    /// What is worth knowing of the session, and everything that was refused, one line each.
+    /// Notes on the session, and everything that was refused, one line each.
     pub(super) fn notes(&self) -> Vec<String> {
         let more = (self.left_out > 0).then(|| format!("{} more refusals", self.left_out));
         self.notes.iter().chain(&self.refusals).cloned().chain(more).collect()

@@ -30,7 +30,7 @@ const HANDED_ON: &[&str] = &[
 const HANDED_ON_THERE: &[&str] =
     &["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS"];
 
-/// What else is the home folder there, and the one for temporary files.
+/// Further variables for the home folder there, and for the one of temporary files.
 const HOMES_THERE: &[&str] = &["USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"];
 
 /// A variable, whose name Windows writes as it likes.

@@ -1,4 +1,4 @@
-//! What keeps a program from doing harm, and what does not, in the words of reports. Pure.
+//! Rules that keep a program from doing harm, and gaps in them, in the words of reports. Pure.
 
 use crate::sut::Isolation;
 use crate::sut::confine::{Held, Standing, Walls};
@@ -35,7 +35,7 @@ pub(super) fn isolation(
     isolation
 }
 
-/// What is said of `local_ports`.
+/// The rule about `local_ports`.
 const LOCAL: &str = "listens on the loopback interface of a network of its own, which nobody outside of \
                      the case reaches";
 
@@ -185,7 +185,7 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
     );
 }
 
-/// What limits are of each process, and what of all together.
+/// Adds the limits of each process, and those of all together.
 fn limits(
     standing: &Standing,
     group: &Result<Held, String>,

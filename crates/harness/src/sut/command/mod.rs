@@ -73,15 +73,15 @@ pub struct CommandHost {
     pub environment: BTreeMap<String, String>,
     /// Knows the secrets.
     pub redactor: Arc<Redactor>,
-    /// What happens where programs cannot be kept in a sandbox.
+    /// Behaviour where programs cannot be kept in a sandbox.
     pub sandbox: Sandbox,
     /// Whether every refused attempt fails its case, and not only one to read the answer key.
     pub fail_on_attempts: bool,
-    /// What was found out once: clones share it.
+    /// Facts found out once: clones share them.
     pub found: Arc<Found>,
 }
 
-/// What is found out about machine and project when the first program is to be started.
+/// Facts about machine and project, found out when the first program is to be started.
 #[derive(Debug, Default)]
 pub struct Found {
     standing: OnceLock<Result<Standing, NoSandbox>>,
@@ -91,7 +91,7 @@ pub struct Found {
 }
 
 impl CommandHost {
-    /// What keeps programs in here. Blocks the first time, for some milliseconds.
+    /// The sandbox that is available here. Blocks the first time, for some milliseconds.
     pub fn standing(&self) -> Result<&Standing, &NoSandbox> {
         let find = || Standing::find(&self.harness, self.sandbox);
         self.found.standing.get_or_init(find).as_ref()

@@ -1,4 +1,4 @@
-//! What the addresses of the configuration are on this machine, now. Names are looked up outside the
+//! Resolves the addresses of the configuration on this machine. Names are looked up outside the
 //! sandbox, so that nothing in it has to ask anybody.
 
 use std::collections::HashMap;
@@ -18,11 +18,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Most addresses of one name.
 const MOST: usize = 64;
 
-/// What a program may connect to.
+/// Addresses that a program may connect to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reach {
     pub(super) addresses: Vec<SocketAddr>,
-    /// What each name means.
+    /// Names with their addresses.
     pub(super) hosts: Vec<(String, IpAddr)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Reach {
 pub(super) struct Names(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
 
 impl Names {
-    /// What these addresses are now. The error is of a name that nobody knows.
+    /// Resolves these addresses. The error is of a name that nobody knows.
     pub(super) async fn reach(&self, addresses: &[Address]) -> Result<Reach, SutError> {
         let mut reach = Reach::default();
         for Address { host, port } in addresses {

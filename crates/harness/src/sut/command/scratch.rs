@@ -14,10 +14,10 @@ const TRIES: u32 = 200;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What stands between the id of a session and the number of a check's folder.
+/// Infix between the id of a session and the number of a check's folder.
 const CHECK: &str = "-check-";
 
-/// What the name of a folder begins with that only shows whether there is room.
+/// Prefix of the name of a folder that only shows whether there is room.
 pub(super) const PROBE: &str = "selftest-probe-";
 
 /// A folder of this process, removed with its session.

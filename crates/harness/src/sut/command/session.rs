@@ -62,7 +62,7 @@ pub(in crate::sut) struct CommandSession {
     rooms: Rooms,
 }
 
-/// What is made for one case and goes with it.
+/// Resources that are made for one case and go with it.
 pub(super) struct Rooms {
     /// The copy of the project that the program works in, where it has one, as it was at the beginning.
     pub(super) workspace: Option<Workspace>,
@@ -76,7 +76,7 @@ pub(super) struct Rooms {
 pub(in crate::sut) struct GrantedView {
     /// The folder that it works in.
     pub(in crate::sut) root: PathBuf,
-    /// What it must not see: absolute, or below the folder.
+    /// Paths that it must not see: absolute, or below the folder.
     pub(in crate::sut) hidden: Vec<PathBuf>,
     /// Knows the secrets.
     pub(in crate::sut) redactor: Arc<Redactor>,
@@ -148,7 +148,7 @@ impl CommandSession {
         self.broken = false;
     }
 
-    /// What the program may read of the project.
+    /// The part of the project that the program may read.
     pub(in crate::sut) fn view(&self) -> GrantedView {
         let host = &self.setup.host;
         let Hidden { answers, secrets } = host.hidden();
@@ -169,7 +169,7 @@ impl CommandSession {
         answer
     }
 
-    /// What the sandbox saw so far.
+    /// Evidence that the sandbox has gathered so far.
     fn sandbox(&self) -> SandboxEvidence {
         let (mut attempts, left_out) = read_notes(&self.rooms.scratch.notes());
         for Attempts { attempt, .. } in &mut attempts {

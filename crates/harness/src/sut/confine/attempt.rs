@@ -1,5 +1,5 @@
-//! What a confined program tried and was refused: evidence, bounded where it is gathered and where
-//! it is read. Decides nothing about a case.
+//! Attempts of a confined program that were refused: evidence, bounded where it is gathered and
+//! where it is read. Decides nothing about a case.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,7 +62,7 @@ impl AttemptKind {
         }
     }
 
-    /// What was attempted, as the beginning of a phrase.
+    /// The attempt in words, as the beginning of a phrase.
     pub const fn words(self) -> &'static str {
         match self {
             AttemptKind::AnswerKey => "read of the answer key",
@@ -115,7 +115,7 @@ impl fmt::Display for Attempt {
 /// An attempt with the number of times that it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempts {
-    /// What was refused.
+    /// The refused attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
     /// How often.

@@ -23,7 +23,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// What a program may use of the network, as far as calls go.
+/// Network access of a program, as far as calls go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Net {
     /// It has a network of its own in which there is nothing.
@@ -453,7 +453,7 @@ fn without_x32() -> BpfProgram {
 mod tests {
     use super::*;
 
-    /// What a program decides of a call: the kernel's interpreter, as far as filters use it.
+    /// The decision of a filter on a call: the kernel's interpreter, as far as filters use it.
     fn decision(program: &[sock_filter], number: i64, arguments: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend(u32::try_from(number).unwrap().to_ne_bytes());

@@ -18,7 +18,7 @@ use super::policy::{Policy, Walls};
 /// Most bytes of the message.
 const MESSAGE: usize = 4096;
 
-/// What keeps a program in, as found when it was started.
+/// The protections around a program, as found when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Standing {
     pub(super) walls: Walls,
@@ -34,7 +34,7 @@ pub(super) struct Standing {
     pub(super) unseen: Option<i32>,
 }
 
-/// What the program may use of the network.
+/// Network access of the program.
 pub(super) fn net(policy: &Policy) -> Net {
     let is_full = policy.walls == Walls::Full;
     if !policy.addresses.is_empty() {
@@ -72,8 +72,8 @@ pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
     }
 }
 
-/// What of the policy cannot be kept where calls do not wait for the supervisor. The harness does not ask
-/// for it there: this is for a machine that changed since it was looked at.
+/// The part of the policy that cannot be kept where calls do not wait for the supervisor. The
+/// harness does not ask for it there: this is for a machine that changed since it was looked at.
 fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
     if standing.watched {
         None
@@ -141,7 +141,8 @@ pub(super) fn tell(
         .map_err(|error| format!("cannot reach the supervisor: {error}"))
 }
 
-/// What stands, and the listener where calls wait. `None` when the process ended without a word.
+/// Receives the standing, and the listener where calls wait. `None` when the process ended without
+/// a word.
 pub(super) fn hear(control: BorrowedFd<'_>) -> Option<(Standing, Option<OwnedFd>)> {
     let mut message = [0; MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -16,10 +16,10 @@ use super::standing::Held;
 use crate::sut::leftover;
 use crate::sut::sut_settings::Limits;
 
-/// What the names of groups begin with that are ours.
+/// Prefix of the names of groups that are ours.
 const RUN: &str = "selftest-run-";
 
-/// What the names of groups in them begin with.
+/// Prefix of the names of groups in them.
 const CASE: &str = "case-";
 
 /// Between two tries to remove a group whose last process is about to be gone.
@@ -90,7 +90,7 @@ impl RunGroup {
         above.iter().all(|&is_writable| is_writable).then_some(group)
     }
 
-    /// What its limits are of.
+    /// The resources that it can limit.
     pub fn held(&self) -> Held {
         self.held
     }

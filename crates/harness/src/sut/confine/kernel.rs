@@ -22,7 +22,7 @@ pub(super) struct Call {
     pub(super) arguments: [u64; 6],
 }
 
-/// What becomes of a call that waited.
+/// The answer to a call that waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The kernel goes on with it, and applies all other rules.

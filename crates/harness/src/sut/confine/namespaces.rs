@@ -90,7 +90,7 @@ fn refusal(why: &Error) -> String {
     }
 }
 
-/// What to do about a refusal in these words.
+/// The remedy for a refusal in these words.
 pub(super) fn advice(refusal: &str) -> &'static str {
     if refusal.contains("apparmor_restrict_unprivileged_userns") {
         "Ubuntu keeps namespaces from programs that it does not know: `sudo sysctl -w \

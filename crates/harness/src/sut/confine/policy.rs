@@ -164,7 +164,7 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
-/// What keeps a program to its rights. The caller chooses what the kernel has.
+/// Strength of the walls around a program. The caller chooses what the kernel has.
 #[derive(
     Debug,
     Clone,
@@ -208,13 +208,13 @@ pub struct Policy {
     pub ports: Vec<u16>,
     /// The addresses that may be connected to by TCP.
     pub addresses: Vec<SocketAddr>,
-    /// What names mean in there: the file `hosts`, where anything is listed.
+    /// Names with their addresses in there: the file `hosts`, where anything is listed.
     pub hosts: Vec<(String, IpAddr)>,
     /// Whether names may be looked up by UDP, where there is a port.
     pub lookups: bool,
     /// Whether its processes may listen and reach each other in a network of their own.
     pub local: bool,
-    /// What keeps it to all of this.
+    /// The walls that keep it to all of this.
     pub walls: Walls,
     /// Limits of its processes.
     pub limits: Limits,
@@ -238,7 +238,7 @@ pub(super) struct Grants {
     pub(super) names: Vec<PathBuf>,
     /// Links in such folders.
     pub(super) links: Vec<PathBuf>,
-    /// What was left out.
+    /// Paths that were left out.
     pub(super) denied: Vec<PathBuf>,
 }
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::policy::{Policy, settled};
 
-/// What every program needs, whatever it may read: it may start others, which the same profile holds,
-/// signal them and ask the system for what it is made of.
+/// Rules that every program needs, whatever it may read: it may start others, which the same
+/// profile holds, signal them and ask the system for what it is made of.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec)

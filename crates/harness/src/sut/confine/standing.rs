@@ -5,7 +5,7 @@ use std::path::Path;
 use super::policy::Walls;
 use crate::sut::sut_settings::Sandbox;
 
-/// What keeps programs in on this machine.
+/// Protections that keep programs in on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wall that stands or does not")]
 pub struct Standing {
@@ -29,7 +29,7 @@ pub struct Standing {
     pub unseen: Option<String>,
 }
 
-/// What a group for a case holds to, beside processor time and its end as a whole.
+/// Resources that a group for a case can limit, beside processor time and its end as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
     /// The memory of all processes together.
@@ -41,9 +41,9 @@ pub struct Held {
 /// The sandbox was demanded and is not to be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSandbox {
-    /// What the machine refuses.
+    /// The refusal of the machine.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub advice: String,
 }
 
@@ -83,7 +83,7 @@ impl Standing {
         self.unseen.as_deref().unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
     }
 
-    /// What to do about that.
+    /// The remedy for that.
     pub fn sight_advice(&self) -> &'static str {
         if self.blindness().contains("ptrace_scope") {
             "`sudo sysctl -w kernel.yama.ptrace_scope=1`, for which a machine where it is 3 must be \
@@ -94,7 +94,7 @@ impl Standing {
         }
     }
 
-    /// What `harness`, this program, can put up here.
+    /// Finds the protections that `harness`, this program, can put up here.
     pub fn find(harness: &Path, sandbox: Sandbox) -> Result<Self, NoSandbox> {
         if sandbox == Sandbox::Off {
             return Ok(Self { walls: Walls::Off, ..Self::default() });

@@ -232,7 +232,7 @@ mod linux {
     /// Calls that are answered before other events are looked at.
     const AT_ONCE: usize = 64;
 
-    /// What was opened outside.
+    /// Resources that were opened outside.
     pub(super) struct Ready {
         notes: Option<File>,
         group: Option<Grouped>,
@@ -325,7 +325,7 @@ mod linux {
         }
     }
 
-    /// What waits for the supervisor.
+    /// Serves the program's messages and the calls that wait for the supervisor.
     pub(super) struct Gate {
         state: State,
         watch: Watch,

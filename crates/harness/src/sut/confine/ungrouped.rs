@@ -21,7 +21,7 @@ impl RunGroup {
         Err("this system has no control groups".to_owned())
     }
 
-    /// What its limits are of.
+    /// The resources that it can limit.
     pub fn held(&self) -> Held {
         match self.0 {}
     }

@@ -35,7 +35,7 @@ const COVERED: &[&str] = &[
     "/proc/timer_list",
 ];
 
-/// What names mean, as libraries read it before they ask anybody.
+/// The file of names and their addresses, which libraries read before they ask anybody.
 const HOSTS: &str = "/etc/hosts";
 
 /// The file that is put in its place.
@@ -59,7 +59,8 @@ pub(super) const OWN: &[&str] = &["/tmp", "/dev/shm"];
 /// entry by itself would take as long as the program.
 const MANY: usize = 200;
 
-/// What is put where. Sorted, so that folders come before what lies in them.
+/// Paths of the file system that a program sees. Sorted, so that folders come before what lies in
+/// them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     /// Bound from the same place in the real file system.

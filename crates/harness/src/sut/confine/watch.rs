@@ -48,7 +48,7 @@ const ADDRESS: usize = 128;
 /// no attempt unless nobody but their owner may read them.
 const LOOKED_FOR: &[&str] = &["/etc", "/sys", "/run", "/var", "/dev", "/usr"];
 
-/// What a look came to.
+/// The result of a look.
 type Look = (Answer, Option<Attempt>);
 
 const GO_ON: Look = (Answer::Continue, None);

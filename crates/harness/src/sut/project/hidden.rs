@@ -1,4 +1,4 @@
-//! What a project holds besides its answer keys that nobody under test may read: copies of answers,
+//! Files of a project besides its answer keys that nobody under test may read: copies of answers,
 //! recordings, git's memory of them, keys and passwords. Reads only.
 //!
 //! By names, by a few words at the beginning of files, and by content that is the same byte for
@@ -71,7 +71,7 @@ const EXAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defau
 const GIT: &[&str] =
     &["objects", "config", "config.worktree", "lfs", "modules", "worktrees", "logs", "annex"];
 
-/// What a copy has in its name beside that of the original.
+/// Words that the name of a copy has beside that of the original.
 const COPY_WORDS: &[&str] =
     &["bak", "old", "orig", "copy", "backup", "save", "saved", "prev", "previous", "tmp", "swp"];
 
