@@ -56,7 +56,7 @@ pub struct Fitness {
     /// Absent where that is the same scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare_auc: Option<Estimate>,
-    /// What was read to probability, fitted on the calibration set; absent of a judge that gives
+    /// From readings to a probability, fitted on the calibration set; absent of a judge that gives
     /// verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<Scales>,

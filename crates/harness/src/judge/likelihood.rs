@@ -66,7 +66,7 @@ impl Likelihoods {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
-    /// What likelihoods of these kinds say of the answer in the evidence.
+    /// Readings of these kinds of the answer in the evidence.
     pub(super) async fn read(
         &self,
         model: &dyn ChatModel,

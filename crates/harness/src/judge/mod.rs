@@ -121,7 +121,7 @@ impl Scorecard {
         Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
     }
 
-    /// What known answers are counted by.
+    /// The part of the scores that known answers are counted by.
     pub fn known_score(&self) -> KnownScore {
         let is_against = |asked: &ScoredQuestion| {
             asked.answer.by == AnsweredBy::Rule && asked.probability.get() < 0.5

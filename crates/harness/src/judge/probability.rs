@@ -106,7 +106,7 @@ struct Values<'a> {
     question: &'a str,
 }
 
-/// What is said of an answer.
+/// An answer as a question shows it.
 #[derive(Clone, Copy)]
 struct Answer<'a> {
     text: &'a str,

@@ -73,7 +73,7 @@ impl Scales {
 }
 
 impl Scale {
-    /// What a reading adds to the log-odds that the answer is a good one; what has no weight adds
+    /// The part of a reading in the log-odds that the answer is a good one; one without weight adds
     /// nothing.
     pub fn log_odds_of(&self, answer: &QuestionAnswer) -> f64 {
         match (answer.by, self.weights.get(&answer.by)) {
@@ -109,7 +109,7 @@ impl Scale {
     }
 }
 
-/// What was read of an answer whose worth is known: the mean of each kind.
+/// Readings of an answer whose worth is known: the mean of each kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownReading {
     /// By kind; what was not read is absent.

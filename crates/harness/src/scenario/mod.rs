@@ -26,7 +26,7 @@ use selftest_stats::score::{Score, Strictness};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyStep {
-    /// What the harness says to the system under test.
+    /// A message of the harness to the system under test.
     #[schemars(length(min = 1))]
     pub reply: String,
     /// How the task should stand after it.
@@ -43,7 +43,7 @@ pub struct Scenario {
         pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
     ))]
     pub id: String,
-    /// What it tests, in one line; the generic template is built from it.
+    /// Purpose, in one line; the generic template is built from it.
     #[schemars(length(min = 1))]
     pub description: String,
     /// How the task should stand after the first answer.
@@ -51,7 +51,7 @@ pub struct Scenario {
     /// Whether the reply flow is played when the system under test asks back.
     #[serde(default)]
     pub requires_reply: bool,
-    /// What is said to the system under test, step by step.
+    /// Messages to the system under test, step by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_flow: Vec<ReplyStep>,
     /// More messages of the user, said one after the other in the same session, whatever the system
@@ -117,7 +117,7 @@ impl Scenario {
         }
     }
 
-    /// What an answer is held against in every case of the scenario, but for its files.
+    /// Grounds of every case of the scenario, but for its files.
     pub fn grounds(&self) -> Grounds {
         Grounds {
             expectations: self.expectations.clone(),
@@ -131,11 +131,11 @@ impl Scenario {
 /// One case: what is asked, and all by which the answer is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratedCase {
-    /// What the system under test is asked. The only part that it ever sees.
+    /// The request to the system under test: the only part of a case that it ever sees.
     pub prompt: String,
-    /// What the judge should look for.
+    /// Hints for the judge.
     pub hints: String,
-    /// What the answer is held against.
+    /// Grounds on which the answer is judged.
     #[serde(default, skip_serializing_if = "Grounds::is_empty")]
     pub grounds: Grounds,
 }
@@ -170,7 +170,7 @@ fn should_load(check: &Check) -> Option<bool> {
     }
 }
 
-/// What an answer is held against. The system under test sees none of it.
+/// Grounds on which an answer is judged. The system under test sees none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grounds {
     /// Yes/no criteria, each about one thing, that a good answer meets.
@@ -182,7 +182,7 @@ pub struct Grounds {
     /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
-    /// What the judge sees of the project.
+    /// Excerpts of the project for the judge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excerpts: Vec<Excerpt>,
     /// A good answer.

@@ -45,7 +45,7 @@ pub struct Suite {
 pub struct SuiteCase {
     /// The scenario, with the strictness and the limits that held in the run.
     pub scenario: Scenario,
-    /// What the system under test is asked. The only part that it ever sees.
+    /// The request to the system under test: the only part of a case that it ever sees.
     #[schemars(length(min = 1))]
     pub prompt: String,
     /// Hints for the judge. A case that has checks and neither hints nor expectations asks no
@@ -62,7 +62,7 @@ pub struct SuiteCase {
     /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
-    /// What the judge sees of the project, as it was when the case was made.
+    /// Excerpts of the project for the judge, as they were when the case was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excerpts: Vec<Excerpt>,
     /// A good answer.

@@ -1,4 +1,4 @@
-//! What can be said of an answer without asking a model: whether it asks back as it should,
+//! Judgements of an answer that need no model: whether it asks back as it should,
 //! refuses, holds a command that does harm, names nothing of what an expectation names, gives
 //! numbers that nobody gave it, or has plainly another form than asked for. Pure.
 //!
@@ -139,7 +139,7 @@ fn danger<'a>(output: &'a str, evidence: &Evidence) -> Option<&'a str> {
         .find(|command| !known.iter().any(|text| text.contains(command)))
 }
 
-/// What an answer may repeat without a word being its own.
+/// Texts that an answer may repeat without a word being its own.
 fn known_texts(evidence: &Evidence) -> impl Iterator<Item = &str> {
     let grounds = &evidence.case.grounds;
     let excerpts = grounds.excerpts.iter().map(|excerpt| excerpt.text.as_str());
