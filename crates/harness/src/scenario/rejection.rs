@@ -75,6 +75,17 @@ const LEAKS: &[(&str, &str)] = &[
     (r"\[\p{L}+( [\p{L}-]+)+\]([^(]|$)", "Does the [system under test] see the hints?"),
 ];
 
+/// Words that are right in a criterion and wrong in a request, each with an example.
+const NO_REQUESTS: &[(&str, &str)] = &[
+    // Demands on the answer belong into the requirements, and a summary of an answer that is not there
+    // is about nothing.
+    (
+        r"(^|[.!?]\s+)the answer (says|is|names|has|should|must|gives|explains|keeps|holds)\b|\bwhat (the )?answer (says|is)\b|\bsystem under test (answers|replies)\b",
+        "Summarise it in three lines. The answer says that nothing is lost.",
+    ),
+    (r"\*\*", "Summarise what **the judge** does in three lines."),
+];
+
 /// The material that a prompt is checked against.
 pub struct Shown<'a> {
     /// The generator's instructions, without the excerpt.
@@ -97,8 +108,10 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     if let Some(said) = rambles(&words) {
         return Some(format!("the prompt repeats itself: {said}"));
     }
-    let leak = LEAK_RULES.matches(&folded).into_iter().next();
-    if let Some((_, example)) = leak.and_then(|at| LEAKS.get(at)) {
+    let leak = LEAK_RULES.matches(&folded).into_iter().next().and_then(|at| LEAKS.get(at));
+    let demand = || REQUEST_RULES.matches(&folded).into_iter().next();
+    let leak = leak.or_else(|| demand().and_then(|at| NO_REQUESTS.get(at)));
+    if let Some((_, example)) = leak {
         return Some(format!("the prompt talks about its own making, such as: {example}"));
     }
     if let Some(mark) = copied(prompt, shown.examples) {
@@ -164,12 +177,15 @@ impl Mark {
     }
 }
 
-static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSetBuilder::new(LEAKS.iter().map(|(pattern, _)| *pattern))
+static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| compiled(LEAKS));
+static REQUEST_RULES: LazyLock<RegexSet> = LazyLock::new(|| compiled(NO_REQUESTS));
+
+fn compiled(rules: &[(&str, &str)]) -> RegexSet {
+    RegexSetBuilder::new(rules.iter().map(|(pattern, _)| *pattern))
         .case_insensitive(true)
         .build()
         .expect("the patterns are constants, and a test compiles them")
-});
+}
 
 /// Why a sentence is not whole; `None` for a whole one.
 pub fn cut(text: &str) -> Option<String> {
@@ -268,6 +284,9 @@ mod tests {
         for (at, (_, example)) in LEAKS.iter().enumerate() {
             assert!(LEAK_RULES.matches(example).matched(at), "{example}");
         }
+        for (at, (_, example)) in NO_REQUESTS.iter().enumerate() {
+            assert!(REQUEST_RULES.matches(example).matched(at), "{example}");
+        }
     }
 
     /// As models wrote them in earlier runs.
@@ -287,6 +306,9 @@ mod tests {
             "How many bees are in `notes/bees.md`?",
             "What should one know about beehives?",
             "Which file tells about the **Spring** tides?",
+            "Summarise what the system under test answers in exactly three lines.",
+            "Summarise what **write-to-file** your JSON file.",
+            "Name the parts of a report. The answer is a simple summary of the answer.",
         ] {
             assert!(of(prompt).is_some(), "{prompt}");
         }
@@ -343,6 +365,8 @@ mod tests {
             "Which model writes a prompt?",
             "設定ファイルの要点を三行でまとめてください。",
             "What is the user id for?",
+            "Does the judge see the answer before the facts?",
+            "What may the system under test read?",
             "Name three things that a report holds (as a bullet list).",
             "What stands under `[dev-dependencies]` in `Cargo.toml`?",
             "What does [the page about judging](docs/judging.md) say?",
