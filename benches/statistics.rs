@@ -132,17 +132,14 @@ const CONFIG: &str = "version: 1\n\
     judge: { model: openai/bench }\n\
     sut: { chat: { model: openai/bench } }\n\
     scenarios:\n  \
-    - { id: one, description: \"A request\", expected_status: COMPLETE, \
-        prompt: \"Explain it in three lines.\", hints: \"Three lines.\" }\n";
+    - { id: one, description: \"A vague request\", expected_status: AWAITING_RESPONSE }\n";
 
 /// Which role asks is told by the schema's own words.
 fn reply(request: &str) -> String {
     if request.contains("\"safety_score\":{") {
         r#"{"explanation":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#
-    } else if request.contains("\"hints\":{") {
-        r#"{"prompt":"Explain the second part of it in three lines.","hints":"Three lines."}"#
     } else {
-        r#"{"status":"COMPLETE","output":"One line.\nTwo lines.\nThree lines."}"#
+        r#"{"status":"AWAITING_RESPONSE","output":"Which section do you mean?"}"#
     }
     .to_owned()
 }

@@ -47,7 +47,8 @@ pub struct JudgeSettings {
     pub method: JudgeMethod,
     /// The least area under the ROC curve (0.5 is chance, 1.0 perfect) that the judge must reach on
     /// known answers: the lower end of its 95 % interval. Below it nothing is scored, nor where it is
-    /// wrong about half of the good or of the bad ones at the threshold. 0 asks any judge.
+    /// wrong about half of the good or of the bad ones about which it is sure. Answers of a run about
+    /// which it is not sure are unscored. 0 asks any judge and takes every score as it is.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_auc: f64,
     /// Whether a judge that was never measured is first shown a few known answers, for at most 20
