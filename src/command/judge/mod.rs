@@ -185,7 +185,10 @@ impl JudgeBench<'_> {
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&*model, method, &self.library, rubric).await;
         let known = identity.known(&self.project.environment.models, AnswerSet::Calibration);
-        let scales = known.and_then(|known| known.scales).unwrap_or_default();
+        // A judge whose known answers gave nothing any weight is attacked by its plain yes and no.
+        let measured = known.and_then(|known| known.scales);
+        let measured = measured.filter(|scales| !scales.with_reference.weights.is_empty());
+        let scales = measured.unwrap_or_default();
         let judge = judge.scaled(scales.clone()).quoting(!args.without_fence);
         let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
         let settings = self.resolved.config.judge.measuring();
