@@ -70,10 +70,10 @@ impl RidgeLogistic {
         let found = newton(&design, labels, penalty)?;
         let (_, curvature) = slopes(&design, labels, penalty, &found);
         let mut certainty = Vec::with_capacity(width);
-        for place in 1..=width {
+        for (place, weight) in found.iter().enumerate().skip(1) {
             let unit = (0..=width).map(|other| f64::from(u8::from(other == place))).collect();
             let variance = solve(curvature.clone(), unit)?[place];
-            certainty.push(found[place] / variance.sqrt());
+            certainty.push(weight / variance.sqrt());
         }
         let (mut intercept, mut weights) = (found[0], Vec::with_capacity(width));
         for (weight, (centre, scale)) in found[1..].iter().zip(&columns) {

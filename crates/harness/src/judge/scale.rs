@@ -31,7 +31,7 @@ pub struct Weight {
 }
 
 /// The scales of a judge: what a case gives it to go by differs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scales {
     /// For cases with a reference answer.
     pub with_reference: Scale,
@@ -44,12 +44,6 @@ impl Default for Scale {
     fn default() -> Self {
         let weight = Weight { slope: 1.0, zero: 0.0 };
         Self { intercept: 0.0, weights: BTreeMap::from([(AnsweredBy::Model, weight)]) }
-    }
-}
-
-impl Default for Scales {
-    fn default() -> Self {
-        Self { with_reference: Scale::default(), without_reference: Scale::default() }
     }
 }
 
