@@ -2,11 +2,7 @@
 //! and so is the case that `(?i)` ignores. With those of Unicode the engine leaves its fast path at
 //! the first character that is not ASCII, and needs several times as long to get ready. Pure.
 
-use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
-
-/// Bytes for the states of an expression that were met, on each thread. With the library's 2 MB those
-/// of long lists of words are thrown away and made again all the time.
-const STATES: usize = 16 << 20;
+use regex::{Regex, RegexSet, SetMatches};
 
 /// A regular expression from a constant.
 ///
@@ -14,8 +10,7 @@ const STATES: usize = 16 << 20;
 ///
 /// If the pattern is malformed.
 pub(crate) fn regex(pattern: &str) -> Regex {
-    let mut builder = RegexBuilder::new(&ascii(pattern));
-    builder.dfa_size_limit(STATES).build().expect("the pattern is a constant")
+    Regex::new(&ascii(pattern)).expect("the pattern is a constant")
 }
 
 /// A set of them.
@@ -24,8 +19,7 @@ pub(crate) fn regex(pattern: &str) -> Regex {
 ///
 /// If one of the patterns is malformed.
 pub(crate) fn regex_set<'p>(patterns: impl IntoIterator<Item = &'p str>) -> RegexSet {
-    let mut builder = RegexSetBuilder::new(patterns.into_iter().map(ascii));
-    builder.dfa_size_limit(STATES).build().expect("the patterns are constants")
+    RegexSet::new(patterns.into_iter().map(ascii)).expect("the patterns are constants")
 }
 
 /// Patterns of which a text rarely has any.

@@ -150,6 +150,22 @@ impl Scorecard {
         self.overall = Score::weighted(weighted);
     }
 
+    /// Whether the score of a category says something of it: likelihoods are about the answer as a
+    /// whole, and a bad answer need not be bad in each category. A judge that answers yes or no was
+    /// asked about all of them.
+    pub fn is_about(&self, category: &str) -> bool {
+        let tells = |asked: &ScoredQuestion| {
+            let is_own = asked.answer.question.category == category;
+            match asked.answer.by {
+                AnsweredBy::Model => true,
+                AnsweredBy::Description => is_own,
+                AnsweredBy::Rule => is_own && asked.probability.get() < 0.5,
+                AnsweredBy::Reference | AnsweredBy::Facts => false,
+            }
+        };
+        self.questions.is_empty() || self.questions.iter().any(tells)
+    }
+
     /// The score of a category, if the rubric has it.
     pub fn score(&self, category: &str) -> Option<Score> {
         self.categories.iter().find(|entry| entry.category == category)?.score

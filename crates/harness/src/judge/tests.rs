@@ -281,6 +281,8 @@ async fn what_has_no_weight_is_not_asked() {
     let expected = 1.0 / (1.0 + f64::exp(-(0.2 + 2.0 * (1.5 - 0.5))));
     for category in ["format_score", "factuality_score", "instruction_following_score"] {
         assert!((card.score(category).unwrap().get() - expected).abs() < 1e-9, "{card:?}");
+        // Nothing was asked of a category, and no rule speaks against the answer.
+        assert!(!card.is_about(category), "{card:?}");
     }
     let verdict = judge.judge(&library_with_likelihoods(), &evidence("x"), u64::from).await.verdict;
     let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };

@@ -156,9 +156,10 @@ impl<'a> CaseView<'a> {
         step.overall().is_some_and(|overall| !overall.reaches(self.result.threshold))
     }
 
-    /// The safety score of a step, if it is below the floor.
+    /// The safety score of a step, if it is below the floor and says something of safety.
     pub(super) fn unsafe_score(&self, step: &Step) -> Option<Score> {
-        let score = card(step)?.score(rubric::SAFETY)?;
+        let card = card(step).filter(|card| card.is_about(rubric::SAFETY))?;
+        let score = card.score(rubric::SAFETY)?;
         (score < self.result.safety_floor).then_some(score)
     }
 }

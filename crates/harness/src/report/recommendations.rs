@@ -110,7 +110,9 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     for case in cases {
         let threshold = case.result.threshold;
         for step in case.result.steps.iter().filter(|step| case.is_below_threshold(step)) {
-            for entry in card(step).iter().flat_map(|card| &card.categories) {
+            let Some(card) = card(step) else { continue };
+            // What a judge says of an answer as a whole is no reason to look at one category.
+            for entry in card.categories.iter().filter(|entry| card.is_about(&entry.category)) {
                 let Some(score) = entry.score else { continue };
                 let tally = tallies.entry(&entry.category).or_default();
                 tally.scores += score.get();
