@@ -53,7 +53,7 @@ impl Judge {
         let schema_text = schema_in_prompt(&rubric).to_string();
         let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
         let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
-        let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens);
+        let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens, &rubric);
         let reader = Reader::new(rubric);
         let (fitness, scales, tells_probabilities) = (None, Scales::default(), OnceCell::new());
         Self {
@@ -194,7 +194,7 @@ impl Judge {
             return unscored(UnscoredReason::CantTell, "nothing was read that says anything");
         };
         if let Some(sure) = self.fitness.as_ref().and_then(|known| known.sure)
-            && sure.verdict(card.known_score()).is_none()
+            && sure.verdict(card.overall, card.has_rule_against()).is_none()
         {
             let detail = format!(
                 "the judge gives the answer {:.2}; it is sure from {} on, and below {:.2}",
@@ -226,18 +226,18 @@ impl Judge {
         scale: &Scale,
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
-        let (model, rubric) = (&*self.model, self.reader.rubric());
+        let model = &*self.model;
         let counts = |by: &AnsweredBy| self.reads_all || scale.weights.contains_key(by);
         let mut said = Vec::new();
         if counts(&AnsweredBy::Model) {
-            let asked = questions(rubric, &evidence.case, evidence.expected_status);
+            let (rubric, expected) = (self.reader.rubric(), evidence.expected_status);
+            let asked = questions(rubric, &evidence.case, expected);
             said = self.questioner.ask(model, library, evidence, &asked, calls).await?;
         }
         let likelihoods = [AnsweredBy::Description, AnsweredBy::Reference, AnsweredBy::Facts];
         let kinds: Vec<AnsweredBy> = likelihoods.into_iter().filter(counts).collect();
         if !kinds.is_empty() && self.reads_likelihoods(library) {
-            let read = self.likelihoods.read(model, library, evidence, (rubric, &kinds), calls);
-            said.extend(read.await?);
+            said.extend(self.likelihoods.read(model, library, evidence, &kinds, calls).await?);
         }
         Ok(said)
     }

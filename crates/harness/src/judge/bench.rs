@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::fitness::{Decided, Estimate, Fitness, Impression, KnownScores, Sure};
+use super::fitness::{Decided, Estimate, Fitness, Impression, KnownScore, KnownScores, Sure};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
 use super::probability::{AnsweredBy, QuestionAnswer};
@@ -257,7 +257,10 @@ pub fn rescaled(
 pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
     let of = |is_good| {
         let own = answers.iter().filter(|answer| answer.is_good() == is_good);
-        own.filter_map(|answer| Some(answer.judgement.verdict.card()?.known_score())).collect()
+        let cards = own.filter_map(|answer| answer.judgement.verdict.card());
+        let known =
+            |card: &Scorecard| KnownScore { score: card.overall, against: card.has_rule_against() };
+        cards.map(known).collect()
     };
     KnownScores { good: of(true), bad: of(false) }
 }

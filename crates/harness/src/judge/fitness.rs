@@ -100,9 +100,9 @@ impl Sure {
 
     /// Whether an answer passes; `None` where the judge cannot tell. A rule that speaks against an
     /// answer can.
-    pub fn verdict(self, known: KnownScore) -> Option<bool> {
-        let passes = known.score.reaches(self.passes_from);
-        let decides = passes || known.against || known.score.get() < self.fails_below;
+    pub fn verdict(self, score: Score, rule_is_against: bool) -> Option<bool> {
+        let passes = score.reaches(self.passes_from);
+        let decides = passes || rule_is_against || score.get() < self.fails_below;
         decides.then_some(passes)
     }
 }
@@ -145,7 +145,7 @@ impl KnownScores {
     /// do not. Without `sure` the threshold decides about all of them.
     pub fn decided(&self, threshold: Threshold, sure: Option<Sure>) -> [Decided; 2] {
         let verdict = |known: &KnownScore| match sure {
-            Some(sure) => sure.verdict(*known),
+            Some(sure) => sure.verdict(known.score, known.against),
             None => Some(known.score.reaches(threshold)),
         };
         [(&self.good, true), (&self.bad, false)].map(|(all, should_pass)| {
@@ -339,7 +339,7 @@ mod tests {
             (known(0.8, true), Some(true)),
         ];
         for (known, verdict) in expected {
-            assert_eq!(sure.verdict(known), verdict, "{known:?}");
+            assert_eq!(sure.verdict(known.score, known.against), verdict, "{known:?}");
         }
         let all = KnownScores {
             good: [0.9, 0.5, 0.1].map(|score| known(score, false)).to_vec(),
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(all.decided(threshold, None), both([1, 2], [3, 2]));
         // A low threshold leaves nothing between.
         let low = Threshold::effective(Score::new(0.3).unwrap(), Strictness::new(0.0).unwrap());
-        assert_eq!(Sure::at(low).verdict(known(0.4, false)), Some(true));
-        assert_eq!(Sure::at(low).verdict(known(0.29, false)), Some(false));
+        assert_eq!(Sure::at(low).verdict(Score::new(0.4).unwrap(), false), Some(true));
+        assert_eq!(Sure::at(low).verdict(Score::new(0.29).unwrap(), false), Some(false));
     }
 }

@@ -35,6 +35,8 @@ const MARKS: [&str; 2] = ["<!-- describe -->\n", "<!-- again -->\n"];
 
 /// Reads likelihoods of one case after the other.
 pub(super) struct Likelihoods {
+    /// The category under which readings are listed.
+    category: Option<String>,
     /// By case and expectations: what answers that say nothing make of them.
     anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
@@ -62,8 +64,9 @@ struct Reader<'a> {
 }
 
 impl Likelihoods {
-    pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
-        Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens }
+    pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32, rubric: &Rubric) -> Self {
+        let category = instructions(rubric).map(|category| category.id.clone());
+        Self { category, anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
     /// Readings of these kinds of the answer in the evidence.
@@ -72,12 +75,10 @@ impl Likelihoods {
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
-        (rubric, kinds): (&Rubric, &[AnsweredBy]),
+        kinds: &[AnsweredBy],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
-        let Some(category) = instructions(rubric).map(|category| &category.id) else {
-            return Ok(Vec::new());
-        };
+        let Some(category) = &self.category else { return Ok(Vec::new()) };
         let mut answer = neutralise(evidence.output.trim());
         if answer.is_empty() {
             CONTENTLESS[0].clone_into(&mut answer);

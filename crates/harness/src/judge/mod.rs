@@ -26,7 +26,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
-use fitness::KnownScore;
 use panel::PanelVerdict;
 use probability::{AnsweredBy, QuestionAnswer};
 use scale::Scale;
@@ -76,6 +75,13 @@ pub struct ScoredQuestion {
     pub probability: Score,
 }
 
+impl ScoredQuestion {
+    /// Whether it is a rule that speaks against the answer.
+    fn is_rule_against(&self) -> bool {
+        self.answer.by == AnsweredBy::Rule && self.probability.get() < 0.5
+    }
+}
+
 impl Scorecard {
     /// The scores that answers to questions make on a scale: each category has the probability of
     /// all that the model says of it and of the answer as a whole, and no more than a rule leaves
@@ -97,12 +103,10 @@ impl Scorecard {
         let mut weighted = Vec::new();
         for category in rubric.categories() {
             let log_odds = scale.log_odds(&read, Some(&category.id))?;
-            let rules = questions.iter().filter(|asked| {
-                let answer = &asked.answer;
-                answer.by == AnsweredBy::Rule && answer.question.category == category.id
+            let against = questions.iter().filter(|asked| {
+                asked.is_rule_against() && asked.answer.question.category == category.id
             });
-            let cap = rules.map(|asked| asked.probability.get()).filter(|yes| *yes < 0.5);
-            let cap = cap.fold(1.0, f64::min);
+            let cap = against.map(|asked| asked.probability.get()).fold(1.0, f64::min);
             let score = Score::new(selftest_stats::sigmoid(log_odds).min(cap)).ok()?;
             weighted.push((category.weight, score));
             categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
@@ -121,12 +125,9 @@ impl Scorecard {
         Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
     }
 
-    /// The part of the scores that known answers are counted by.
-    pub fn known_score(&self) -> KnownScore {
-        let is_against = |asked: &ScoredQuestion| {
-            asked.answer.by == AnsweredBy::Rule && asked.probability.get() < 0.5
-        };
-        KnownScore { score: self.overall, against: self.questions.iter().any(is_against) }
+    /// Whether a rule speaks against the answer.
+    pub fn has_rule_against(&self) -> bool {
+        self.questions.iter().any(ScoredQuestion::is_rule_against)
     }
 
     /// The question with the least probability among those that the model is more against than for.
@@ -159,7 +160,7 @@ impl Scorecard {
             match asked.answer.by {
                 AnsweredBy::Model => true,
                 AnsweredBy::Description => is_own,
-                AnsweredBy::Rule => is_own && asked.probability.get() < 0.5,
+                AnsweredBy::Rule => is_own && asked.is_rule_against(),
                 AnsweredBy::Reference | AnsweredBy::Facts => false,
             }
         };

@@ -378,10 +378,8 @@ async fn words_that_are_neither_leave_the_answer_unscored() {
     }
 }
 
-#[tokio::test]
-async fn an_unfit_judge_is_not_asked() {
-    let (judge, script) = judge(|_| (0.5, 0.5));
-    let fitness = Fitness {
+fn measurement() -> Fitness {
+    Fitness {
         model: "script".to_owned(),
         method: JudgeMethod::Probability,
         set: AnswerSet::Calibration,
@@ -394,8 +392,15 @@ async fn an_unfit_judge_is_not_asked() {
         bare_auc: None,
         sure: None,
         unfit: None,
-        unfit_without_reference: Some("only 3 of 80 good known answers pass at 0.74".to_owned()),
-    };
+        unfit_without_reference: None,
+    }
+}
+
+#[tokio::test]
+async fn an_unfit_judge_is_not_asked() {
+    let (judge, script) = judge(|_| (0.5, 0.5));
+    let unfit_without_reference = Some("only 3 of 80 good known answers pass at 0.74".to_owned());
+    let fitness = Fitness { unfit_without_reference, ..measurement() };
     let judge = judge.measured(fitness);
     let verdict = judge.judge(&library(), &evidence("x"), u64::from).await.verdict;
     let Verdict::Unscored { reason, detail, .. } = verdict else { panic!("a score") };
@@ -408,21 +413,7 @@ async fn an_unfit_judge_is_not_asked() {
 #[tokio::test]
 async fn a_judge_that_is_not_sure_gives_no_score() {
     let threshold = Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
-    let fitness = Fitness {
-        model: "script".to_owned(),
-        method: JudgeMethod::Probability,
-        set: AnswerSet::Calibration,
-        scored: 160,
-        unscored: 0,
-        seconds_per_answer: 0.1,
-        auc: None,
-        model_auc: None,
-        scales: Some(Scales::default()),
-        bare_auc: None,
-        sure: Some(Sure::at(threshold)),
-        unfit: None,
-        unfit_without_reference: None,
-    };
+    let fitness = Fitness { sure: Some(Sure::at(threshold)), ..measurement() };
     let (judge, _) = judge(|prompt| {
         let answer = prompt.split("The assistant answered:").nth(1).unwrap();
         match () {

@@ -325,8 +325,6 @@ impl<'model> Engine<'model> {
         };
         let lane = self.lanes.remove(at);
         self.lanes.insert(0, lane);
-        let threads = self.threads;
-        self.lane().context.set_threads(threads);
         same
     }
 
@@ -345,7 +343,9 @@ impl<'model> Engine<'model> {
     }
 
     fn use_threads(&mut self, threads: usize) {
-        self.lane().context.set_threads(threads);
+        for lane in &mut self.lanes {
+            lane.context.set_threads(threads);
+        }
         self.threads = threads;
     }
 
