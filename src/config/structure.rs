@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use jsonschema::error::ValidationErrorKind as Kind;
-use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::diagnostics::Fault;
 use super::{document, shape, yaml};
+use selftest_schema::{FaultKind, Schema, SchemaFault};
 
 /// The structure of one kind of file.
 pub(super) struct Structure {
     schema: &'static Value,
-    validator: Validator,
+    validator: Schema,
     /// Pointer and schema of every single value outside lists.
     scalars: Vec<(String, &'static Value)>,
     /// Name of the whole document.
@@ -29,30 +28,31 @@ impl Structure {
     }
 
     pub(super) fn new(schema: &'static Value, whole: &'static str) -> Self {
-        let validator = jsonschema::draft202012::new(schema);
-        let validator = validator.expect("schemars writes valid schemas, as a test shows");
+        let validator =
+            Schema::compile(schema).expect("schemars writes valid schemas, as a test shows");
         Self { schema, validator, scalars: shape::scalars_of(schema), whole }
     }
 
     /// Everything that the schema refuses in a document.
     pub(super) fn check(&self, document: &Value) -> Vec<Fault> {
-        let errors = self.validator.iter_errors(document);
+        let faults = self.validator.faults(document);
         // Checks are read by a reader of their own, which knows better what is meant.
-        let errors = errors.filter(|error| !error.instance_path().as_str().contains("/checks/"));
-        errors.flat_map(|error| self.faults(&error)).collect()
+        let faults = faults.filter(|fault| !fault.place.contains("/checks/"));
+        faults.flat_map(|fault| self.faults(&fault, document)).collect()
     }
 
-    fn faults(&self, error: &ValidationError<'_>) -> Vec<Fault> {
-        let pointer = error.instance_path().as_str();
+    fn faults(&self, fault: &SchemaFault, document: &Value) -> Vec<Fault> {
+        let pointer = fault.place.as_str();
         let node = shape::at(self.schema, pointer).unwrap_or(&Value::Null);
-        match error.kind() {
-            Kind::AdditionalProperties { unexpected } => {
-                unexpected.iter().map(|key| self.unknown_key(pointer, key, node)).collect()
+        match &fault.kind {
+            FaultKind::UnknownKeys(keys) => {
+                keys.iter().map(|key| self.unknown_key(pointer, key, node)).collect()
             }
-            Kind::Required { property } => {
-                vec![missing_key(pointer, property.as_str().unwrap_or_default(), node)]
+            FaultKind::MissingKey(key) => vec![missing_key(pointer, key, node)],
+            FaultKind::WrongValue => {
+                let found = document.pointer(pointer).unwrap_or(&Value::Null);
+                vec![self.wrong_value(pointer, found, node)]
             }
-            _ => vec![self.wrong_value(pointer, error.instance(), node)],
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     "codex".clone_into(&mut feed.head.agent);
     feed.head.platform = Some("exec".to_owned());
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) {
             record.send(feed);

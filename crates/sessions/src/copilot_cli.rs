@@ -17,7 +17,7 @@ use super::wire::{Flag, List, Loose, Object};
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) {
             record.send(feed);

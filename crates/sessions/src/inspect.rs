@@ -47,7 +47,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             continue;
         };
         feed.head.model(&model);
-        if chat::document(chat::INSPECT, &bytes, feed).is_err() {
+        if chat::document(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
             feed.notes.bad_records += 1;
             feed.end();
         }

@@ -158,7 +158,7 @@ impl<'l> Line<'l> {
     /// repaired text of a line that needs it.
     pub(super) fn parse<'a, T: Deserialize<'a>>(
         &self,
-        scratch: &'a mut Vec<u8>,
+        scratch: &'a mut String,
         notes: &mut Notes,
     ) -> Option<T>
     where
@@ -172,7 +172,7 @@ impl<'l> Line<'l> {
         }
         if let Some(repaired) = repair(self.bytes) {
             *scratch = repaired;
-            if let Ok(record) = serde_json::from_slice(scratch) {
+            if let Ok(record) = serde_json::from_str(scratch) {
                 notes.repaired_records += 1;
                 return Some(record);
             }
@@ -232,7 +232,7 @@ mod tests {
         let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
         let mut values = Vec::new();
         while let Some(line) = lines.next(&mut notes.clone()).unwrap() {
-            values.extend(line.parse::<u64>(&mut Vec::new(), &mut notes));
+            values.extend(line.parse::<u64>(&mut String::new(), &mut notes));
         }
         assert_eq!(values, [1]);
         assert_eq!(notes.bad_records, 1);

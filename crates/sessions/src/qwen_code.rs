@@ -41,7 +41,7 @@ fn pass(
 ) -> Result<(), ReadError> {
     "qwen-code".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
             continue;

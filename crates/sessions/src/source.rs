@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use super::bounded::BoundedStrings;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
-use super::repaired::{Repaired, may_need_repair};
+use super::repaired::{Repaired, repair};
 use super::stream::Stream;
 use super::wire::{Each, Object, each};
 
@@ -180,20 +180,7 @@ impl Source {
     ) -> Result<(), ReadError> {
         let size = self.size()?;
         if size > IN_MEMORY {
-            let bounded = BoundedStrings::new(self.open_unmarked()?);
-            return match parse(&mut Stream::new(bounded), document, feed) {
-                Ok(()) => Ok(()),
-                Err(error) if error.is_syntax() => {
-                    let changes = Cell::new(0);
-                    let repaired = Repaired::new(self.open_unmarked()?, &changes);
-                    again(BoundedStrings::new(repaired), &changes, document, feed);
-                    Ok(())
-                }
-                Err(error) => {
-                    feed.notes.torn = Some(place(&error));
-                    Ok(())
-                }
-            };
+            return self.large_document(document, feed);
         }
         let mut buffer = Vec::new();
         let bytes = if let Source::Bytes { bytes, .. } = self {
@@ -204,18 +191,55 @@ impl Source {
             buffer.as_slice()
         };
         let bytes = without_mark(bytes);
-        let result = match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => parse(&mut serde_json::Deserializer::from_str(text), document, feed),
-            Err(_) => parse(&mut serde_json::Deserializer::from_slice(bytes), document, feed),
+        let first = simdutf8::basic::from_utf8(bytes).map(|text| parse_text(text, document, feed));
+        let torn = match first {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) if !error.is_syntax() => Some(place(&error)),
+            unreadable => match repair(bytes) {
+                Some(text) => {
+                    feed.restart();
+                    feed.notes.repaired_records += 1;
+                    parse_text(&text, document, feed).err().map(|error| place(&error))
+                }
+                None => unreadable.ok().and_then(Result::err).map(|error| place(&error)),
+            },
         };
-        match result {
-            Ok(()) => {}
-            Err(error) if error.is_syntax() && may_need_repair(bytes) => {
-                let changes = Cell::new(0);
-                again(Repaired::new(bytes, &changes), &changes, document, feed);
+        feed.notes.torn = torn;
+        Ok(())
+    }
+
+    /// The same while it is read. One that is malformed is read a second time, now that it is repaired
+    /// while it comes.
+    fn large_document(
+        &self,
+        document: &mut impl Document,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), ReadError> {
+        let input: Box<dyn Read> = Box::new(BoundedStrings::new(self.open_unmarked()?));
+        match parse(&mut Stream::new(input), document, feed) {
+            Ok(()) => return Ok(()),
+            Err(error) if !error.is_syntax() => {
+                feed.notes.torn = Some(place(&error));
+                return Ok(());
             }
-            Err(error) => feed.notes.torn = Some(place(&error)),
+            Err(_) => {}
         }
+        let changes = Cell::new(0);
+        let repaired = Repaired::new(self.open_unmarked()?, &changes);
+        let input: Box<dyn Read> = Box::new(BoundedStrings::new(repaired));
+        let mut stream = Stream::new(input);
+        // The sessions that were handed on before are not handed on again: up to where it broke, it
+        // is the same text.
+        feed.restart();
+        let result = parse(&mut stream, document, feed);
+        feed.notes.torn = result.err().map(|error| {
+            if error.is_syntax() {
+                format!("malformed JSON at line {}", stream.line_of(&error))
+            } else {
+                place(&error)
+            }
+        });
+        feed.notes.repaired_records += u64::from(changes.get() > 0);
         Ok(())
     }
 
@@ -231,14 +255,12 @@ impl Source {
     }
 }
 
-/// Reads a document a second time, now that it is repaired while it comes. The sessions that were
-/// handed on before are not handed on again: up to where it broke, it is the same text.
-fn again(input: impl Read, changes: &Cell<u64>, document: &mut impl Document, feed: &mut Feed<'_>) {
-    feed.restart();
-    let input = BufReader::with_capacity(256 * 1024, input);
-    let result = parse(&mut serde_json::Deserializer::from_reader(input), document, feed);
-    feed.notes.repaired_records += u64::from(changes.get() > 0);
-    feed.notes.torn = result.err().map(|error| place(&error));
+fn parse_text(
+    text: &str,
+    document: &mut impl Document,
+    feed: &mut Feed<'_>,
+) -> serde_json::Result<()> {
+    parse(&mut serde_json::Deserializer::from_str(text), document, feed)
 }
 
 fn parse<'de, D: Deserializer<'de>>(
@@ -282,5 +304,27 @@ impl Read for Joined<'_> {
                 },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Collector, Format};
+
+    #[test]
+    fn a_malformed_document_says_at_which_line_however_it_is_read() {
+        struct Anything;
+        impl Document for Anything {}
+        let source = Source::bytes("a.json", "[\n1,\n{\"a\":\n]\n}]");
+        let mut collector = Collector::default();
+        let mut torn =
+            |read: fn(&Source, &mut Anything, &mut Feed<'_>) -> Result<(), ReadError>| {
+                let mut feed = Feed::new(&source, Format::Chat, &mut collector);
+                read(&source, &mut Anything, &mut feed).unwrap();
+                feed.notes.torn.take().unwrap()
+            };
+        assert_eq!(torn(Source::document), "expected value at line 4 column 1");
+        assert_eq!(torn(Source::large_document), "malformed JSON at line 4");
     }
 }

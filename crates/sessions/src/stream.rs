@@ -49,6 +49,11 @@ impl<R: Read> Stream<R> {
         Self { input, buffer, rest, whole, depth: 0, lines: 0, column: 0 }
     }
 
+    /// The line of a syntax error that reading has just ended with.
+    pub(super) fn line_of(&self, error: &Error) -> usize {
+        self.lines + error.line()
+    }
+
     fn unparsed(&self) -> &[u8] {
         &self.buffer[self.rest.clone()]
     }
@@ -160,9 +165,9 @@ impl<R: Read> Stream<R> {
             }
             Ok(value)
         });
-        let parsed = parsed.map_err(|error| self.at_its_place(length, error));
+        let value = parsed.map_err(|error| self.at_its_place(length, error))?;
         self.consume(length);
-        parsed
+        Ok(value)
     }
 
     /// The error of a value of so many bytes as one of the stream, in which the value begins here.

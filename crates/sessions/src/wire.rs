@@ -191,8 +191,7 @@ impl Loose {
 fn string(json: &str) -> Text<'static> {
     let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(Text::into_owned);
     read(json).unwrap_or_else(|_| {
-        let repaired = repair(json.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
-        repaired.and_then(|json| read(&json).ok()).unwrap_or_default()
+        repair(json.as_bytes()).and_then(|json| read(&json).ok()).unwrap_or_default()
     })
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use selftest_schema::Schema;
 
 /// Most bytes of a schema.
 const MAX_SCHEMA: usize = 64 << 10;
@@ -67,7 +68,7 @@ impl From<JsonCheck> for Fields {
 #[serde(try_from = "Value", into = "Value")]
 pub struct JsonSchemaCheck {
     source: Value,
-    validator: Arc<Validator>,
+    schema: Arc<Schema>,
 }
 
 impl JsonSchemaCheck {
@@ -83,26 +84,18 @@ impl JsonSchemaCheck {
         if leads_to_itself(&source) {
             return Err("`schema` refers to itself without reading on".to_owned());
         }
-        let options = jsonschema::options()
-            .with_pattern_options(
-                PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20),
-            )
-            .offline();
-        let validator = options.build(&source).map_err(|error| {
-            format!(
-                "`schema` is not a JSON Schema: {}",
-                selftest_text::one_line(&error.to_string(), 200)
-            )
+        let schema = Schema::compile(&source).map_err(|fault| {
+            let words = selftest_text::one_line(&fault.words, 200);
+            format!("`schema` is not a JSON Schema: {words}")
         })?;
-        Ok(Self { source, validator: Arc::new(validator) })
+        Ok(Self { source, schema: Arc::new(schema) })
     }
 
     /// The first fault of a value; `None` where it satisfies the schema.
     pub fn fault(&self, value: &Value) -> Option<String> {
-        let error = self.validator.iter_errors(value).next()?;
-        let place = error.instance_path().as_str();
-        let place = if place.is_empty() { "the whole" } else { place };
-        Some(format!("{place}: {}", error.masked()))
+        let fault = self.schema.faults(value).next()?;
+        let place = if fault.place.is_empty() { "the whole" } else { &fault.place };
+        Some(format!("{place}: {}", fault.masked))
     }
 }
 

@@ -8,6 +8,8 @@ use regex::Regex;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use selftest_schema::{Schema, SchemaFault};
+
 /// Bytes of a reply that are read at all.
 const MAX_REPLY: usize = 64 * 1024;
 
@@ -28,14 +30,12 @@ impl Unreadable {
 }
 
 /// Reads replies against one schema, which is compiled once.
-pub struct StrictReader(jsonschema::Validator);
+pub struct StrictReader(Schema);
 
 impl StrictReader {
     /// A reader for a schema that the caller has built and tested.
     pub fn new(schema: &Value) -> Self {
-        Self(
-            jsonschema::validator_for(schema).expect("schemas of replies are built from constants"),
-        )
+        Self(Schema::compile(schema).expect("schemas of replies are built from constants"))
     }
 
     /// The object that a complete reply is.
@@ -54,7 +54,7 @@ impl StrictReader {
             Unreadable::malformed(format!("not one JSON object: {error}"))
         })?;
         let value = Value::Object(object);
-        let faults: Vec<String> = self.0.iter_errors(&value).map(|error| fault(&error)).collect();
+        let faults: Vec<String> = self.0.faults(&value).map(|fault| words(&fault)).collect();
         if faults.is_empty() { Ok(value) } else { Err(Unreadable::Malformed(faults)) }
     }
 }
@@ -67,11 +67,10 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A fault in words that a judge can act on.
-fn fault(error: &jsonschema::ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
+fn words(fault: &SchemaFault) -> String {
     // Long enums and foreign values make long messages.
-    let words = selftest_text::one_line(&error.to_string(), 300);
-    if place.is_empty() { words } else { format!("{place}: {words}") }
+    let words = selftest_text::one_line(&fault.words, 300);
+    if fault.place.is_empty() { words } else { format!("{}: {words}", fault.place) }
 }
 
 /// A JSON object whose keys are unique at every depth: `serde_json` would keep the last of two

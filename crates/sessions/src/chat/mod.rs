@@ -55,15 +55,15 @@ pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let bytes = first.bytes.trim_ascii();
     let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
         || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     let is_whole =
         may_be_whole && first.parse::<IgnoredAny>(&mut scratch, &mut Notes::default()).is_some();
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
 fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let read = |bytes: &[u8], feed: &mut Feed<'_>| {
-        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let read = |text: &str, feed: &mut Feed<'_>| {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
         let document = &mut Chat::new(agent);
         Part { document, feed }.deserialize(&mut deserializer)?;
         deserializer.end()
@@ -72,9 +72,10 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
     while let Some(line) = lines.next(&mut feed.notes)? {
         // Before it is read: what came of the beginning of a line could not be taken back.
         let repaired = may_need_repair(line.bytes).then(|| repair(line.bytes)).flatten();
-        match read(repaired.as_deref().unwrap_or(line.bytes), feed) {
-            Ok(()) => feed.notes.repaired_records += u64::from(repaired.is_some()),
-            Err(_) => line.skip(&mut feed.notes),
+        let text = repaired.as_deref().or_else(|| simdutf8::basic::from_utf8(line.bytes).ok());
+        match text.map(|text| read(text, feed)) {
+            Some(Ok(())) => feed.notes.repaired_records += u64::from(repaired.is_some()),
+            _ => line.skip(&mut feed.notes),
         }
     }
     Ok(())
@@ -90,11 +91,11 @@ pub(super) fn message(agent: &str, json: &str, feed: &mut Feed<'_>) -> serde_jso
 /// Reads a document that is a part of a source.
 pub(super) fn document(
     agent: &'static str,
-    bytes: &[u8],
+    json: &str,
     feed: &mut Feed<'_>,
 ) -> serde_json::Result<()> {
     let document = &mut Chat::new(agent);
-    Part { document, feed }.deserialize(&mut serde_json::Deserializer::from_slice(bytes))
+    Part { document, feed }.deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
 /// A message inside of a record, or its text.

@@ -43,7 +43,7 @@ fn pass(
 ) -> Result<(), ReadError> {
     let mut reader = Reader { stem: feed.naming.stem().to_owned(), ..Reader::default() };
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
         match line.parse(&mut scratch, &mut feed.notes) {
             Some(Object(Some(record))) => reader.record(record, feed, &mut keep),

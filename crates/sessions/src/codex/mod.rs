@@ -108,7 +108,7 @@ impl<'f, 's> Rollout<'f, 's> {
 
     fn read(&mut self, source: &Source) -> Result<(), ReadError> {
         let mut lines = source.lines()?;
-        let mut scratch = Vec::new();
+        let mut scratch = String::new();
         while let Some(line) = lines.next(&mut self.feed.notes)? {
             let number = line.number;
             let notes = &mut self.feed.notes;
@@ -116,7 +116,8 @@ impl<'f, 's> Rollout<'f, 's> {
             let (kind, time) = (record.kind, record.timestamp);
             if let Some(payload) = record.payload.0 {
                 self.record(number, &kind, time, payload);
-            } else if let Some(payload) = line.parse::<Box<Payload<'_>>>(&mut Vec::new(), notes) {
+            } else if let Some(payload) = line.parse::<Box<Payload<'_>>>(&mut String::new(), notes)
+            {
                 // The oldest layout: the first line is the meta record, without a type.
                 let is_meta = kind.is_empty() && !payload.id.is_empty();
                 let kind = if is_meta { "session_meta" } else { "response_item" };

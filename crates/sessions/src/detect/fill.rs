@@ -41,7 +41,7 @@ impl Outline {
             result.and_then(|()| deserializer.end()).map(|()| outline)
         };
         let outline = whole(line).or_else(|error| match repair(line) {
-            Some(repaired) if error.is_syntax() => whole(&repaired),
+            Some(repaired) if error.is_syntax() => whole(repaired.as_bytes()),
             _ => Err(error),
         });
         outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
@@ -51,7 +51,9 @@ impl Outline {
     pub(super) fn of_beginning(bytes: &[u8]) -> Self {
         let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
         match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
-            Some(repaired) => Self::fill(&mut serde_json::Deserializer::from_slice(&repaired)).0,
+            Some(repaired) => {
+                Self::fill(&mut serde_json::Deserializer::from_slice(repaired.as_bytes())).0
+            }
             None => outline,
         }
     }

@@ -66,7 +66,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     let standing = Standing::find(source)?;
     feed.head.rewinds = standing.rewinds;
     let mut lines = source.lines()?;
-    let (mut scratch, mut again) = (Vec::new(), Vec::new());
+    let (mut scratch, mut again) = (String::new(), String::new());
     let mut is_subagent = false;
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(header) = line.parse::<Header<'_>>(&mut scratch, &mut feed.notes) else {
@@ -113,7 +113,7 @@ impl Standing {
         // What is wrong with the lines is noted by the second pass.
         let mut notes = Notes::default();
         let mut lines = source.lines()?;
-        let mut scratch = Vec::new();
+        let mut scratch = String::new();
         while let Some(line) = lines.next(&mut notes)? {
             let Some(sketch) = line.parse::<Sketch>(&mut scratch, &mut notes) else { continue };
             if !sketch.rewind_to.is_none() {

@@ -33,7 +33,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
     const MAX_HEADER: u64 = 256 * 1024;
     let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
-    let (mut scratch, mut notes) = (Vec::new(), Notes::default());
+    let (mut scratch, mut notes) = (String::new(), Notes::default());
     let first = lines.next(&mut notes)?;
     let keys =
         first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));

@@ -24,7 +24,7 @@ struct About<'a> {
 /// Reads a transcript.
 pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut lines = source.lines()?;
-    let (mut scratch, mut again) = (Vec::new(), Vec::new());
+    let (mut scratch, mut again) = (String::new(), String::new());
     AGENT.clone_into(&mut feed.head.agent);
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(record) = line.parse::<Object<Message<'_>>>(&mut scratch, &mut feed.notes) else {

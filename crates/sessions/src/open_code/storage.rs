@@ -84,7 +84,7 @@ pub(crate) fn is_stored(source: &Source) -> bool {
 pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let Some((description, said)) = files.split_first() else { return Ok(()) };
     AGENT.clone_into(&mut feed.head.agent);
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     if let Some(line) = Lines::of_files(slice::from_ref(description)).next(&mut feed.notes)?
         && let Some(info) = line.parse::<Loose>(&mut scratch, &mut feed.notes)
     {
@@ -95,7 +95,7 @@ pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadErr
         let mut lines = Lines::of_files(message);
         let Some(line) = lines.next(&mut feed.notes)? else { continue };
         let Some(info) = line.parse::<Info<'_>>(&mut scratch, &mut feed.notes) else { continue };
-        let (mut lines, mut scratch) = (Lines::of_files(parts), Vec::new());
+        let (mut lines, mut scratch) = (Lines::of_files(parts), String::new());
         let mut said = Said::default();
         while let Some(line) = lines.next(&mut feed.notes)? {
             if let Some(part) = line.parse::<Part<'_>>(&mut scratch, &mut feed.notes) {

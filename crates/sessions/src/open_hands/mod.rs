@@ -36,12 +36,12 @@ fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let mut notes = super::Notes::default();
     let Some(line) = lines.next(&mut notes)? else { return Ok(false) };
     Ok(line.bytes.trim_ascii_start().starts_with(b"{")
-        && line.parse::<IgnoredAny>(&mut Vec::new(), &mut notes).is_some())
+        && line.parse::<IgnoredAny>(&mut String::new(), &mut notes).is_some())
 }
 
 fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     let mut run = Run::default();
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {

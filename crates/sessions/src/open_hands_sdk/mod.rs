@@ -29,7 +29,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         return source.document(&mut Events, feed);
     }
     let mut lines = source.lines()?;
-    let (mut scratch, mut conversation) = (Vec::new(), Conversation::default());
+    let (mut scratch, mut conversation) = (String::new(), Conversation::default());
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = line.parse(&mut scratch, &mut feed.notes) {
             conversation.send(record, feed);

@@ -42,7 +42,7 @@ fn pass(
 ) -> Result<(), ReadError> {
     feed.head.agent = "pi".into();
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let mut scratch = String::new();
     let mut number = 0;
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(entry) = line.parse::<Entry<'_>>(&mut scratch, &mut feed.notes) else { continue };

@@ -53,7 +53,7 @@ pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Resu
     let mut spans = Spans::new(format);
     if chat::is_lines(source)? {
         let mut lines = source.lines()?;
-        let mut scratch = Vec::new();
+        let mut scratch = String::new();
         while let Some(line) = lines.next(&mut feed.notes)? {
             if let Some(value) = line.parse::<Value>(&mut scratch, &mut feed.notes) {
                 spans.take(&value, feed);

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use jsonschema::{PatternOptions, Validator};
 use regex::Regex;
 use serde_json::{Value, json};
 
 use super::reflection_settings::{ReflectionCriteria, ReflectionSettings};
+use selftest_schema::{Schema, SchemaFault};
 use selftest_text::one_line;
 
 /// Faults of a schema that are named in an issue.
@@ -80,7 +80,7 @@ impl ReflectionRules {
 pub struct AgentRules {
     pub(super) criteria: ReflectionCriteria,
     tag: Regex,
-    schema: Validator,
+    schema: Schema,
 }
 
 impl AgentRules {
@@ -133,19 +133,11 @@ impl AgentRules {
 
     /// How a document differs from the expected schema, in words; `None` where it does not.
     pub(super) fn schema_fault(&self, document: &Value) -> Option<String> {
-        let mut errors = self.schema.iter_errors(document);
-        let named: Vec<String> = errors
-            .by_ref()
-            .take(NAMED)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                // Without the values, which are foreign and may be long.
-                let words = error.masked_with("the value").to_string();
-                let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
-                one_line(&format!("{at}{words}"), 160)
-            })
-            .collect();
-        let more = if errors.next().is_some() { "; and more" } else { "" };
+        let mut faults = self.schema.faults(document);
+        // Without the values, which are foreign and may be long.
+        let named: Vec<String> =
+            faults.by_ref().take(NAMED).map(|fault| one_line(&fault.to_string(), 160)).collect();
+        let more = if faults.next().is_some() { "; and more" } else { "" };
         (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
     }
 }
@@ -165,13 +157,10 @@ fn built_in() -> Value {
     })
 }
 
-fn compiled(schema: &Value) -> Result<Validator, String> {
-    // Patterns of this engine take time in proportion to the text, whatever the text is.
-    let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-    let compiled = options.build(schema);
-    compiled.map_err(|error| {
-        let place = error.instance_path().to_string();
+fn compiled(schema: &Value) -> Result<Schema, String> {
+    Schema::compile(schema).map_err(|fault| {
+        let SchemaFault { place, masked, .. } = fault;
         let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
-        format!("is no JSON Schema{at}: {}", one_line(&error.masked().to_string(), 200))
+        format!("is no JSON Schema{at}: {}", one_line(&masked, 200))
     })
 }

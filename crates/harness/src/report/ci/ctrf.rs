@@ -247,8 +247,8 @@ mod tests {
         let sources = CaseSources::new("config/selftest.yaml", lines);
         let text = render(&RunView::new(&document, &sources)).unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
-        let validator = jsonschema::validator_for(&restated_schema()).unwrap();
-        let faults: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
+        let schema = selftest_schema::Schema::compile(&restated_schema()).unwrap();
+        let faults: Vec<String> = schema.faults(&report).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
         let counts = &report["results"]["summary"];
         assert_eq!(counts["failed"], document.summary.failed);
