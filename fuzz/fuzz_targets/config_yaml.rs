@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::config::{Resolved, Sources, resolve, show};
+use selftest::config::{LastFile, Resolved, Sources, resolve, show};
 
 fuzz_target!(|yaml: &str| {
     match load(yaml) {
@@ -20,5 +20,5 @@ fuzz_target!(|yaml: &str| {
 fn load(yaml: &str) -> Result<Resolved, String> {
     let file = Some(("fuzz.yaml".into(), yaml.to_owned()));
     let sources = Sources { file, ..Sources::default() };
-    resolve(sources).map_err(|errors| errors.render(false))
+    resolve(sources, &LastFile::default()).map_err(|errors| errors.render(false))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use crate::cli::{GlobalArgs, RunArgs};
-use crate::config::{self, Environment, Flag, Resolved};
+use crate::config::{self, Environment, Flag, LastFile, Resolved};
 use selftest_harness::gate::baseline;
 use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::report::terminal::Detail;
@@ -24,6 +24,7 @@ pub(super) struct Project {
     /// How much is told of a run.
     pub(super) detail: Detail,
     explicit_config: Option<PathBuf>,
+    last_file: LastFile,
 }
 
 impl Project {
@@ -47,7 +48,8 @@ impl Project {
         // As with `make -C`: other paths of the command line count from that folder.
         let explicit_config = global.config.as_ref().map(|path| shown.join(path));
         let detail = if global.verbose > 0 { Detail::Full } else { Detail::Normal };
-        Ok(Self { folder, shown, environment, detail, explicit_config })
+        let last_file = LastFile::default();
+        Ok(Self { folder, shown, environment, detail, explicit_config, last_file })
     }
 
     /// Knows the secrets of this machine and those that the configuration gives to what is tested.
@@ -65,7 +67,7 @@ impl Project {
     /// Loads the configuration with these flags on top.
     pub(super) fn load(&self, flags: Vec<Flag>) -> Result<Resolved, Failure> {
         let explicit = self.explicit_config.as_deref();
-        Ok(config::load(&self.shown, explicit, &self.environment, flags)?)
+        Ok(config::load(&self.shown, explicit, &self.environment, flags, &self.last_file)?)
     }
 
     /// The file of the configuration, which need not be there.

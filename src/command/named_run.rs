@@ -36,8 +36,8 @@ pub(super) fn changed_models(
 ) -> Vec<String> {
     let runs = RunArchive::new(project.report_folders(resolved).0);
     let files = runs.files().unwrap_or_default();
-    let last = latest(&runs, &files).and_then(|file| runs.read(file).ok());
-    let Some(last) = last.map(|report| report.models) else { return Vec::new() };
+    let last = latest(&runs, &files).and_then(|file| runs.entry(file));
+    let Some(last) = last else { return Vec::new() };
     let generators = (last.generator.as_ref(), models.generator.as_ref());
     let roles = [
         ("judge", Some(&last.judge), Some(&models.judge)),

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
 use super::document::{Config, drop_nulls, schema};
+use super::last_file::LastFile;
 use super::origin::{Origin, Overlay};
 use super::structure::{self, Structure};
 use super::yaml::{self, Document, SyntaxError};
@@ -57,10 +59,10 @@ pub struct Resolved {
 }
 
 /// Merges the layers and checks the result; reports every error, not only the first.
-pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
+pub fn resolve(sources: Sources, last: &LastFile) -> Result<Resolved, ConfigErrors> {
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
-    let mut layers = Layers::new(path.is_some(), &text).map_err(|error| {
+    let mut layers = Layers::new(path.is_some(), &text, last).map_err(|error| {
         ConfigErrors::new(path.clone(), text.clone(), vec![places::unreadable(error)])
     })?;
     let variables = variables::read(&sources.environment);
@@ -74,7 +76,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     layers.apply_overrides(variables.overlays.into_iter().chain(flags).collect());
 
     let mut diagnostics = variables.diagnostics;
-    diagnostics.extend(layers.file.iter().flat_map(places::duplicate_keys));
+    diagnostics.extend(layers.file.iter().flat_map(|file| places::duplicate_keys(file)));
     let faults = layers.faults();
     diagnostics.extend(faults.into_iter().map(|fault| layers.locate(fault)));
     if !diagnostics.is_empty() {
@@ -90,7 +92,7 @@ struct Layers {
     /// Offsets of the line breaks of the file.
     breaks: Vec<usize>,
     /// Absent without a file.
-    file: Option<Document>,
+    file: Option<Arc<Document>>,
     /// The file with the layers above it, or what stands for a file.
     value: Value,
     /// Origins of the values above the file.
@@ -99,8 +101,8 @@ struct Layers {
 }
 
 impl Layers {
-    fn new(has_file: bool, text: &str) -> Result<Self, SyntaxError> {
-        let file = has_file.then(|| yaml::parse(text, yaml::CONFIG)).transpose()?;
+    fn new(has_file: bool, text: &str, last: &LastFile) -> Result<Self, SyntaxError> {
+        let file = has_file.then(|| last.parse(text)).transpose()?;
         let value = match &file {
             Some(document) => document.value.clone(),
             None => {
@@ -158,9 +160,9 @@ impl Layers {
         let target = match self.above.get(&fault.pointer) {
             Some(Origin::Environment { name }) => Target::Variable(name.clone()),
             Some(Origin::Flag { name }) => Target::Flag(name.clone()),
-            _ => return places::locate(self.file.as_ref(), fault),
+            _ => return places::locate(self.file.as_deref(), fault),
         };
-        Diagnostic { target, ..places::locate(self.file.as_ref(), fault) }
+        Diagnostic { target, ..places::locate(self.file.as_deref(), fault) }
     }
 
     fn line(&self, pointer: &str) -> Option<usize> {

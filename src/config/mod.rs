@@ -13,6 +13,7 @@ pub mod suite;
 pub mod variables;
 
 mod checks;
+mod last_file;
 mod places;
 mod shape;
 mod structure;
@@ -28,6 +29,7 @@ use std::path::Path;
 pub use diagnostics::{ConfigErrors, Diagnostic, Target};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
+pub use last_file::LastFile;
 pub use layers::{Flag, Resolved, Sources, resolve};
 pub use origin::Origin;
 pub use show::show;
@@ -45,6 +47,7 @@ pub fn load(
     explicit: Option<&Path>,
     environment: &Environment,
     flags: Vec<Flag>,
+    last: &LastFile,
 ) -> Result<Resolved, ConfigErrors> {
     let default = project.join(DEFAULT_PATH);
     // `./` in front of a path in a message helps nobody.
@@ -58,7 +61,7 @@ pub fn load(
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
-    resolve(Sources { file, environment: environment.settings.clone(), flags })
+    resolve(Sources { file, environment: environment.settings.clone(), flags }, last)
 }
 
 /// The text of a file; `None` when there is no such file.

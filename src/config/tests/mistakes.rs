@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{BROKEN, SPEC, resolved};
-use crate::config::{Environment, load, yaml};
+use crate::config::{Environment, LastFile, load, yaml};
 
 fn errors(file: &str) -> String {
     resolved(Some(file), &[], &[]).unwrap_err().to_string()
@@ -63,7 +63,14 @@ fn unreadable_files() {
         if let Some(bytes) = bytes {
             std::fs::write(&path, bytes).unwrap();
         }
-        let error = load(Path::new("."), Some(&path), &Environment::default(), vec![]).unwrap_err();
+        let error = load(
+            Path::new("."),
+            Some(&path),
+            &Environment::default(),
+            vec![],
+            &LastFile::default(),
+        )
+        .unwrap_err();
         error.render(false).replace(&folder.path().display().to_string(), "<folder>")
     };
     std::fs::create_dir(folder.path().join("folder")).unwrap();

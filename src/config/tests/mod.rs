@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Config, ConfigErrors, DEFAULT_PATH, Environment, Flag, Origin, Resolved, Sources, TEMPLATE,
-    load, resolve, show, variables,
+    Config, ConfigErrors, DEFAULT_PATH, Environment, Flag, LastFile, Origin, Resolved, Sources,
+    TEMPLATE, load, resolve, show, variables,
 };
 use selftest_harness::rubric::Rubric;
 use selftest_stats::score::Strictness;
@@ -24,7 +24,7 @@ fn resolved(
     environment: &[(&str, &str)],
     flags: &[(&str, &str, Value)],
 ) -> Result<Resolved, ConfigErrors> {
-    resolve(Sources {
+    let sources = Sources {
         file: file.map(|text| (PathBuf::from(DEFAULT_PATH), text.to_owned())),
         environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
         flags: flags
@@ -35,7 +35,8 @@ fn resolved(
                 value: value.clone(),
             })
             .collect(),
-    })
+    };
+    resolve(sources, &LastFile::default())
 }
 
 #[test]
@@ -138,11 +139,13 @@ fn ten_thousand_scenarios_load_quickly() {
 #[test]
 fn an_absent_default_file_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
-    let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
+    let resolved =
+        load(folder.path(), None, &Environment::default(), vec![], &LastFile::default()).unwrap();
     assert_eq!(resolved.path, None);
     std::fs::create_dir(folder.path().join("config")).unwrap();
     std::fs::write(folder.path().join(DEFAULT_PATH), SPEC).unwrap();
-    let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
+    let resolved =
+        load(folder.path(), None, &Environment::default(), vec![], &LastFile::default()).unwrap();
     assert_eq!(resolved.path, Some(folder.path().join(DEFAULT_PATH)));
 }
 

@@ -46,7 +46,7 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     let mut frames = Frames { texts: Vec::new(), length: 0, torn: 0 };
     let mut position = 0;
     let mut damaged = None;
-    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
+    for (line, number) in lines(bytes).zip(1..) {
         position += line.len();
         match line.strip_suffix(b"\n").and_then(text) {
             Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
@@ -59,6 +59,17 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     }
     frames.torn = bytes.len() - frames.length;
     Ok(frames)
+}
+
+/// The lines of a file, each with its line break.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+        let (line, behind) = rest.split_at(end);
+        rest = behind;
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 #[cfg(test)]

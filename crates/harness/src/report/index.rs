@@ -35,6 +35,8 @@ pub struct RunEntry {
     pub outcome: Option<RunOutcome>,
     /// The judge's model.
     pub judge: String,
+    /// The generator's; absent where the cases were those of a suite.
+    pub generator: Option<String>,
     /// The least overall score that passed.
     pub threshold: Threshold,
     /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
@@ -111,6 +113,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         summary: head.summary,
         outcome: head.outcome,
         judge: head.models.judge,
+        generator: head.models.generator,
         threshold: head.config.effective_threshold,
         experiment: head.experiment,
         usage: head.usage,
