@@ -120,9 +120,9 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     }
     let Isolation { enforced, not_enforced } = isolation;
     enforced.push(
-        "no capabilities, no setuid bits, no sockets but plain TCP, UDP and Unix streams, no debugging, \
-         keyrings, mounts, namespaces, io_uring, bpf or System V IPC; no other ABI (filter of \
-         calls)"
+        "no capabilities, no setuid bits, no sockets but plain TCP, UDP, Unix streams and the list \
+         of interfaces (netlink), no debugging, keyrings, mounts, namespaces, io_uring, bpf or \
+         System V IPC; no other ABI (filter of calls)"
             .to_owned(),
     );
     if standing.landlock < 1 {
