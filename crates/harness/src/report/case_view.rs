@@ -209,11 +209,25 @@ pub(super) fn judge_calls(judgement: &Judgement) -> String {
 }
 
 /// Scores of categories in one line.
-pub(super) fn scores(categories: &[CategoryScore]) -> String {
+pub(super) fn category_scores<'c>(
+    categories: impl IntoIterator<Item = &'c CategoryScore>,
+) -> String {
     let words = categories
-        .iter()
+        .into_iter()
         .map(|entry| format!("{} {}", category_name(&entry.category), wording::score(entry.score)));
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// The same of a verdict. A score that says nothing of its category by itself is that of the whole
+/// answer, which stands elsewhere.
+pub(super) fn scores(card: &Scorecard) -> String {
+    let (own, others): (Vec<&CategoryScore>, Vec<_>) =
+        card.categories.iter().partition(|entry| card.is_about(&entry.category));
+    match (own.is_empty(), others.is_empty()) {
+        (_, true) => category_scores(own),
+        (true, false) => "none, the answer was judged as a whole".to_owned(),
+        (false, false) => format!("{}, the rest was judged as a whole", category_scores(own)),
+    }
 }
 
 /// One case over all its trials so far.
@@ -317,6 +331,8 @@ pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::probability::{AnsweredBy, QuestionAnswer};
+    use crate::judge::question::Question;
     use crate::report::fixture;
     use selftest_models::structured::UnscoredReason;
 
@@ -354,5 +370,34 @@ mod tests {
         assert_eq!(found[0].mean, Some(fixture::score(0.75)));
         assert_eq!(found[0].lowest, Some(fixture::score(0.5)));
         assert_eq!((found[1].mean, found[1].highest), (None, None));
+    }
+
+    #[test]
+    fn a_score_of_the_whole_answer_is_not_told_as_one_of_a_category() {
+        let Verdict::Scored(mut card) = fixture::scored([0.5; 4], "").verdict else {
+            panic!("a score")
+        };
+        let all = "format 0.50, factuality 0.50, instruction following 0.50, safety 0.50";
+        assert_eq!(scores(&card), all);
+        let asked = |by| ScoredQuestion {
+            answer: QuestionAnswer {
+                question: Question {
+                    category: "format_score".to_owned(),
+                    expectation: None,
+                    text: "Is it so?".to_owned(),
+                },
+                by,
+                raw: 0.5,
+                neither: 0.0,
+                relative: 0.0,
+            },
+            probability: fixture::score(0.5),
+        };
+        card.questions = vec![asked(AnsweredBy::Reference)];
+        assert_eq!(scores(&card), "none, the answer was judged as a whole");
+        card.questions.push(asked(AnsweredBy::Description));
+        assert_eq!(scores(&card), "format 0.50, the rest was judged as a whole");
+        card.questions.push(asked(AnsweredBy::Model));
+        assert_eq!(scores(&card), all);
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn details(case: &CaseView<'_>) -> String {
         section("Checks", &checks(case));
         section("Questions, with the probability of yes", &questions(case));
         if let Some(card) = case_view::card(step) {
-            section("Scores", &case_view::scores(&card.categories));
+            section("Scores", &case_view::scores(card));
             section("Judge", &card.reasoning);
         }
     }

@@ -373,7 +373,7 @@ fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
         }
         match step.judgement.as_ref().map(|judgement| &judgement.verdict) {
             Some(Verdict::Scored(card)) => {
-                add("Scores".to_owned(), &case_view::scores(&card.categories));
+                add("Scores".to_owned(), &case_view::scores(card));
                 add("Judge".to_owned(), &card.reasoning);
             }
             Some(Verdict::Unscored { detail, .. }) => add("Judge: no verdict".to_owned(), detail),
