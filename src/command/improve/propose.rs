@@ -245,3 +245,16 @@ fn tell(gap: &str, made: Option<&Proposal>, fault: &str, as_json: bool) -> Resul
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use selftest_harness::experiment::Conclusion;
+
+    #[test]
+    fn conclusions_have_the_words_that_lists_of_proposals_look_for() {
+        let all = [Conclusion::Helps, Conclusion::Harms, Conclusion::NotEnoughEvidence];
+        assert_eq!(json!(all), json!(["helps", "harms", "not_enough_evidence"]));
+    }
+}

@@ -51,7 +51,8 @@ pub fn proposals(proposals: &[Proposal]) -> String {
     for one in proposals {
         let test = match &one.experiment {
             Some(SkillTest::Tested { details, .. }) => {
-                // The words of `harness`, which this crate knows nothing else of.
+                // As `harness` writes conclusions, of which this crate knows nothing else; a test of
+                // `src/command/improve/propose.rs` holds these words.
                 match details["conclusion"].as_str() {
                     Some("helps") => "helps",
                     Some("harms") => "harms",
