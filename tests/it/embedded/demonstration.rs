@@ -19,7 +19,7 @@ fn embedded() -> String {
          generator: {{ model: \"{MODEL}\", temperature: 0.0 }}\n\
          judge: {{ model: \"{MODEL}\" }}\n\
          sut: {{ chat: {{ model: \"{MODEL}\", max_tokens: 80, project_tokens: 0 }} }}\n\
-         gaps: {{ suite: {SUITE}, repeats: 1, proposals_per_run: 1 }}\n\
+         gaps: {{ suite: {SUITE}, repeats: 1, proposals_per_run: 1, max_tokens: 1000 }}\n\
          scenarios:\n{CLEAR}"
     )
 }

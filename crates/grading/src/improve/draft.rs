@@ -23,6 +23,8 @@ const ASKED_DESCRIPTION: usize = 300;
 const DESCRIPTION: usize = 1024;
 /// Most characters of a body that a model is asked for: a string without a bound rambles.
 const ASKED_BODY: usize = 3000;
+/// Tokens of a reply beside its body: a name, a description, and the JSON around them.
+const BESIDE_BODY: usize = NAME + ASKED_DESCRIPTION + 64;
 /// Most characters of a body that is taken.
 const BODY: usize = 16_000;
 
@@ -37,15 +39,18 @@ pub struct SkillDraft {
     pub body: String,
 }
 
-/// The JSON Schema of a reply, with the forms that a model can be held to while it writes.
-pub fn reply_schema() -> Value {
+/// The JSON Schema of a reply of at most so many tokens, with the forms that a model can be held to
+/// while it writes. At one token for a character, which is as many as plain text takes, a reply ends
+/// before it is cut.
+pub fn reply_schema(max_tokens: u32) -> Value {
+    let for_body = (max_tokens as usize).saturating_sub(BESIDE_BODY);
     let mut schema = shape();
     let fields = &mut schema["properties"];
     fields["name"]["pattern"] = json!("^[a-z0-9-]+$");
     fields["description"]["pattern"] = json!("^[^\\n\\r]+$");
     fields["description"]["maxLength"] = json!(ASKED_DESCRIPTION);
     fields["body"]["minLength"] = json!(1);
-    fields["body"]["maxLength"] = json!(ASKED_BODY);
+    fields["body"]["maxLength"] = json!(for_body.clamp(1, ASKED_BODY));
     schema
 }
 
@@ -81,10 +86,11 @@ struct Values<'a> {
     evidence: String,
 }
 
-/// Renders the prompt for a gap. [`TEMPLATE`] must be loaded.
+/// Renders the prompt for a gap, with the [`reply_schema`]. [`TEMPLATE`] must be loaded.
 pub fn render_prompt(
     library: &PromptLibrary,
     gap: &Gap,
+    schema: &Value,
     nonce: &Nonce,
 ) -> Result<Rendered, PromptError> {
     // Tools and requests are foreign too: they stand inside of the fence.
@@ -98,7 +104,7 @@ pub fn render_prompt(
         kind: gap.kind.name(),
         sessions: gap.sessions,
         task_types: types.join(", "),
-        schema: reply_schema().to_string(),
+        schema: schema.to_string(),
         nonce: nonce.as_str(),
         evidence: fence("EVIDENCE", &lines.join("\n"), nonce),
     };
@@ -242,6 +248,12 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_is_not_asked_to_be_longer_than_it_may_be() {
+        let body = |max_tokens| reply_schema(max_tokens)["properties"]["body"]["maxLength"].clone();
+        assert_eq!([body(64), body(1000), body(3500)], [json!(1), json!(572), json!(3000)]);
+    }
+
+    #[test]
     fn evidence_stands_inside_of_the_fence() {
         let folder = tempfile::tempdir().unwrap();
         let mut library = PromptLibrary::new(folder.path(), crate::prompts::BUILT_IN);
@@ -272,7 +284,7 @@ mod tests {
             }],
         };
         let nonce = Nonce::fresh();
-        let rendered = render_prompt(&library, &gap, &nonce).unwrap();
+        let rendered = render_prompt(&library, &gap, &reply_schema(3500), &nonce).unwrap();
         let end = format!("[END {}]", nonce.as_str());
         assert_eq!(rendered.user.matches(&end).count(), 1, "{}", rendered.user);
         assert!(rendered.user.contains("(END EVIDENCE]"), "{}", rendered.user);

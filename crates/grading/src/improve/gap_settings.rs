@@ -34,7 +34,8 @@ pub struct GapSettings {
     /// Most open gaps that one run drafts skills for.
     #[schemars(range(min = 1, max = 100))]
     pub proposals_per_run: u32,
-    /// Most tokens of a drafted skill.
+    /// Most tokens of a drafted skill. From 3428 on its instructions may have 3000 characters, else
+    /// fewer.
     #[schemars(range(min = 64, max = 32768))]
     pub max_tokens: u32,
     /// How often a malformed draft is asked for again.
@@ -65,7 +66,7 @@ impl Default for GapSettings {
             task_score: 3.0,
             repeated_sessions: 3,
             proposals_per_run: 3,
-            max_tokens: 2000,
+            max_tokens: 3500,
             max_reasks: 2,
             suite: None,
             repeats: 5,

@@ -198,10 +198,10 @@ impl SkillGenerator {
     /// A draft without secrets, and the digest of what the model was asked.
     async fn draft(&self, gap: &Gap) -> Result<(SkillDraft, String), GenerationFault> {
         let nonce = Nonce::fresh();
-        let rendered = render_prompt(&self.library, gap, &nonce)?;
-        let schema = Arc::new(reply_schema());
-        let schema = ReplySchema { name: "skill_draft", schema };
         let GapSettings { max_tokens, max_reasks, .. } = self.settings;
+        let schema = Arc::new(reply_schema(max_tokens));
+        let rendered = render_prompt(&self.library, gap, &schema, &nonce)?;
+        let schema = ReplySchema { name: "skill_draft", schema };
         // A gap that is drafted for again is to get another draft.
         let seed = rand::rng().random::<u64>() >> 11;
         let sampling = Sampling { temperature: self.temperature, max_tokens, seed };
