@@ -1,7 +1,7 @@
 //! Carries events to the observers on a thread of their own, so that no observer slows the run.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,8 @@ pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (Events, ObserverTh
 impl ObserverThread {
     /// Waits until everything is delivered; the faults of observers, each once.
     pub fn finish(self) -> Vec<String> {
+        // Nothing is gathered any more.
+        self.thread.thread().unpark();
         self.thread.join().unwrap_or_else(|_| vec!["an observer panicked".to_owned()])
     }
 }
@@ -68,21 +70,20 @@ impl Delivery {
 
     fn run(mut self, receiver: &Receiver<RunEvent>) -> Vec<String> {
         loop {
-            match receiver.recv_timeout(FLUSH_INTERVAL) {
-                Ok(event) => {
-                    self.deliver(&event);
-                    while let Ok(event) = receiver.try_recv() {
-                        self.deliver(&event);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.each(|observer| observer.flush(true));
-                    return self.faults;
-                }
+            let mut next = receiver.recv_timeout(FLUSH_INTERVAL);
+            while let Ok(event) = next {
+                self.deliver(&event);
+                next = receiver.try_recv().map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                });
+            }
+            if let Err(RecvTimeoutError::Disconnected) = next {
+                self.each(|observer| observer.flush(true));
+                return self.faults;
             }
             self.each(|observer| observer.flush(false));
-            std::thread::sleep(GATHER);
+            std::thread::park_timeout(GATHER);
         }
     }
 
