@@ -8,6 +8,7 @@ use super::pairing::Pairing;
 use super::time::Moment;
 use super::{Format, Source, Text, Unknown};
 use jiff::Timestamp;
+use selftest_text::wording::plural;
 use serde::{Deserialize, Serialize};
 
 /// Takes sessions while they are read.
@@ -52,10 +53,8 @@ impl Notes {
     /// Describes what is lost of the conversation, for a person; `None` where nothing is.
     pub fn lost(&self) -> Option<String> {
         let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
-        let unreadable = (self.bad_records > 0).then(|| match self.bad_records {
-            1 => "1 record cannot be parsed".to_owned(),
-            count => format!("{count} records cannot be parsed"),
-        });
+        let unreadable = (self.bad_records > 0)
+            .then(|| format!("{} cannot be parsed", plural(self.bad_records, "record")));
         let unknown = self.unknown_blocks.words();
         let parts: Vec<String> = torn.chain(unreadable).chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -65,12 +64,12 @@ impl Notes {
     pub(super) fn emptiness(&self) -> String {
         let mut parts = vec!["nothing was said or done in it".to_owned()];
         for (count, what) in [
-            (self.ignored_records, "records of other kinds"),
-            (self.bad_records, "records that cannot be parsed"),
-            (self.dropped_records, "records of dropped branches"),
+            (self.ignored_records, "of other kinds"),
+            (self.bad_records, "that cannot be parsed"),
+            (self.dropped_records, "of dropped branches"),
         ] {
             if count > 0 {
-                parts.push(format!("{count} {what}"));
+                parts.push(format!("{} {what}", plural(count, "record")));
             }
         }
         parts.extend(self.torn.iter().map(|tear| format!("broken off at {tear}")));
