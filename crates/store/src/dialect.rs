@@ -27,8 +27,11 @@ impl Engine {
     pub(super) fn setup(self) -> &'static str {
         match self {
             Engine::Sqlite => {
+                // What a statement may have to take back is kept in memory, in place of a file that
+                // is written in full and thrown away.
                 "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
-                 PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
+                 PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; \
+                 PRAGMA temp_store = MEMORY;"
             }
             // Whoever falls silent in the middle of a transaction loses it: others wait for its
             // locks.
