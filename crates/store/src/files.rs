@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::row::{Columns, Record, read_from, record};
+use super::row::{Columns, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
 use super::transaction::Writing;
 use super::{Store, StoreError, bound};
@@ -186,5 +186,5 @@ pub(super) async fn write(writing: &mut Writing, file: FileRecord) -> Result<(),
     let path = bound::path(&file.path);
     let notes_json = bound::whole(file.notes_json.as_deref()).map(str::to_owned);
     let file = FileRecord { path, notes_json, ..file };
-    writing.execute(FileRecord::upsert("path"), file.values()).await.map(drop)
+    writing.upsert("path", &file.path, &file).await
 }

@@ -149,19 +149,34 @@ pub(super) trait Record: Sized {
     }
 
     fn insert() -> String {
+        Self::insert_rows(1)
+    }
+
+    /// Inserts several rows.
+    fn insert_rows(rows: usize) -> String {
         let columns = Self::columns();
-        let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
-        let (columns, places) = (columns.join(", "), places.join(", "));
-        format!("INSERT INTO {} ({columns}) VALUES ({places})", Self::TABLE)
+        let row = |row: usize| {
+            let places = (1..=columns.len()).map(|at| format!("${}", row * columns.len() + at));
+            format!("({})", places.collect::<Vec<_>>().join(", "))
+        };
+        let rows: Vec<String> = (0..rows).map(row).collect();
+        let (columns, rows) = (columns.join(", "), rows.join(", "));
+        format!("INSERT INTO {} ({columns}) VALUES {rows}", Self::TABLE)
     }
 
     /// Inserts a row, or replaces the one with the same key.
     fn upsert(key: &str) -> String {
+        Self::upsert_rows(key, 1)
+    }
+
+    /// The same of several rows, of which no two have the same key.
+    fn upsert_rows(key: &str, rows: usize) -> String {
         let keys: Vec<&str> = key.split(", ").collect();
         let others = Self::columns().into_iter().filter(|column| !keys.contains(column));
         let updates: Vec<String> =
             others.map(|column| format!("{column} = excluded.{column}")).collect();
-        format!("{} ON CONFLICT ({key}) DO UPDATE SET {}", Self::insert(), updates.join(", "))
+        let insert = Self::insert_rows(rows);
+        format!("{insert} ON CONFLICT ({key}) DO UPDATE SET {}", updates.join(", "))
     }
 }
 
@@ -356,5 +371,7 @@ mod tests {
         assert_eq!(Pair::insert(), insert);
         let upsert = format!("{insert} ON CONFLICT (a) DO UPDATE SET c = excluded.c");
         assert_eq!(Pair::upsert("a"), upsert);
+        let two = upsert.replace("($1, $2)", "($1, $2), ($3, $4)");
+        assert_eq!(Pair::upsert_rows("a", 2), two);
     }
 }

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashSet};
 use super::bound::TEXT;
 use super::files::{FileResult, MAX_PATH};
 use super::lineage::{Kin, Known, Relation};
-use super::row::Record as _;
 use super::statement::{ToValue as _, params};
 use super::transaction::Writing;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, lineage};
@@ -92,8 +91,9 @@ async fn save(
         match place(writing, &own, known, lost).await? {
             Place::Under(session_id) => {
                 let kept = GradeRecord { session_file: path.clone(), session_id, ..grade.clone() };
-                writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
-                before.remove(&bound::text(&kept.session_id, bound::NAME));
+                let key = bound::text(&kept.session_id, bound::NAME);
+                writing.upsert("session_id", &key, &kept).await?;
+                before.remove(&key);
                 known.add_id(&kept.session_id);
                 known.add(own);
                 graded += 1;

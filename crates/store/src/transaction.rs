@@ -1,17 +1,34 @@
 //! Transactions that write. Each waits for its turn and holds it until it ends.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Executor as _, Transaction};
 
+use super::row::Record;
 use super::statement::{Value, query};
 use super::{Store, StoreError};
+
+/// Rows that one statement inserts at most. Each statement goes to the thread of its connection and
+/// back, which takes longer than to insert a row.
+const MAX_ROWS: usize = 4;
 
 /// Everything read in it stays true until it ends. Dropped, it is rolled back.
 pub(super) struct Writing {
     transaction: Transaction<'static, Any>,
     store: Store,
+    waiting: Vec<Waiting>,
+}
+
+/// Rows of one table that are inserted before anything else is done.
+struct Waiting {
+    table: &'static str,
+    /// Insert 1, 2, 4 … rows, or replace those with the same keys.
+    statements: [String; MAX_ROWS.ilog2() as usize + 1],
+    rows: Vec<Vec<Value>>,
+    /// One statement cannot replace a row twice.
+    keys: HashSet<String>,
 }
 
 impl Store {
@@ -23,17 +40,61 @@ impl Store {
             // Not in the statement that begins: where that fails, nobody would roll back.
             transaction.execute(turn).await.map_err(|error| self.failed(error))?;
         }
-        Ok(Writing { transaction, store: self.clone() })
+        Ok(Writing { transaction, store: self.clone(), waiting: Vec::new() })
     }
 }
 
 impl Writing {
+    /// Inserts a row, or replaces the one with the same key: before the next statement, and at the
+    /// latest when the transaction ends. `key` names the column, `value` is its value.
+    pub(super) async fn upsert<T: Record>(
+        &mut self,
+        key: &'static str,
+        value: &str,
+        row: &T,
+    ) -> Result<(), StoreError> {
+        if self.waiting.iter().any(|one| one.table == T::TABLE && one.keys.contains(value)) {
+            self.flush().await?;
+        }
+        let known = self.waiting.iter().position(|one| one.table == T::TABLE);
+        let at = known.unwrap_or_else(|| {
+            self.waiting.push(Waiting {
+                table: T::TABLE,
+                statements: std::array::from_fn(|power| T::upsert_rows(key, 1 << power)),
+                rows: Vec::new(),
+                keys: HashSet::new(),
+            });
+            self.waiting.len() - 1
+        });
+        let waiting = &mut self.waiting[at];
+        waiting.rows.push(row.values());
+        waiting.keys.insert(value.to_owned());
+        if waiting.rows.len() >= MAX_ROWS { self.flush().await } else { Ok(()) }
+    }
+
+    /// Inserts the rows that wait.
+    async fn flush(&mut self) -> Result<(), StoreError> {
+        for Waiting { statements, rows, keys, .. } in &mut self.waiting {
+            keys.clear();
+            while !rows.is_empty() {
+                // Few statements, which connections keep ready.
+                let power = rows.len().min(MAX_ROWS).ilog2();
+                let values = rows.drain(..1 << power).flatten();
+                let statement = statements[power as usize].clone();
+                let done = query(statement, values).execute(&mut *self.transaction).await;
+                done.map_err(|error| self.store.failed(error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs one statement: how many rows it changed.
     pub(super) async fn execute(
         &mut self,
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
     ) -> Result<u64, StoreError> {
+        self.flush().await?;
         let done = query(sql, values).execute(&mut *self.transaction).await;
         Ok(done.map_err(|error| self.store.failed(error))?.rows_affected())
     }
@@ -44,6 +105,7 @@ impl Writing {
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<AnyRow>, StoreError> {
+        self.flush().await?;
         let rows = query(sql, values).fetch_all(&mut *self.transaction).await;
         rows.map_err(|error| self.store.failed(error))
     }
@@ -54,6 +116,7 @@ impl Writing {
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
     ) -> Result<u64, StoreError> {
+        self.flush().await?;
         let row = query(sql, values).fetch_one(&mut *self.transaction).await;
         let count = row.and_then(|row| sqlx::Row::try_get::<i64, _>(&row, 0));
         Ok(count.map_err(|error| self.store.failed(error))?.try_into().unwrap_or_default())
@@ -65,6 +128,7 @@ impl Writing {
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
     ) -> Result<Option<String>, StoreError> {
+        self.flush().await?;
         let text = query(sql, values).fetch_optional(&mut *self.transaction).await;
         let text = text.and_then(|row| row.map(|row| sqlx::Row::try_get(&row, 0)).transpose());
         text.map_err(|error| self.store.failed(error))
@@ -74,7 +138,8 @@ impl Writing {
         &mut self.transaction
     }
 
-    pub(super) async fn commit(self) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        self.flush().await?;
         self.transaction.commit().await.map_err(|error| self.store.failed(error))
     }
 

@@ -21,6 +21,7 @@ on_every_engine! {
     whatever_is_too_long_is_shortened,
     paths_that_begin_alike_are_two_however_long,
     what_is_missing_may_come_first,
+    many_files_are_kept_at_once_and_one_twice_as_it_was_last,
 }
 
 /// A session of requests and answers in turn.
@@ -82,6 +83,30 @@ async fn different_runs_of_one_id_are_all_kept_in_whatever_order(on: &Databases)
     }
     all.dedup();
     assert_eq!(all.len(), 1, "{all:?}");
+}
+
+async fn many_files_are_kept_at_once_and_one_twice_as_it_was_last(on: &Databases) {
+    for count in [1, 3, 4, 11] {
+        let store = on.store().await;
+        let named =
+            |number: usize| (format!("/s/{number:02}.json"), format!("session-{number:02}"));
+        let all: Vec<(String, String)> = (0..count).map(named).collect();
+        let mut files: Vec<FileResult> =
+            all.iter().map(|(path, id)| session(path, id, 3)).collect();
+        // The same file once more, with more in it.
+        files.push(session(&all[0].0, &all[0].1, 7));
+        assert_eq!(store.save(&files).await.unwrap(), []);
+        let mut found = stored(&store).await;
+        found.sort();
+        let expected: Vec<(String, String)> =
+            all.iter().map(|(path, id)| (id.clone(), path.clone())).collect();
+        assert_eq!(found, expected);
+        let first = store.grade(&all[0].1).await.unwrap().unwrap();
+        assert_eq!(first.details.messages, 7);
+        for (path, _) in &all {
+            assert_eq!(store.file(path).await.unwrap().unwrap().graded, 1, "{path}");
+        }
+    }
 }
 
 async fn a_file_that_holds_another_run_now_keeps_its_id(on: &Databases) {
