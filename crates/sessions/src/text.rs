@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::Regex;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
@@ -28,6 +29,10 @@ const NEAR: usize = 2048;
 /// Base64 in a data URL; shorter runs are left to [`without_runs`].
 static DATA_URL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(";base64,[A-Za-z0-9+/=_-]+").expect("the pattern is a constant"));
+
+/// What every data URL has, which is looked for in every text.
+static MARK_OF_BASE64: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(b";base64,"));
 
 /// Foreign text of at most about 32 KiB.
 ///
@@ -190,7 +195,7 @@ fn ends_word(c: char) -> bool {
 
 /// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
 fn without_base64(text: &str) -> Option<(String, usize)> {
-    memchr::memmem::find(text.as_bytes(), b";base64,")?;
+    MARK_OF_BASE64.find(text.as_bytes())?;
     let runs = DATA_URL.find_iter(text).map(|hit| hit.start() + ";base64,".len()..hit.end());
     without_runs(text, runs)
 }
@@ -240,8 +245,11 @@ fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<
         from = run.end;
         cut += run.len();
     }
+    if cut == 0 {
+        return None;
+    }
     result.push_str(&text[from..]);
-    (cut > 0).then_some((result, cut))
+    Some((result, cut))
 }
 
 deserialize_any_json!(Text<'a>);

@@ -150,9 +150,9 @@ impl<'t> FromIterator<Word<'t>> for WordSet {
                 hashes.push(hash(text));
             }
         }
+        hashes.retain(|word| STOPWORDS.binary_search(word).is_err());
         hashes.sort_unstable();
         hashes.dedup();
-        hashes.retain(|word| !STOPWORDS.contains(word));
         Self(hashes)
     }
 }
@@ -168,10 +168,12 @@ fn parts(word: &str) -> [Option<&str>; 2] {
     }
 }
 
-/// Words that say nothing about what a message asks.
+/// Words that say nothing about what a message asks, by their hashes, in order.
 static STOPWORDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let words = "the a an is was are were do does did can could would should please just me my i";
-    words.split(' ').map(hash).collect()
+    let mut hashes: Vec<u64> = words.split(' ').map(hash).collect();
+    hashes.sort_unstable();
+    hashes
 });
 
 /// FNV-1a, which is fast for short words.

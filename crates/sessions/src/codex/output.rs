@@ -1,7 +1,9 @@
 //! The output of a tool, which has had five shapes, and what it says about success.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess};
@@ -124,8 +126,11 @@ fn plainly_worked(json: &str) -> bool {
 /// Whether JSON may hold the words of [`is_rejection`], all of which have one of these two. They
 /// could also be escaped, letter by letter.
 fn may_be_rejection(json: &str) -> bool {
-    ["abort", "reject", r"\u"].iter().any(|words| json.contains(words))
+    MARKS_OF_REJECTION.iter().any(|mark| mark.find(json.as_bytes()).is_some())
 }
+
+static MARKS_OF_REJECTION: LazyLock<[memmem::Finder<'static>; 3]> =
+    LazyLock::new(|| ["abort", "reject", r"\u"].map(memmem::Finder::new));
 
 /// Longer texts are no rejections.
 const MAX_REJECTION: usize = 2000;
