@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use std::sync::OnceLock;
+
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::value::{Serde, merge_maps};
+use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::Serialize;
 
 use crate::Message;
@@ -59,6 +61,20 @@ pub struct Rendered {
 impl From<Rendered> for Vec<Message> {
     fn from(prompt: Rendered) -> Self {
         vec![Message::system(prompt.system), Message::user(prompt.user)]
+    }
+}
+
+/// Values that a template of a library has in every case, and what its first part says where it has no
+/// others: it is rendered once.
+pub struct Prefix {
+    values: Value,
+    rendered: OnceLock<Option<String>>,
+}
+
+impl Prefix {
+    /// From a map of values.
+    pub fn new(values: &impl Serialize) -> Self {
+        Self { values: Value::from(Serde(values)), rendered: OnceLock::new() }
     }
 }
 
@@ -122,18 +138,38 @@ impl PromptLibrary {
 
     /// Renders a loaded template.
     pub fn render(&self, name: &str, values: &impl Serialize) -> Result<Rendered, PromptError> {
-        let render = |part: &str| {
-            let template = self.environment.get_template(&format!("{name}#{part}"))?;
-            template.render(Serde(values))
-        };
-        let template_error = |error: minijinja::Error| PromptError::Template {
-            name: name.to_owned(),
-            why: describe(&error),
-        };
-        Ok(Rendered {
-            system: render("system").map_err(template_error)?,
-            user: render("user").map_err(template_error)?,
-        })
+        let values = Value::from(Serde(values));
+        let (system, user) =
+            (self.part(name, "system", &values)?, self.part(name, "user", &values)?);
+        Ok(Rendered { system, user })
+    }
+
+    /// Renders a loaded template with the values that it has in every case and those of this one.
+    pub fn render_case(
+        &self,
+        name: &str,
+        prefix: &Prefix,
+        values: &impl Serialize,
+    ) -> Result<Rendered, PromptError> {
+        let values = merge_maps([prefix.values.clone(), Value::from(Serde(values))]);
+        let user = self.part(name, "user", &values)?;
+        if let Some(Some(system)) = prefix.rendered.get() {
+            return Ok(Rendered { system: system.clone(), user });
+        }
+        let system = self.part(name, "system", &values)?;
+        prefix.rendered.get_or_init(|| {
+            // Without the values of the case it fails or says something else where it has any.
+            let alone = self.part(name, "system", &prefix.values).ok();
+            alone.filter(|alone| *alone == system)
+        });
+        Ok(Rendered { system, user })
+    }
+
+    fn part(&self, name: &str, part: &str, values: &Value) -> Result<String, PromptError> {
+        let template = self.environment.get_template(&format!("{name}#{part}"));
+        let rendered = template.and_then(|template| template.render(values));
+        rendered
+            .map_err(|error| PromptError::Template { name: name.to_owned(), why: describe(&error) })
     }
 
     /// SHA-256 of every loaded template by path under `prompts/`.
@@ -162,6 +198,34 @@ mod tests {
         assert!(library.load("sut/read_info.md").unwrap());
         assert_eq!(library.digests().len(), 1);
         assert!(!library.load("generator/absent.md").unwrap());
+    }
+
+    #[test]
+    fn the_first_part_is_rendered_once_where_no_case_changes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("prompts/sut")).unwrap();
+        let path = folder.path().join("prompts/sut/read_info.md");
+        for (system, of_second) in [
+            ("{{ rubric }}", "r"),
+            ("{{ rubric }} {{ case }}", "r 2"),
+            ("{% if case is defined %}{{ case }}{% endif %}", "2"),
+        ] {
+            std::fs::write(
+                &path,
+                format!("{system}\n<!-- case -->\n{{{{ rubric }}}}{{{{ case }}}}"),
+            )
+            .unwrap();
+            let mut library = PromptLibrary::new(folder.path(), BUILT_IN);
+            library.load("sut/read_info.md").unwrap();
+            let prefix = Prefix::new(&json!({ "rubric": "r" }));
+            let of = |case: u8| {
+                library.render_case("sut/read_info.md", &prefix, &json!({ "case": case })).unwrap()
+            };
+            assert_eq!(of(1).user, "r1");
+            assert_eq!(of(2), Rendered { system: of_second.into(), user: "r2".into() });
+            let is_kept = prefix.rendered.get().unwrap().is_some();
+            assert_eq!(is_kept, system == "{{ rubric }}");
+        }
     }
 
     #[test]

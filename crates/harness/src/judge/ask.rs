@@ -17,7 +17,7 @@ use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::fence::Nonce;
-use selftest_models::prompts::{PromptError, PromptLibrary};
+use selftest_models::prompts::{Prefix, PromptError, PromptLibrary};
 use selftest_models::structured::{self, AskError, Limits, UnscoredReason};
 use selftest_models::{
     CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
@@ -30,7 +30,7 @@ pub struct Judge {
     context_tokens: u32,
     reader: Reader,
     schema: ReplySchema,
-    schema_text: String,
+    prefix: Prefix,
     questioner: Questioner,
     likelihoods: Likelihoods,
     /// Its measurement, where there is one.
@@ -50,7 +50,7 @@ impl Judge {
         context_tokens: u32,
         rubric: Rubric,
     ) -> Self {
-        let schema_text = schema_in_prompt(&rubric).to_string();
+        let prefix = prompt::prefix(&rubric, &schema_in_prompt(&rubric).to_string());
         let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
         let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
         let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens, &rubric);
@@ -62,7 +62,7 @@ impl Judge {
             context_tokens,
             reader,
             schema,
-            schema_text,
+            prefix,
             questioner,
             likelihoods,
             fitness,
@@ -251,9 +251,8 @@ impl Judge {
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         let nonce = Nonce::fresh();
-        let rubric = self.reader.rubric();
         let render = |evidence: &Evidence| {
-            let prompt = prompt::render(library, rubric, &self.schema_text, evidence, &nonce)?;
+            let prompt = prompt::render(library, &self.prefix, evidence, &nonce)?;
             let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
             Ok::<_, PromptError>((prompt, tokens))
         };

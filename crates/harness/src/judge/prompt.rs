@@ -8,7 +8,7 @@ use crate::check::ToolCall;
 use crate::rubric::{Category, Rubric};
 use crate::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::fence::{Nonce, fence};
-use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+use selftest_models::prompts::{Prefix, PromptError, PromptLibrary, Rendered};
 
 /// The judge's template, path under `prompts/`.
 pub const TEMPLATE: &str = "judge/rubric.md";
@@ -47,11 +47,16 @@ pub struct Evidence {
     pub allow_minor_format_deviation: bool,
 }
 
+/// Values that are the same in every case.
 #[derive(Serialize)]
-struct Values<'a> {
+struct FixedValues<'a> {
     categories: Vec<Category>,
     category_ids: Vec<String>,
     schema: &'a str,
+}
+
+#[derive(Serialize)]
+struct Values<'a> {
     nonce: &'a str,
     task: String,
     hints: String,
@@ -65,11 +70,20 @@ struct Values<'a> {
     allow_minor_format_deviation: bool,
 }
 
-/// Renders the prompt of one step. `schema` is the verdict's schema as text.
+/// The part of the prompt that is the same for every case. `schema` is the verdict's schema as text.
+pub fn prefix(rubric: &Rubric, schema: &str) -> Prefix {
+    // As the verdict calls them.
+    let named =
+        |category: &Category| Category { id: field_of(rubric, &category.id), ..category.clone() };
+    let categories: Vec<Category> = rubric.categories().iter().map(named).collect();
+    let category_ids = categories.iter().map(|category| category.id.clone()).collect();
+    Prefix::new(&FixedValues { categories, category_ids, schema })
+}
+
+/// Renders the prompt of one step.
 pub fn render(
     library: &PromptLibrary,
-    rubric: &Rubric,
-    schema: &str,
+    prefix: &Prefix,
     evidence: &Evidence,
     nonce: &Nonce,
 ) -> Result<Rendered, PromptError> {
@@ -85,14 +99,7 @@ pub fn render(
     let output = fenced("SYSTEM OUTPUT", &evidence.output);
     let calls =
         tool_calls::render(library, &evidence.tool_calls, |calls| fenced("TOOL CALLS", calls))?;
-    // As the verdict calls them.
-    let named =
-        |category: &Category| Category { id: field_of(rubric, &category.id), ..category.clone() };
-    let categories: Vec<Category> = rubric.categories().iter().map(named).collect();
     let values = Values {
-        category_ids: categories.iter().map(|category| category.id.clone()).collect(),
-        categories,
-        schema,
         nonce: nonce.as_str(),
         task: fenced("TASK", &evidence.case.prompt),
         hints: fenced("EXPECTED BEHAVIOR", &evidence.case.hints),
@@ -108,7 +115,7 @@ pub fn render(
         max_questions_allowed: evidence.max_questions_allowed,
         allow_minor_format_deviation: evidence.allow_minor_format_deviation,
     };
-    library.render(TEMPLATE, &values)
+    library.render_case(TEMPLATE, prefix, &values)
 }
 
 #[cfg(test)]
@@ -139,8 +146,8 @@ mod tests {
         let mut library = PromptLibrary::new(folder.path(), crate::prompts::BUILT_IN);
         assert!(library.load(TEMPLATE).unwrap() && library.load(tool_calls::TEMPLATE).unwrap());
         let nonce = Nonce::fresh();
-        let mut prompt =
-            render(&library, &Rubric::default(), "{\"x\": 1}", evidence, &nonce).unwrap();
+        let prefix = prefix(&Rubric::default(), "{\"x\": 1}");
+        let mut prompt = render(&library, &prefix, evidence, &nonce).unwrap();
         assert!(!prompt.system.contains(nonce.as_str()), "the prefix must stay the same");
         prompt.user = prompt.user.replace(nonce.as_str(), "<nonce>");
         prompt
