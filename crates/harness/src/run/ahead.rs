@@ -1,14 +1,18 @@
-//! Prompts that are made before the run begins: while models are being checked, those that need no
-//! check can work already.
+//! Prompts that are made before their cases begin: while models are being checked, those that need no
+//! check can work already, and at the end of a run no place in flight need wait for a prompt.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt as _;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::plan::PlannedCase;
+use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::scenario::generate::{GenerationAttempt, Generator, Made};
+use selftest_models::journaled::for_run;
 use selftest_models::prompts::PromptLibrary;
 
 /// Result of generating a case.
@@ -38,6 +42,34 @@ impl Ahead {
             (index, tokio::spawn(making))
         });
         Self(Mutex::new(begun.collect()))
+    }
+
+    /// Begins with one more case of a runner's, for the run of that number. Ends when it is made.
+    pub(super) fn add(
+        &self,
+        runner: &Runner,
+        planned: &PlannedCase,
+        run: usize,
+    ) -> impl Future<Output = ()> + use<> {
+        let (told, is_made) = oneshot::channel();
+        if let Some(generator) = runner.generator.clone() {
+            let (library, seed) = (Arc::clone(&runner.library), runner.seed);
+            let (index, planned) = (planned.index, planned.clone());
+            let making = async move {
+                let generated = generate(&generator, &library, &planned, seed).await;
+                // Nobody waits any more where the run was ended.
+                let _ = told.send(());
+                generated
+            };
+            let begun = tokio::spawn(for_run(run, making));
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(index, begun);
+        }
+        is_made.map(drop)
+    }
+
+    /// Whether the case at this position was begun and not handed out.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&index)
     }
 
     /// The case at this position, if it was begun; it is handed out once.

@@ -140,6 +140,22 @@ impl<'a> Results<'a> {
     }
 }
 
+/// Something that takes a place in flight.
+#[derive(Debug, PartialEq)]
+enum Job<'a, Case> {
+    /// Makes the prompt of a case.
+    Prepare(&'a Case),
+    /// Runs a case.
+    Play(&'a Case),
+}
+
+/// The jobs of a run, whose last so many cases are prepared before they begin.
+fn jobs<Case>(plan: &[Case], prepared: usize) -> impl Iterator<Item = Job<'_, Case>> {
+    let (first, last) = plan.split_at(plan.len().saturating_sub(prepared));
+    let prepares = last.iter().map(Job::Prepare);
+    first.iter().map(Job::Play).chain(prepares).chain(last.iter().map(Job::Play))
+}
+
 /// A run that has begun.
 pub(super) struct Execution<'a> {
     runner: &'a Arc<Runner>,
@@ -221,11 +237,16 @@ impl<'a> Execution<'a> {
     ) -> usize {
         let stop = AtomicBool::new(false);
         let before = results.cases.len();
-        let cases = plan
-            .iter()
-            .map_while(|planned| (!stop.load(Ordering::Relaxed)).then(|| self.case(planned)));
+        let jobs = jobs(plan, self.prepared(plan.len(), concurrency, course));
+        let cases = jobs.map_while(|job| {
+            (!stop.load(Ordering::Relaxed)).then(|| match job {
+                Job::Prepare(planned) => Either::Left(self.prepare(planned).map(|()| None)),
+                Job::Play(planned) => Either::Right(self.case(planned).map(Some)),
+            })
+        });
         let mut cases = stream::iter(cases).buffer_unordered(concurrency);
         while let Some(case) = cases.next().await {
+            let Some(case) = case else { continue };
             let is_miss = course.fail_fast && course.gate.is_miss(&case);
             results.add(case);
             if is_miss || results.spending.reached(Instant::now()).is_some() {
@@ -233,6 +254,35 @@ impl<'a> Execution<'a> {
             }
         }
         results.cases.len() - before
+    }
+
+    /// For how many of the last cases the prompts are made before they begin: cases of several calls in
+    /// a row do not end together, and the places of the first to end would stay empty. None where the
+    /// run may end early, since a prompt that is not used is in no report.
+    fn prepared(&self, cases: usize, concurrency: usize, course: &Course) -> usize {
+        let may_end_early = course.fail_fast || course.limits != RunLimits::default();
+        let is_worth_it = cases > concurrency && self.runner.generator.is_some();
+        if is_worth_it && !may_end_early { concurrency } else { 0 }
+    }
+
+    /// Makes the prompt of a case that needs one, as long as the run goes on.
+    fn prepare(&self, planned: &PlannedCase) -> impl Future<Output = ()> + use<> {
+        let is_given = planned.frozen.is_some()
+            || planned.stored.is_some()
+            || planned.unchanged.is_some()
+            || self.runner.ahead.has(planned.index);
+        if is_given || *self.cancel.borrow() || self.runner.outages.first().is_some() {
+            return Either::Left(ready(()));
+        }
+        let (making, mut cancel) =
+            (self.runner.ahead.add(self.runner, planned, self.number), self.cancel.clone());
+        Either::Right(async move {
+            tokio::select! {
+                biased;
+                Ok(_) = cancel.wait_for(|cancelled| *cancelled) => {}
+                () = making => {}
+            }
+        })
     }
 
     /// Runs misses again until the gate knows what they are worth. Each of them keeps its further
@@ -344,4 +394,18 @@ async fn run_case(
         () = play.play() => None,
     };
     play.finish(cut).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_cases_are_prepared_before_they_begin() {
+        use Job::{Play, Prepare};
+        let found: Vec<_> = jobs(&[0, 1, 2, 3], 2).collect();
+        assert_eq!(found, [Play(&0), Play(&1), Prepare(&2), Prepare(&3), Play(&2), Play(&3)]);
+        assert_eq!(jobs(&[0, 1], 0).collect::<Vec<_>>(), [Play(&0), Play(&1)]);
+        assert_eq!(jobs(&[0], 4).collect::<Vec<_>>(), [Prepare(&0), Play(&0)]);
+    }
 }
