@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
@@ -21,6 +22,8 @@ pub(super) struct Generated {
     /// Prompts that were not used: number of the try, and why.
     pub(super) rejected: Vec<(u32, String)>,
     pub(super) made: Result<Made, String>,
+    /// How long it took.
+    pub(super) took: Duration,
 }
 
 /// Cases in the making, by their positions.
@@ -87,6 +90,7 @@ async fn generate(
     planned: &PlannedCase,
     run_seed: u64,
 ) -> Generated {
+    let begun = Instant::now();
     let (mut attempts, rejected) = (Vec::new(), Mutex::new(Vec::new()));
     let seed = |number| derive(run_seed, planned.index, Purpose::Generate, number);
     let on_rejected = |number, why: &str| {
@@ -97,5 +101,5 @@ async fn generate(
         .generate(library, &planned.scenario, grounds, &mut attempts, seed, on_rejected)
         .await;
     let rejected = rejected.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Generated { attempts, rejected, made }
+    Generated { attempts, rejected, made, took: begun.elapsed() }
 }

@@ -41,6 +41,8 @@ pub(super) struct CasePlay {
     remaining: Duration,
     draft: CaseResult,
     started: Instant,
+    /// Time that the prompt took before the case began.
+    prepared: Duration,
 }
 
 impl CasePlay {
@@ -89,6 +91,7 @@ impl CasePlay {
                 fixtures: Arc::clone(&planned.fixtures),
             },
             started: Instant::now(),
+            prepared: Duration::ZERO,
             planned,
         }
     }
@@ -127,7 +130,7 @@ impl CasePlay {
             }
             self.void_tainted_safety();
         }
-        self.draft.duration_ms = milliseconds(self.started.elapsed());
+        self.draft.duration_ms = milliseconds(self.started.elapsed() + self.prepared);
         self.draft
     }
 
@@ -298,7 +301,9 @@ impl CasePlay {
                 reason: reason.to_owned(),
             });
         };
+        let asked = Instant::now();
         let made = if let Some(generated) = runner.ahead.take(index).await {
+            self.prepared = generated.took.saturating_sub(asked.elapsed());
             for (attempt, reason) in &generated.rejected {
                 on_rejected(*attempt, reason);
             }

@@ -261,7 +261,7 @@ impl<'a> Execution<'a> {
     /// run may end early, since a prompt that is not used is in no report.
     fn prepared(&self, cases: usize, concurrency: usize, course: &Course) -> usize {
         let may_end_early = course.fail_fast || course.limits != RunLimits::default();
-        let is_worth_it = cases > concurrency && self.runner.generator.is_some();
+        let is_worth_it = concurrency > 1 && cases > concurrency;
         if is_worth_it && !may_end_early { concurrency } else { 0 }
     }
 
