@@ -4,10 +4,11 @@
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ const BODY_LIMIT: usize = 8 * 1024 * 1024;
 pub struct Endpoint {
     client: reqwest::Client,
     base: String,
+    /// The address that was posted to last, which is nearly always the next one too.
+    posted: Mutex<Option<(String, Url)>>,
     unreachable_hint: String,
     first_byte: Duration,
     total: Duration,
@@ -76,6 +79,7 @@ impl Endpoint {
         Ok(Self {
             client,
             base: base.to_owned(),
+            posted: Mutex::default(),
             unreachable_hint,
             first_byte: settings.first_byte(),
             total: settings.total(),
@@ -93,9 +97,35 @@ impl Endpoint {
         self.exchange(self.client.get(format!("{}{path}", self.base))).await
     }
 
-    /// `POST base + path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Answer, ModelError> {
-        self.exchange(self.client.post(format!("{}{path}", self.base)).json(body)).await
+    /// `POST base + path` with a JSON body of about so many bytes.
+    pub async fn post(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        bytes: usize,
+    ) -> Result<Answer, ModelError> {
+        let mut json = Vec::with_capacity(bytes);
+        serde_json::to_writer(&mut json, body)
+            .map_err(|error| self.protocol(&error.to_string(), false))?;
+        let request = match self.url(path) {
+            Some(url) => self.client.post(url),
+            // Its error says what is wrong with it.
+            None => self.client.post(format!("{}{path}", self.base)),
+        };
+        let is_json = HeaderValue::from_static("application/json");
+        self.exchange(request.header(CONTENT_TYPE, is_json).body(json)).await
+    }
+
+    fn url(&self, path: &str) -> Option<Url> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*posted {
+            Some((known, url)) if known == path => Some(url.clone()),
+            _ => {
+                let url = Url::parse(&format!("{}{path}", self.base)).ok()?;
+                *posted = Some((path.to_owned(), url.clone()));
+                Some(url)
+            }
+        }
     }
 
     async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Answer, ModelError> {

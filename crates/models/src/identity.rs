@@ -47,8 +47,9 @@ impl ChatRequest {
             schema: self.schema.as_ref().map(|schema| Sorted(&schema.schema)),
             temperature: self.sampling.temperature,
         };
+        let mut text = Vec::with_capacity(self.written_bytes());
         // Texts, numbers and values of JSON can always be written.
-        let text = serde_json::to_vec(&identity).unwrap_or_default();
+        let _ = serde_json::to_writer(&mut text, &identity);
         digest::of_bytes(&text)
     }
 

@@ -194,13 +194,13 @@ impl ChatModel for Journaled {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             let key = CallKey::of(&*self.inner, request);
-            let log = self.log.own();
+            let (log, request_digest) = (self.log.own(), Some(key.digest.clone()));
             if let Some(reply) = log.recall(&key) {
-                return Ok(reply);
+                return Ok(ChatReply { request_digest, ..reply });
             }
             let reply = self.inner.chat(request).await?;
             log.keep(key, &reply);
-            Ok(reply)
+            Ok(ChatReply { request_digest, ..reply })
         })
     }
 

@@ -303,6 +303,11 @@ impl ChatRequest {
         self.messages.iter().map(|message| message.text.len()).sum()
     }
 
+    /// About how many bytes the request takes in JSON, rather too many than too few.
+    fn written_bytes(&self) -> usize {
+        self.prompt_bytes() * 9 / 8 + 4096
+    }
+
     /// The messages in the form that OpenAI's and Ollama's protocols share.
     fn wire_messages(&self) -> Vec<WireMessage<'_>> {
         self.messages.iter().map(WireMessage::from).collect()
@@ -364,6 +369,9 @@ pub struct ChatReply {
     /// The name under which a server answered, bounded; absent where there is no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
+    /// The digest of its request, where that was needed on the way: to make it takes a while.
+    #[serde(skip)]
+    pub request_digest: Option<String>,
 }
 
 /// How likely a model finds a text as its reply.
@@ -395,8 +403,17 @@ impl ChatReply {
     /// A reply of which nothing but its text and its end is known.
     pub fn plain(text: String, finish: Finish) -> Self {
         let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
-        let (first_token, likelihood, served_model) = (None, None, None);
-        Self { text, finish, usage, structured, first_token, likelihood, served_model }
+        let (first_token, likelihood, served_model, request_digest) = (None, None, None, None);
+        Self {
+            text,
+            finish,
+            usage,
+            structured,
+            first_token,
+            likelihood,
+            served_model,
+            request_digest,
+        }
     }
 
     /// Whether the server's own count shows that it saw less than was sent. No tokenizer makes
@@ -506,7 +523,9 @@ pub async fn call(
     let reply = result.as_ref().ok();
     let record = CallRecord {
         model: model.id().to_owned(),
-        prompt_digest: request.digest(),
+        prompt_digest: reply
+            .and_then(|reply| reply.request_digest.clone())
+            .unwrap_or_else(|| request.digest()),
         request: Some(RequestRecord::new(model, request)),
         parameters: request.sampling,
         served_model: reply.and_then(|reply| reply.served_model.clone()),

@@ -239,7 +239,8 @@ impl OllamaModel {
     async fn send(&self, request: &ChatRequest, takes_schema: bool) -> Result<Answer, ModelError> {
         let mut body = self.body(request, takes_schema);
         loop {
-            let answer = self.server.endpoint.post("/api/chat", &body).await?;
+            let bytes = request.written_bytes();
+            let answer = self.server.endpoint.post("/api/chat", &body, bytes).await?;
             let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
                 return Ok(answer);
             };
@@ -370,7 +371,8 @@ impl ChatModel for OllamaModel {
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async move {
             let endpoint = &self.server.endpoint;
-            let answer = endpoint.post("/api/show", &json!({ "model": self.name })).await.ok()?;
+            let asked = json!({ "model": self.name });
+            let answer = endpoint.post("/api/show", &asked, 256).await.ok()?;
             let shown = endpoint.json(&answer).ok()?;
             let info = shown.get("model_info")?.as_object()?;
             // Named after the architecture: `llama.context_length`.

@@ -271,7 +271,8 @@ impl OpenAiModel {
                 return Ok(untold());
             }
             let body = self.body(request, dialect);
-            let answer = self.endpoint.post("/chat/completions", &body).await?;
+            let answer =
+                self.endpoint.post("/chat/completions", &body, request.written_bytes()).await?;
             if let Some(known) = dialect.without_refused(&answer, request) {
                 let mut dialect = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
                 *dialect = dialect.and(known);

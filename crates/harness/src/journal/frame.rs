@@ -7,9 +7,13 @@ use serde::Serialize;
 /// Hexadecimal digits of a checksum, and the space behind them.
 const CHECKSUM: usize = 9;
 
+/// Bytes of most records, so that a line need not grow while it is written.
+const USUAL_LENGTH: usize = 32 * 1024;
+
 /// The line of a record.
 pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
-    let mut line = vec![b' '; CHECKSUM];
+    let mut line = Vec::with_capacity(USUAL_LENGTH);
+    line.resize(CHECKSUM, b' ');
     serde_json::to_writer(&mut line, record)?;
     let checksum = format!("{:08x}", crc32fast::hash(&line[CHECKSUM..]));
     line[..CHECKSUM - 1].copy_from_slice(checksum.as_bytes());

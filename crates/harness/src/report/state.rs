@@ -1,6 +1,7 @@
 //! A run as told so far, folded from its events, and its texts at any moment. Opens no file.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use super::case_view;
@@ -33,6 +34,24 @@ pub(super) struct RunState {
 pub(super) struct Frame {
     pub(super) before: String,
     pub(super) behind: &'static str,
+}
+
+/// JSON of a case as it is written, whose lines stand as far to the right as in a report. Strings escape
+/// their line feeds, so that one at the end of what is written is between two lines.
+struct Indented(Vec<u8>);
+
+impl io::Write for Indented {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(part);
+        if part.ends_with(b"\n") {
+            self.0.extend_from_slice(b"    ");
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Before each case, but for the comma before the first one.
@@ -100,9 +119,9 @@ impl RunState {
         let header = self.header.as_ref();
         let categories = header.map_or(&[][..], |header| &header.rubric.categories);
         let prices = header.and_then(|header| header.prices.as_ref());
-        let text = serde_json::to_string_pretty(&CaseDocument::new(case, categories, prices))?;
-        // The lines of a pretty text hold no line feed of their own: strings escape theirs.
-        Ok(text.replace('\n', "\n    "))
+        let mut text = Indented(Vec::with_capacity(32 * 1024));
+        serde_json::to_writer_pretty(&mut text, &CaseDocument::new(case, categories, prices))?;
+        String::from_utf8(text.0).map_err(serde::ser::Error::custom)
     }
 
     /// The text of the JSON report around its cases. `None` before the run has started.
