@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ const MAX_KEPT: usize = 64;
 
 /// Thousands of cases have the same few patterns, and compiling one takes longer than all else that
 /// the harness does for a case.
-static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
 
 /// A regular expression in the syntax of the crate `regex`: without look-around and
 /// back-references, in time linear in the text.
@@ -25,7 +25,8 @@ static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     source: String,
-    compiled: Regex,
+    /// Shared: what a regular expression remembers between searches is not cloned with it.
+    compiled: Arc<Regex>,
 }
 
 impl Pattern {
@@ -39,7 +40,7 @@ impl Pattern {
         }
         let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = known().get(source) {
-            return Ok(Self { source: source.to_owned(), compiled: compiled.clone() });
+            return Ok(Self { source: source.to_owned(), compiled: Arc::clone(compiled) });
         }
         let compiled = RegexBuilder::new(source)
             .size_limit(MAX_COMPILED)
@@ -57,9 +58,10 @@ impl Pattern {
                     selftest_text::one_line(last.trim_start_matches("error: "), 200)
                 }
             })?;
+        let compiled = Arc::new(compiled);
         let mut known = known();
         if known.len() < MAX_KEPT {
-            known.insert(source.to_owned(), compiled.clone());
+            known.insert(source.to_owned(), Arc::clone(&compiled));
         }
         Ok(Self { source: source.to_owned(), compiled })
     }

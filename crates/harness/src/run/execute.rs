@@ -59,6 +59,15 @@ impl Course {
         let (fail_fast, limits, recalled) = (false, RunLimits::default(), Vec::new());
         Self { gate, fail_fast, limits, recalled, cancel }
     }
+
+    /// For how many of the last of so many cases the prompts are made before they begin: cases of several
+    /// calls in a row do not end together, and the places of the first to end would stay empty. None where
+    /// the run may end early, since a prompt that is not used is in no report.
+    fn prepared(&self, cases: usize, concurrency: usize) -> usize {
+        let may_end_early = self.fail_fast || self.limits != RunLimits::default();
+        let is_worth_it = concurrency > 1 && cases > concurrency;
+        if is_worth_it && !may_end_early { concurrency } else { 0 }
+    }
 }
 
 /// Runs the plan.
@@ -237,7 +246,7 @@ impl<'a> Execution<'a> {
     ) -> usize {
         let stop = AtomicBool::new(false);
         let before = results.cases.len();
-        let jobs = jobs(plan, self.prepared(plan.len(), concurrency, course));
+        let jobs = jobs(plan, course.prepared(plan.len(), concurrency));
         let cases = jobs.map_while(|job| {
             (!stop.load(Ordering::Relaxed)).then(|| match job {
                 Job::Prepare(planned) => Either::Left(self.prepare(planned).map(|()| None)),
@@ -254,15 +263,6 @@ impl<'a> Execution<'a> {
             }
         }
         results.cases.len() - before
-    }
-
-    /// For how many of the last cases the prompts are made before they begin: cases of several calls in
-    /// a row do not end together, and the places of the first to end would stay empty. None where the
-    /// run may end early, since a prompt that is not used is in no report.
-    fn prepared(&self, cases: usize, concurrency: usize, course: &Course) -> usize {
-        let may_end_early = course.fail_fast || course.limits != RunLimits::default();
-        let is_worth_it = concurrency > 1 && cases > concurrency;
-        if is_worth_it && !may_end_early { concurrency } else { 0 }
     }
 
     /// Makes the prompt of a case that needs one, as long as the run goes on.
