@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::slice;
 
 use serde::Deserialize;
 
+use super::bounded::BoundedStrings;
 use super::feed::Notes;
 use super::repaired::repair;
 
-/// A longer line is skipped: memory must not grow with a foreign file.
+/// Of a longer line the long strings are shortened, and it is skipped where it is still longer: memory
+/// must not grow with a foreign file.
 const MAX_LINE: usize = 16 * 1024 * 1024;
 
 const CHUNK: usize = 256 * 1024;
@@ -109,10 +111,9 @@ impl<'s> Lines<'s> {
             Input::Stream(input) => input,
             Input::Files(files) => {
                 let Some(path) = files.next() else { return Ok(None) };
-                let limit = MAX_LINE as u64 + 1;
-                let read = File::open(path).and_then(|file| file.take(limit).read_to_end(line));
-                let is_lost = read.is_err() || line.len() > MAX_LINE;
-                return Ok(Some(if is_lost { Place::Lost } else { Place::Own { unended: false } }));
+                let is_whole = read_record(path, line).unwrap_or(false);
+                let place = if is_whole { Place::Own { unended: false } } else { Place::Lost };
+                return Ok(Some(place));
             }
         };
         input.consume(taken);
@@ -137,15 +138,59 @@ impl<'s> Lines<'s> {
             let read = part.len() + usize::from(end.is_some());
             input.consume(read);
             if line.len() > MAX_LINE {
-                if end.is_none() {
-                    input.skip_until(b'\n')?;
+                let mut rest = RestOfLine { input, is_ended: end.is_some() };
+                let long = std::mem::take(line);
+                let is_whole = shortened(long.as_slice().chain(&mut rest), line)?;
+                if is_whole {
+                    return Ok(Some(Place::Own { unended: !rest.is_ended }));
                 }
+                io::copy(&mut rest, &mut io::sink())?;
                 return Ok(Some(Place::Lost));
             }
             if end.is_some() {
                 return Ok(Some(Place::Own { unended: false }));
             }
         }
+    }
+}
+
+/// Reads a file that holds one record. Whether it is short enough.
+fn read_record(path: &Path, into: &mut Vec<u8>) -> io::Result<bool> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > MAX_LINE as u64 {
+        return shortened(file, into);
+    }
+    // It may have grown.
+    file.take(MAX_LINE as u64 + 1).read_to_end(into)?;
+    Ok(into.len() <= MAX_LINE)
+}
+
+/// Reads JSON with its long strings shortened, such as images. Whether it is short enough then.
+fn shortened(json: impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
+    BoundedStrings::new(json).take(MAX_LINE as u64 + 1).read_to_end(into)?;
+    Ok(into.len() <= MAX_LINE)
+}
+
+/// What is left of the line at which a stream stands.
+struct RestOfLine<'i, R> {
+    input: &'i mut BufReader<R>,
+    /// Whether its line break was read.
+    is_ended: bool,
+}
+
+impl<R: Read> Read for RestOfLine<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_ended {
+            return Ok(0);
+        }
+        let read = self.input.fill_buf()?;
+        let read = &read[..read.len().min(buffer.len())];
+        let end = memchr::memchr(b'\n', read);
+        let count = end.unwrap_or(read.len());
+        buffer[..count].copy_from_slice(&read[..count]);
+        self.is_ended = end.is_some();
+        self.input.consume(count + usize::from(end.is_some()));
+        Ok(count)
     }
 }
 
@@ -211,6 +256,28 @@ mod tests {
         assert_eq!(all(b"a\n").0, ["1:a"]);
         assert!(all(b"").0.is_empty());
         assert_eq!(all(b"\xef\xbb\xbfa\n\xef\xbb\xbf\nb").0, ["1:a", "3:b"]);
+    }
+
+    #[test]
+    fn of_a_line_over_the_limit_the_long_strings_are_shortened() {
+        let image = "x".repeat(MAX_LINE);
+        for (json, is_kept) in [
+            (format!(r#"{{"image":"{image}","said":"it is a cat"}}"#), true),
+            (format!(r#"{{"said":"it is a cat","image":"{image}"}}"#), true),
+            (format!(r#"{{"numbers":[{}1]}}"#, "1,".repeat(MAX_LINE / 2)), false),
+        ] {
+            for ending in ["", "\n", "\n{\"next\":1}\n"] {
+                let (lines, notes) = all(format!("{{}}\n{json}{ending}").as_bytes());
+                assert_eq!(lines.len(), 1 + usize::from(is_kept) + usize::from(ending.len() > 1));
+                assert_eq!(notes.bad_records, u64::from(!is_kept));
+                if is_kept {
+                    let record = lines[1].strip_prefix("2:").unwrap();
+                    let record: serde_json::Value = serde_json::from_str(record).unwrap();
+                    assert_eq!(record["said"], "it is a cat");
+                    assert!(record["image"].as_str().unwrap().len() < 1_000_000);
+                }
+            }
+        }
     }
 
     #[test]
