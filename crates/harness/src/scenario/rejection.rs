@@ -210,7 +210,8 @@ pub fn cut(text: &str) -> Option<String> {
 }
 
 /// A path, an identifier or a number in a prompt that the excerpt does not have: nothing can be
-/// answered about it. Numbers of one digit are those of forms, such as "in 3 lines".
+/// answered about it. Numbers of one or two digits are those of forms, such
+/// as "in 3 lines".
 pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
     let known = fold(&format!("{} {}", excerpt.path, excerpt.text));
     let edges = |c: char| !c.is_alphanumeric();
@@ -218,7 +219,7 @@ pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let is_number = word.chars().all(|c| c.is_ascii_digit() || ".,".contains(c));
         let joined = word.contains(['/', '_', '.', '=']) || word.contains("::");
-        (joined && !is_number) || digits > 1
+        (joined && !is_number) || digits > 2
     });
     names
         .into_iter()
@@ -395,8 +396,6 @@ mod tests {
             ("What does `docs/api.json` say?", Some("docs/api.json")),
             ("What is new in django-api-comments-2022?", Some("django-api-comments-2022")),
             ("What does min_rows do?", Some("min_rows")),
-            ("Which meal takes 10 hours?", Some("10")),
-            ("Say what the 22-degree limit is.", Some("22-degree")),
         ] {
             assert_eq!(invented(prompt, &excerpt).as_deref(), name, "{prompt}");
         }
