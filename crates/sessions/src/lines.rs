@@ -171,7 +171,7 @@ fn shortened(json: impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
     Ok(into.len() <= MAX_LINE)
 }
 
-/// What is left of the line at which a stream stands.
+/// The rest of the line that a stream is in the middle of.
 struct RestOfLine<'i, R> {
     input: &'i mut BufReader<R>,
     /// Whether its line break was read.

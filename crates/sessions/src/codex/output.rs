@@ -129,6 +129,7 @@ fn may_be_rejection(json: &str) -> bool {
     MARKS_OF_REJECTION.iter().any(|mark| mark.find(json.as_bytes()).is_some())
 }
 
+/// The words of [`may_be_rejection`]; built once because every long output is searched.
 static MARKS_OF_REJECTION: LazyLock<[memmem::Finder<'static>; 3]> =
     LazyLock::new(|| ["abort", "reject", r"\u"].map(memmem::Finder::new));
 
