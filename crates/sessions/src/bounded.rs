@@ -12,6 +12,11 @@ const MAX_WORD: usize = 2048;
 /// Bytes of a string that are looked at together.
 const PIECE: usize = 4096;
 
+/// Whether a string of that length, in bytes, may be the beginning of one that was shortened.
+pub(super) fn may_be_cut(length: usize) -> bool {
+    (MAX_STRING..=MAX_STRING + MAX_WORD).contains(&length)
+}
+
 /// JSON text whose strings are no longer than [`MAX_STRING`] and a word.
 ///
 /// Cuts only between characters and never in an escape. Malformed text passes as it is, for the

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Number;
 
 use super::any_json::{AnyJson, deserialize_any_json};
+use super::bounded::may_be_cut;
 
 /// A longer text keeps this many bytes at each end: the error is usually in the last lines.
 const KEPT_END: usize = 16 * 1024;
@@ -133,12 +134,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Stands for media: `[image image/png 531 kB]`. `encoded` is the length of the base64 text.
+    /// Stands for media: `[image image/png 531 kB]`. `encoded` is the length of the base64 text; of
+    /// one that may have been shortened the note says `over 196 kB`.
     pub fn media(kind: &str, media_type: &str, encoded: usize) -> Text<'static> {
         let bytes = encoded / 4 * 3;
         let media_type = selftest_text::one_line(media_type, 60);
         let size = if bytes < 1000 { format!("{bytes} B") } else { format!("{} kB", bytes / 1000) };
-        let value = format!("[{kind} {media_type} {size}]").replace("  ", " ");
+        let over = if may_be_cut(encoded) { "over " } else { "" };
+        let value = format!("[{kind} {media_type} {over}{size}]").replace("  ", " ");
         Text { value: Cow::Owned(value), cut: encoded }
     }
 }
@@ -361,5 +364,7 @@ mod tests {
             assert_eq!(Text::new(other.as_str()).as_str(), other);
         }
         assert_eq!(Text::media("image", "image/png", 708_000).as_str(), "[image image/png 531 kB]");
+        let cut = Text::media("image", "", 264_192);
+        assert_eq!(cut.as_str(), "[image over 198 kB]", "it may have been larger");
     }
 }
