@@ -59,7 +59,11 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
 
     let data = named("XDG_DATA_HOME").or_else(|| below(".local/share"));
     add("amp", data.clone(), &["amp/threads"]);
-    add("opencode", data.clone(), &["opencode/opencode.db", "opencode/storage"]);
+    add(
+        "opencode",
+        data.clone(),
+        &["opencode/opencode.db", "opencode/storage", "opencode/project"],
+    );
     add("goose", data.clone(), &["goose/sessions"]);
     add("zed", data, &["zed/threads"]);
     add("zed", below("Library/Application Support"), &["Zed/threads"]);
@@ -120,6 +124,7 @@ mod tests {
                 "amp /h/.local/share/amp/threads",
                 "opencode /h/.local/share/opencode/opencode.db",
                 "opencode /h/.local/share/opencode/storage",
+                "opencode /h/.local/share/opencode/project",
                 "goose /h/.local/share/goose/sessions",
                 "zed /h/.local/share/zed/threads",
                 "zed /h/Library/Application Support/Zed/threads",

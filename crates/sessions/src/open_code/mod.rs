@@ -1,12 +1,14 @@
 //! `OpenCode`: `~/.local/share/opencode/opencode.db`, SQLite with a JSON text for each message and
 //! each part of one; what `opencode export` writes, one JSON object of the same; and the folders of
-//! JSON files that older versions keep.
+//! JSON files that older versions keep. The first of them have a message's parts in it, as the Vercel
+//! AI SDK has them, and its data in `metadata`.
 //!
 //! A part of the kind `tool` holds a call together with its result. Subagents are sessions with a
 //! parent.
 
 pub(crate) mod storage;
 
+use std::mem;
 use std::path::Path;
 
 use futures_util::TryStreamExt as _;
@@ -176,6 +178,35 @@ struct Info<'a> {
     time: Object<Times>,
     tokens: Object<Tokens>,
     error: Object<Failure<'a>>,
+    path: Object<Paths<'a>>,
+    /// Of the first versions.
+    parts: Blocks<'a>,
+    metadata: Object<Metadata<'a>>,
+}
+
+/// Where the agent worked.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Paths<'a> {
+    cwd: Text<'a>,
+}
+
+/// Data of a message of the first versions.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Metadata<'a> {
+    time: Object<Times>,
+    error: Object<Failure<'a>>,
+    assistant: Object<Answer<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Answer<'a> {
+    #[serde(rename = "modelID")]
+    model: Text<'a>,
+    tokens: Object<Tokens>,
+    path: Object<Paths<'a>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -322,8 +353,30 @@ impl<'a> Said<'a> {
     }
 }
 
-impl Info<'_> {
-    fn send(self, said: Said<'_>, feed: &mut Feed<'_>) {
+impl<'a> Info<'a> {
+    /// The same in the places of later versions.
+    fn moved(mut self) -> Self {
+        if let Some(metadata) = self.metadata.0.take() {
+            let answer = metadata.assistant.0.unwrap_or_default();
+            self.model = answer.model;
+            self.tokens = answer.tokens;
+            self.path = answer.path;
+            self.time = metadata.time;
+            self.error = metadata.error;
+        }
+        self
+    }
+
+    fn send(self, mut said: Said<'a>, feed: &mut Feed<'_>) {
+        let mut info = self.moved();
+        said.blocks.append(mem::take(&mut info.parts));
+        info.send_parts(said, feed);
+    }
+
+    fn send_parts(self, said: Said<'_>, feed: &mut Feed<'_>) {
+        if feed.head.cwd.is_none() {
+            feed.head.cwd = self.path.0.and_then(|path| path.cwd.line(400));
+        }
         let time = self.time.0.and_then(|times| times.created.0);
         if said.is_compaction {
             let mark = Some(Mark::Compacted);
@@ -475,13 +528,7 @@ mod tests {
     fn the_folders_of_older_versions_hold_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = root.join("storage").join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            // As they are written: over several lines.
-            let json: serde_json::Value = serde_json::from_str(text).unwrap();
-            std::fs::write(path, format!("{json:#}")).unwrap();
-        };
+        let write = |name: &str, text: &str| write(&root.join("storage"), &[(name, text)]);
         write(
             "session/p1/ses_1.json",
             r#"{"id":"ses_1","projectID":"p1","directory":"/w","version":"1.0","time":{"created":1767225600000,"updated":1767225604000}}"#,
@@ -517,6 +564,100 @@ mod tests {
         let sessions = collector.into_sessions();
         assert_eq!(sessions[0].head.id, "ses_1", "by the name of its file");
         assert!(sessions[0].events.iter().any(|event| event.text.starts_with("[unknown block")));
+    }
+
+    /// Writes files of JSON below a folder as they are written: over several lines.
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let json: serde_json::Value = serde_json::from_str(text).unwrap();
+            std::fs::write(path, format!("{json:#}")).unwrap();
+        }
+    }
+
+    #[track_caller]
+    fn only_session(root: &Path) -> Session {
+        let found = crate::find(&[root.to_owned()], |problem| panic!("{problem}"));
+        let [found] = &found[..] else { panic!("{found:?}") };
+        let mut collector = Collector::default();
+        let reading = read(&found.source, &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+        assert_eq!(reading.notes.bad_records, 0);
+        collector.into_sessions().remove(0)
+    }
+
+    #[test]
+    fn a_storage_for_each_project_holds_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let info = r#"{"id":"ses_1","version":"0.4","time":{"created":1767225600000,"updated":1767225604000}}"#;
+        let root = folder.path().join("project/w/storage/session");
+        write(&root, &[("info/ses_1.json", info), ("message/ses_2/msg_9.json", USER)]);
+        let answer = ANSWER.replace("\"modelID\"", r#""path":{"cwd":"/w","root":"/w"},"modelID""#);
+        for (number, message) in [USER, &answer, LAST].iter().enumerate() {
+            write(&root, &[(&format!("message/ses_1/msg_{}.json", number + 1), message)]);
+        }
+        for (number, (message, part)) in PARTS.iter().enumerate() {
+            write(&root, &[(&format!("part/ses_1/{message}/prt_{number}.json"), part)]);
+        }
+        check(&only_session(folder.path()));
+    }
+
+    /// 1 human turn, 1 model call, 2 calls: one worked, the other never ended.
+    #[test]
+    fn messages_of_the_first_versions_have_their_parts_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project/w/storage/session");
+        write(
+            &root,
+            &[
+                (
+                    "info/ses_1.json",
+                    r#"{"id":"ses_1","title":"t","time":{"created":1767225600000}}"#,
+                ),
+                (
+                    "message/ses_1/msg_1.json",
+                    r#"{"id":"msg_1","role":"user","parts":[{"type":"text","text":"fix it"}],
+                      "metadata":{"time":{"created":1767225601000},"sessionID":"ses_1","tool":{}}}"#,
+                ),
+                (
+                    "message/ses_1/msg_2.json",
+                    r#"{"id":"msg_2","role":"assistant","parts":[{"type":"step-start"},
+                      {"type":"tool-invocation","toolInvocation":{"state":"result","toolCallId":"c1",
+                        "toolName":"read","args":{"filePath":"a"},"result":"fn"}},
+                      {"type":"tool-invocation","toolInvocation":{"state":"call","toolCallId":"c2",
+                        "toolName":"bash","args":{"command":"make"}}},
+                      {"type":"text","text":"It works."}],
+                      "metadata":{"time":{"created":1767225602000,"completed":1767225603000},
+                        "error":{"name":"MessageAbortedError","data":{"message":"stopped"}},
+                        "sessionID":"ses_1","tool":{},"assistant":{"system":["rules"],"modelID":"m-1",
+                        "providerID":"p","path":{"cwd":"/w","root":"/"},"cost":0.1,
+                        "tokens":{"input":10,"output":5,"reasoning":1,"cache":{"read":100,"write":7}}}}}"#,
+                ),
+            ],
+        );
+        let session = only_session(folder.path());
+        assert_eq!(
+            (session.head.cwd.as_deref(), &session.head.models[..]),
+            (Some("/w"), &["m-1".to_owned()][..])
+        );
+        assert_eq!(session.head.end.unwrap().to_string(), "2026-01-01T00:00:02Z");
+        let calls: Vec<_> = session.events.iter().flat_map(|event| &event.calls).collect();
+        assert_eq!(
+            calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
+            ["read", "bash"]
+        );
+        let results: Vec<_> = session.events.iter().flat_map(|event| &event.results).collect();
+        assert_eq!(
+            (results[0].text.as_str(), results.last().unwrap().outcome),
+            ("fn", Outcome::Pending)
+        );
+        let usage: Vec<_> = session.events.iter().filter_map(|event| event.usage).collect();
+        assert_eq!(usage, [Usage { input: 17, output: 6, cached: 100 }]);
+        let said: Vec<_> = session.events.iter().map(|event| event.text.as_str()).collect();
+        assert!(said.contains(&"fix it") && said.contains(&"It works."), "{said:?}");
+        assert!(session.events.iter().any(|event| event.mark == Some(Mark::Interrupted)));
+        assert_eq!(session.head.unknown_blocks.total(), 0);
     }
 
     #[test]

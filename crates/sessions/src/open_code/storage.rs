@@ -1,6 +1,8 @@
 //! The folders in which `OpenCode` kept sessions before it had a database: below `storage/` a file
 //! `session/PROJECT/SESSION.json` describes a session, `message/SESSION/MESSAGE.json` one of its
-//! messages and `part/MESSAGE/PART.json` a part of one.
+//! messages and `part/MESSAGE/PART.json` a part of one. Its first versions had a storage for each
+//! project: `session/info/SESSION.json`, `session/message/SESSION/MESSAGE.json` and
+//! `session/part/SESSION/MESSAGE/PART.json`.
 //!
 //! Paths are made of names of files that are there, never of what stands in them.
 
@@ -19,32 +21,47 @@ use crate::wire::Loose;
 /// Folders of a storage that hold no session by themselves.
 const OTHERS: [&str; 6] = ["message", "part", "todo", "project", "session_diff", "session_share"];
 
-/// The storage that a session's description lies in, if it lies in one.
-fn storage_of(path: &Path) -> Option<&Path> {
-    let sessions = path.parent()?.parent()?;
-    let storage = sessions.parent()?;
-    let is_json = path.extension().is_some_and(|extension| extension == "json");
-    (is_json && sessions.ends_with("session") && storage.join("message").is_dir())
-        .then_some(storage)
+/// Where the messages of a session lie, and the folders of their parts.
+struct Stored {
+    messages: PathBuf,
+    parts: PathBuf,
+}
+
+impl Stored {
+    /// Of the session that this file describes; `None` where it lies in no storage.
+    fn of(path: &Path) -> Option<Self> {
+        let session = path.file_stem()?;
+        let project = path.parent()?;
+        let sessions = project.parent()?;
+        if path.extension()? != "json" || !sessions.ends_with("session") {
+            return None;
+        }
+        if project.ends_with("info") && sessions.join("message").is_dir() {
+            let (messages, parts) = (sessions.join("message"), sessions.join("part"));
+            return Some(Self { messages: messages.join(session), parts: parts.join(session) });
+        }
+        let storage = sessions.parent()?;
+        let (messages, parts) = (storage.join("message"), storage.join("part"));
+        messages.is_dir().then(|| Self { messages: messages.join(session), parts })
+    }
 }
 
 /// Whether the folder is part of a storage, and its files are read with the sessions beside it.
 pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
     OTHERS.iter().any(|name| folder.ends_with(name))
         && folder.parent().is_some_and(|storage| {
-            storage.join("session").is_dir() && storage.join("message").is_dir()
+            let holds = |name: &str| storage.join(name).is_dir();
+            holds("message") && (holds("session") || storage.ends_with("session") && holds("info"))
         })
 }
 
 /// The files of the session that this one describes, itself first, each message before its parts.
 /// `None` where the file lies in no storage.
 pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    let (Some(storage), Some(session)) = (storage_of(path), path.file_stem()) else {
-        return Ok(None);
-    };
+    let Some(stored) = Stored::of(path) else { return Ok(None) };
     let mut files = vec![path.to_owned()];
-    for message in listed(&storage.join("message").join(session))? {
-        let parts = message.file_stem().map(|id| storage.join("part").join(id));
+    for message in listed(&stored.messages)? {
+        let parts = message.file_stem().map(|id| stored.parts.join(id));
         files.push(message);
         if let Some(parts) = parts {
             files.extend(listed(&parts)?);
