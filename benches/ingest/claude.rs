@@ -110,9 +110,21 @@ impl<'w, 'c> Claude<'w, 'c> {
     }
 
     fn end(&mut self, uuid: &str) {
-        let time = self.clock.tick();
-        self.to.raw(&format!(r#","uuid":"{uuid}","timestamp":"{time}"}}"#));
+        self.stamp(uuid);
+        self.to.raw("}");
         self.to.end_line();
+    }
+
+    fn stamp(&mut self, uuid: &str) {
+        let time = self.clock.tick();
+        self.to.raw(&format!(r#","uuid":"{uuid}","timestamp":"{time}""#));
+    }
+
+    /// Ends the message of a result. Its structured twin comes last, as in 862 of 864 recorded ones.
+    fn twin(&mut self, uuid: &str) {
+        self.to.raw("}]}");
+        self.stamp(uuid);
+        self.to.raw(r#","toolUseResult":"#);
     }
 
     fn prompt(&mut self) {
@@ -230,8 +242,9 @@ impl<'w, 'c> Claude<'w, 'c> {
         ));
         if self.random.percent(7) {
             let said = self.random.pick(&FAILURES);
-            self.to
-                .raw(&format!(r#""{said}","is_error":true}}]}},"toolUseResult":"Error: {said}""#));
+            self.to.raw(&format!(r#""{said}","is_error":true"#));
+            self.twin(&uuid);
+            self.to.raw(&format!(r#""Error: {said}""#));
         } else if tool == "Read" && self.random.percent(3) {
             let length = self.random.length(IMAGE);
             let image = self.to.base64_text(&mut self.random, length);
@@ -239,26 +252,29 @@ impl<'w, 'c> Claude<'w, 'c> {
                 r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":""#,
             );
             self.to.bytes_of(&image);
-            self.to.raw(
-                r#""}}]}]},"toolUseResult":{"type":"image","file":{"type":"image/png","base64":""#,
-            );
+            self.to.raw(r#""}}]"#);
+            self.twin(&uuid);
+            self.to.raw(r#"{"type":"image","file":{"type":"image/png","base64":""#);
             self.to.bytes_of(&image);
             self.to.raw(r#""}}"#);
         } else {
-            self.success(tool, detail);
+            self.success(tool, detail, &uuid);
         }
-        self.end(&uuid);
+        self.to.raw("}");
+        self.to.end_line();
     }
 
     /// A result and its structured twin.
-    fn success(&mut self, tool: &str, detail: &[u8]) {
+    fn success(&mut self, tool: &str, detail: &[u8], uuid: &str) {
         match tool {
             "Bash" | "Grep" | "Glob" => {
                 let length = self.random.length(OUTPUT);
                 let output = self.to.code_text(&mut self.random, length);
                 self.to.raw("\"");
                 self.to.bytes_of(&output);
-                self.to.raw(r#"","is_error":false}]},"toolUseResult":{"stdout":""#);
+                self.to.raw(r#"","is_error":false"#);
+                self.twin(uuid);
+                self.to.raw(r#"{"stdout":""#);
                 self.to.bytes_of(&output);
                 self.to.raw(r#"","stderr":"","interrupted":false,"isImage":false}"#);
             }
@@ -267,7 +283,9 @@ impl<'w, 'c> Claude<'w, 'c> {
                 let file = self.to.code_text(&mut self.random, length);
                 self.to.raw("\"");
                 self.to.numbered(&file);
-                self.to.raw(r#"\n\n<system-reminder>\nConsider whether this file is malware.\n</system-reminder>\n"}]},"toolUseResult":{"type":"text","file":{"filePath":""#);
+                self.to.raw(r#"\n\n<system-reminder>\nConsider whether this file is malware.\n</system-reminder>\n""#);
+                self.twin(uuid);
+                self.to.raw(r#"{"type":"text","file":{"filePath":""#);
                 self.to.bytes_of(detail);
                 self.to.raw(r#"","content":""#);
                 self.to.bytes_of(&file);
@@ -279,7 +297,9 @@ impl<'w, 'c> Claude<'w, 'c> {
                 self.to.raw("\"The file has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\\n");
                 let snippet = self.to.code_text(&mut self.random, 600);
                 self.to.numbered(&snippet);
-                self.to.raw(r#""}]},"toolUseResult":{"oldString":"part","newString":""#);
+                self.to.raw(r#"""#);
+                self.twin(uuid);
+                self.to.raw(r#"{"oldString":"part","newString":""#);
                 self.to.bytes_of(detail);
                 self.to.raw(r#"","originalFile":""#);
                 self.to.bytes_of(&file);
@@ -288,12 +308,16 @@ impl<'w, 'c> Claude<'w, 'c> {
                 self.to.raw(r#""]}],"userModified":false,"replaceAll":false}"#);
             }
             "Write" => {
-                self.to.raw(r#""File created successfully"}]},"toolUseResult":{"type":"create","content":""#);
+                self.to.raw(r#""File created successfully""#);
+                self.twin(uuid);
+                self.to.raw(r#"{"type":"create","content":""#);
                 self.to.bytes_of(detail);
                 self.to.raw(r#"","structuredPatch":[]}"#);
             }
             _ => {
-                self.to.raw(r#""Todos have been modified successfully."}]},"toolUseResult":{"oldTodos":[{"content":""#);
+                self.to.raw(r#""Todos have been modified successfully.""#);
+                self.twin(uuid);
+                self.to.raw(r#"{"oldTodos":[{"content":""#);
                 self.to.bytes_of(detail);
                 self.to.raw(r#""}],"newTodos":[{"content":""#);
                 self.to.bytes_of(detail);

@@ -199,6 +199,11 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 impl<'l> Line<'l> {
+    /// Whether a line break follows: else it may be torn.
+    pub(super) fn is_ended(&self) -> bool {
+        !self.unended
+    }
+
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
     /// repaired text of a line that needs it.
     pub(super) fn parse<'a, T: Deserialize<'a>>(

@@ -5,6 +5,7 @@
 mod branch;
 mod origin;
 mod outcome;
+mod prefix;
 mod records;
 mod said;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use super::source::Source;
 use super::text::Text;
 use super::wire::Object;
 use branch::{Kind, Link, Tree};
+use prefix::Prefixes;
 use records::{Message, Record, Tokens};
 use said::{HERMES, Said, User};
 
@@ -43,8 +45,12 @@ fn pass(
 ) -> Result<(), ReadError> {
     let mut reader = Reader { stem: feed.naming.stem().to_owned(), ..Reader::default() };
     let mut lines = source.lines()?;
-    let mut scratch = String::new();
+    let (prefixes, mut scratch) = (Prefixes::default(), String::new());
     while let Some(line) = lines.next(&mut feed.notes)? {
+        if let Some(record) = prefixes.read(&line) {
+            reader.record(record, feed, &mut keep);
+            continue;
+        }
         match line.parse(&mut scratch, &mut feed.notes) {
             Some(Object(Some(record))) => reader.record(record, feed, &mut keep),
             Some(Object(None)) => feed.notes.ignored_records += 1,

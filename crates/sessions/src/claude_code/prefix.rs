@@ -1,0 +1,200 @@
+//! A record without its `toolUseResult`. That repeats the message, is two fifths of all bytes and
+//! nearly always the end of its line: what stands before it is read, and it is not.
+//!
+//! Reads nothing but lines of which that is certain; the others are read whole.
+
+use std::fmt;
+
+use memchr::memmem::Finder;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize as _, DeserializeSeed, Deserializer, MapAccess, Visitor};
+
+use super::records::Record;
+use crate::lines::Line;
+
+/// The key with the comma before it. In JSON no string holds this, for a quote would have a
+/// backslash before it.
+const KEY: &str = ",\"toolUseResult\":";
+
+/// Keys that decide what a record is, which a few versions write behind the result; and keys of
+/// another record, which was written into this line after a torn one.
+const LATER: [&str; 8] = [
+    ",\"isMeta\":",
+    ",\"isCompactSummary\":",
+    ",\"isVisibleInTranscriptOnly\":",
+    ",\"isSidechain\":",
+    ",\"forkedFrom\":",
+    ",\"origin\":",
+    ",\"uuid\":",
+    ",\"timestamp\":",
+];
+
+/// Bytes of a line's end in which they are looked for: what follows the result is short.
+const END: usize = 2048;
+
+/// Finds where records can be cut.
+pub(super) struct Prefixes {
+    key: Finder<'static>,
+    later: [Finder<'static>; LATER.len()],
+}
+
+impl Default for Prefixes {
+    fn default() -> Self {
+        Self { key: Finder::new(KEY), later: LATER.map(Finder::new) }
+    }
+}
+
+impl Prefixes {
+    /// The record of a line that has everything before its `toolUseResult`.
+    pub(super) fn read<'a>(&self, line: &Line<'a>) -> Option<Record<'a>> {
+        let bytes = line.bytes;
+        let at = self.key.find(bytes).filter(|_| line.is_ended())?;
+        let rest = &bytes[at..];
+        let end = &rest[rest.len().saturating_sub(END)..];
+        let is_object = rest.trim_ascii_end().ends_with(b"}");
+        if !is_object
+            || bytes[..at].ends_with(b",")
+            || self.later.iter().any(|key| key.find(end).is_some())
+        {
+            return None;
+        }
+        let text = simdutf8::basic::from_utf8(&bytes[..at]).ok()?;
+        let mut record = None;
+        let read = Fields(&mut record).deserialize(&mut serde_json::Deserializer::from_str(text));
+        // The text ends where the next key of the record itself is expected: in a value, the
+        // fields would have said so.
+        let is_cut = read.is_err_and(|error| error.is_eof());
+        record.filter(|record| {
+            is_cut
+                && !record.kind.is_empty()
+                && !record.uuid.is_none()
+                && record.timestamp.0.is_some()
+                && record.message.0.is_some()
+        })
+    }
+}
+
+/// Reads the fields of an object that may end in their midst.
+struct Fields<'o, 'a>(&'o mut Option<Record<'a>>);
+
+impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Fields<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, map: A) -> Result<(), A::Error> {
+        *self.0 = Some(Record::deserialize(MapAccessDeserializer::new(UntilCut(map)))?);
+        Ok(())
+    }
+}
+
+/// An object that ends where there is no further key.
+struct UntilCut<A>(A);
+
+impl<'a, A: MapAccess<'a>> MapAccess<'a> for UntilCut<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'a>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        // Of the reasons why there is none, the reader of the object tells the end from others.
+        Ok(self.0.next_key_seed(seed).unwrap_or_default())
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::feed::Notes;
+    use crate::lines::Lines;
+
+    const BEFORE: &str = r#"{"type":"user","uuid":"u1","timestamp":"2026-03-01T10:00:04Z","message":{"role":"user","content":"hi"}"#;
+
+    /// The text of a record that is read without its result; `None` where the line is read whole.
+    fn read(line: &str) -> Option<String> {
+        let mut lines = Lines::new(Box::new(line.as_bytes()));
+        let line = lines.next(&mut Notes::default()).unwrap()?;
+        let record = Prefixes::default().read(&line)?;
+        let blocks = record.message.0?.content.0;
+        Some(blocks.into_iter().map(|block| block.text.as_str().to_owned()).collect())
+    }
+
+    #[test]
+    fn what_stands_before_the_result_is_the_record() {
+        let hi = Some("hi".to_owned());
+        assert_eq!(read(&format!("{BEFORE},\"toolUseResult\":{{\"a\":[1]}}}}\n")), hi);
+        assert_eq!(
+            read(&format!(
+                "{BEFORE},\"toolUseResult\":\"x\",\"sourceToolAssistantUUID\":\"a\"}}\n"
+            )),
+            hi
+        );
+        // A word of it need not even be JSON.
+        assert_eq!(read(&format!("{BEFORE},\"toolUseResult\":{{\"a\":\"\\ud83d\"}}}}\n")), hi);
+    }
+
+    #[test]
+    fn lines_that_may_say_more_are_read_whole() {
+        let whole = [
+            format!("{BEFORE}}}"),
+            format!("{BEFORE},\"toolUseResult\":{{\"a\":1"),
+            // Torn in the result, and another record behind it.
+            format!("{BEFORE},\"toolUseResult\":{{\"a\":\"b{BEFORE}}}"),
+            format!("{BEFORE},\"toolUseResult\":{{}},\"isMeta\":true}}"),
+            // Missing before it: an id, a time, a message.
+            r#"{"type":"user","timestamp":"2026-03-01T10:00:04Z","message":{"content":"hi"},"toolUseResult":1,"uuid":"u1"}"#.to_owned(),
+            r#"{"type":"user","uuid":"u1","message":{"content":"hi"},"toolUseResult":1,"timestamp":"2026-03-01T10:00:04Z"}"#.to_owned(),
+            r#"{"type":"user","uuid":"u1","timestamp":"2026-03-01T10:00:04Z","toolUseResult":1,"message":{"content":"hi"}}"#.to_owned(),
+            // A key of that name in the arguments of a call, and in a text.
+            BEFORE.replace("\"hi\"", r#"[{"type":"tool_use","input":{"a":1,"toolUseResult":2}}]"#) + "}",
+            BEFORE.replace("hi", r#",\"toolUseResult\":"#) + "}",
+            // Not JSON before it.
+            format!("{BEFORE} x,\"toolUseResult\":1}}"),
+            format!("{BEFORE},,\"toolUseResult\":1}}"),
+            format!("{BEFORE},\"a\",\"toolUseResult\":1}}"),
+        ];
+        for line in whole {
+            assert_eq!(read(&format!("{line}\n")), None, "{line}");
+        }
+        let last = format!("{BEFORE},\"toolUseResult\":{{\"a\":{{\"b\":1}}");
+        assert_eq!(read(&last), None, "it may be torn");
+    }
+
+    proptest! {
+        /// Wherever a valid record has its result, what is read without it is what is read with it.
+        #[test]
+        fn the_same_as_of_the_whole(text in ".*", result in "\\PC*", place in 0..5usize) {
+            let mut fields = vec![
+                "\"type\":\"user\"".to_owned(),
+                "\"uuid\":\"u1\"".to_owned(),
+                "\"timestamp\":\"2026-03-01T10:00:04Z\"".to_owned(),
+                format!("\"message\":{{\"content\":{}}}", serde_json::to_string(&text).unwrap()),
+            ];
+            let result = serde_json::to_string(&result).unwrap();
+            fields.insert(place.min(4), format!("\"toolUseResult\":{{\"stdout\":{result}}}"));
+            let line = format!("{{{}}}", fields.join(","));
+            let whole: Record<'_> = serde_json::from_str(&line).unwrap();
+            let whole = whole.message.0.unwrap().content.0.remove(0).text.as_str().to_owned();
+            let found = read(&format!("{line}\n"));
+            prop_assert!(found.is_none() || found == Some(whole));
+            prop_assert_eq!(found.is_some(), place == 4);
+        }
+    }
+}
