@@ -150,6 +150,10 @@ impl Layers {
     }
 
     fn faults(&self) -> Vec<Fault> {
+        // The defaults are right, as tests show, and to see it takes a third of a short command.
+        if self.file.is_none() && self.above.is_empty() {
+            return Vec::new();
+        }
         let mut faults = Structure::of_config().check(&self.value);
         faults.extend(checks::check(&structure::known(&self.value, &faults)));
         faults

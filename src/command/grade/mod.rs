@@ -20,6 +20,7 @@ use crate::cli::{
 };
 use crate::exit::Exit;
 pub(super) use progress::ScanBar;
+use selftest_grading::grade::heuristic::warm_up;
 use selftest_grading::grade::quality::combine;
 use selftest_grading::grade::{Cost, Field, GradeRecord, Override, overrides};
 use selftest_grading::report::grades;
@@ -52,11 +53,23 @@ pub(super) async fn execute(
     store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
+    if reads_sessions(action) {
+        std::thread::spawn(warm_up);
+    }
     let setup = Setup::new(action, sessions, store, global).await?;
     let result = act(action, &setup).await;
     // So that the file alone is the whole database: people copy it.
     setup.grader.store().clone().close().await;
     result
+}
+
+/// Whether it may read many sessions.
+fn reads_sessions(action: &GradeAction) -> bool {
+    match action {
+        GradeAction::Latest { .. } | GradeAction::File { .. } | GradeAction::Watch { .. } => true,
+        GradeAction::Summary { no_scan, .. } | GradeAction::Weekly { no_scan, .. } => !no_scan,
+        _ => false,
+    }
 }
 
 async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
