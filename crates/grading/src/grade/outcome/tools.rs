@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Tools that run commands of a shell, in lower case.
 const SHELLS: [&str; 19] = [
@@ -162,29 +163,32 @@ struct ShellArguments<'a> {
 }
 
 /// A command as a text, or as the words of a program's start: the last one is the shell's text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Words<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    List(Vec<Value>),
-    Other(serde::de::IgnoredAny),
-}
+/// Anything else is none.
+struct Words<'a>(Option<Cow<'a, str>>);
 
-impl<'a> Words<'a> {
-    fn command(self) -> Option<Cow<'a, str>> {
-        match self {
-            Words::Text(text) => Some(text),
-            Words::List(words) => Some(words.last()?.as_str()?.to_owned().into()),
-            Words::Other(_) => None,
-        }
+impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        Ok(Self(match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str::<Said<'_>>(raw).ok().map(|said| said.0),
+            Some(b'[') => {
+                let words: Vec<Value> = serde_json::from_str(raw).unwrap_or_default();
+                words.last().and_then(Value::as_str).map(|word| word.to_owned().into())
+            }
+            _ => None,
+        }))
     }
 }
+
+/// A text, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The command among the arguments of a shell. One in the background has not ended when its
 /// result comes: it is none.
 fn command(json: &str) -> Option<Cow<'_, str>> {
     if json.starts_with('[') {
-        return serde_json::from_str::<Words<'_>>(json).ok()?.command();
+        return serde_json::from_str::<Words<'_>>(json).ok()?.0;
     }
     let shell: ShellArguments<'_> = serde_json::from_str(json).ok()?;
     let in_background = [shell.run_in_background, shell.is_background, shell.background];
@@ -192,5 +196,5 @@ fn command(json: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     let first = shell.command.or(shell.cmd).or(shell.script).or(shell.command_line);
-    first.or(shell.code).or(shell.input)?.command()
+    first.or(shell.code).or(shell.input)?.0
 }
