@@ -32,6 +32,7 @@ mod gate;
 mod gate_doc;
 mod generation;
 mod interrupt;
+mod labelled_runs;
 mod limits;
 mod narrowing;
 mod otlp;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use selftest_grading::grade::estimate::{Labelled, SuccessEstimate, estimate};
 use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
 use selftest_grading::grade::{Field, GradeRecord, Share, TaskOutcome, Weights};
-use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
+use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, Source, find, read};
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;
 
@@ -33,7 +33,29 @@ pub(crate) fn shared_data(name: &str) -> Option<PathBuf> {
     require::part(Part::SharedData, found.ok_or(why))
 }
 
+/// The grades of tau-bench's runs with whether each succeeded and its task. The rewards are taken
+/// out before: with them the rules would know what they are held against.
+fn tau_bench(folder: &Path) -> Vec<(GradeRecord, bool, String)> {
+    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
+    let mut runs: Vec<serde_json::Value> =
+        serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let rewards: Vec<f64> = runs
+        .iter_mut()
+        .map(|run| run.as_object_mut().unwrap().remove("reward").unwrap().as_f64().unwrap())
+        .collect();
+    let json = serde_json::to_vec(&runs).unwrap();
+    let grades = grade_source(&Source::bytes("tau-bench.json", json));
+    assert_eq!(grades.len(), runs.len());
+    let told =
+        rewards.into_iter().zip(runs).map(|(it, run)| (it > 0.5, run["task_id"].to_string()));
+    grades.into_iter().zip(told).map(|(grade, (success, task))| (grade, success, task)).collect()
+}
+
 fn grade(path: &Path) -> Vec<GradeRecord> {
+    grade_source(&Source::file(path))
+}
+
+fn grade_source(source: &Source) -> Vec<GradeRecord> {
     let context = GradingContext {
         session_file: "x",
         modified: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -41,7 +63,7 @@ fn grade(path: &Path) -> Vec<GradeRecord> {
     };
     let redactor = Redactor::default();
     let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
-    read(&selftest_sessions::Source::file(path), &mut heuristic).unwrap();
+    read(source, &mut heuristic).unwrap();
     let graded = heuristic.into_gradings().into_iter().filter_map(|grading| match grading {
         Grading::Graded(record) => Some(*record),
         Grading::NotGradable { .. } => None,
@@ -137,19 +159,15 @@ fn every_file_has_a_stated_outcome() {
 #[test]
 fn the_readme_tells_how_well_the_rules_predict_success() {
     let Some(folder) = sessions() else { return };
-    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
-    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let rewards: Vec<bool> =
-        runs.as_array().unwrap().iter().map(|run| run["reward"].as_f64().unwrap() > 0.5).collect();
-    let grades = grade(&file);
-    assert_eq!(grades.len(), rewards.len());
+    let runs = tau_bench(&folder);
     let readme =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let mut missing = Vec::new();
     for field in [Field::TaskCompleted, Field::ResponseQuality, Field::ToolCallsEfficient] {
         let name = field.name();
-        let values = grades.iter().map(|grade| f64::from(field.value(grade)));
-        let scored: Vec<_> = values.zip(rewards.iter().copied()).collect();
+        let scored =
+            runs.iter().map(|(grade, success, _)| (f64::from(field.value(grade)), *success));
+        let scored: Vec<_> = scored.collect();
         let found = auc(&scored).unwrap();
         let interval = found.interval.unwrap();
         let (low, high) = (interval.low, interval.high);
@@ -165,10 +183,9 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
 #[test]
 fn outcomes_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
-    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
-    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let rewards = runs.as_array().unwrap().iter().map(|run| run["reward"].as_f64().unwrap() > 0.5);
-    let mut labelled: Vec<(GradeRecord, bool)> = grade(&file).into_iter().zip(rewards).collect();
+    let runs = tau_bench(&folder).into_iter();
+    let mut labelled: Vec<(GradeRecord, bool)> =
+        runs.map(|(grade, success, _)| (grade, success)).collect();
     // Every run of Who&When failed.
     let failed = find(&[folder.join("who-and-when")], |problem| panic!("{problem}"));
     for found in
@@ -207,13 +224,9 @@ fn outcomes_of_labelled_runs() {
 #[test]
 fn estimate_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
-    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
-    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let runs = runs.as_array().unwrap().iter();
-    let runs = runs.map(|run| (run["reward"].as_f64().unwrap() > 0.5, run["task_id"].to_string()));
-    let labelled: Vec<(GradeRecord, (bool, String))> = grade(&file).into_iter().zip(runs).collect();
+    let runs = tau_bench(&folder);
     let labelled =
-        labelled.iter().map(|(grade, (success, task))| Labelled { grade, success: *success, task });
+        runs.iter().map(|(grade, success, task)| Labelled { grade, success: *success, task });
     let SuccessEstimate::Fitted(fit) = estimate(&labelled.collect::<Vec<_>>()) else {
         panic!("not fitted")
     };

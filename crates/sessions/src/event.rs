@@ -105,6 +105,17 @@ pub enum Mark {
     Compacted,
     /// The model's provider failed.
     ApiError,
+    /// A verifier beside the agent, such as a benchmark's, found the task done.
+    VerifierPassed,
+    /// A verifier found the task not done.
+    VerifierFailed,
+}
+
+impl Mark {
+    /// Whether it says what somebody found about the whole session after its end.
+    pub fn is_verdict(self) -> bool {
+        matches!(self, Mark::VerifierPassed | Mark::VerifierFailed)
+    }
 }
 
 /// One thing that was said or done.

@@ -105,7 +105,7 @@ mod tests {
     use zip::ZipWriter;
     use zip::write::SimpleFileOptions;
 
-    use super::super::event::Outcome;
+    use super::super::event::{Event, Mark, Outcome};
     use super::super::mutation::survives_damage;
     use super::super::{Collector, Format, read};
     use super::*;
@@ -140,6 +140,32 @@ mod tests {
             }
         }
         writer.finish().unwrap().into_inner()
+    }
+
+    /// Words decide, and a number where it is the only score; none tells the answer.
+    #[test]
+    fn scores_are_verdicts() {
+        let marks = |scores: &str| {
+            let sample = SAMPLE.replace("ID", "1");
+            let sample = sample.replacen('{', &format!("{{\"scores\":{scores},"), 1);
+            let log = format!(r#"{{"version":2,"eval":{{"model":"m"}},"samples":[{sample}]}}"#);
+            let mut collector = Collector::default();
+            read(&Source::bytes("run.json", log), &mut collector).unwrap();
+            let events = collector.into_sessions().remove(0).events;
+            let said = |event: Event<'_>| (event.text.as_str().to_owned(), event.mark);
+            events.into_iter().skip(3).map(said).collect::<Vec<_>>()
+        };
+        let mut both = marks(
+            r#"{"match":{"value":"C","answer":"42","explanation":"42 is right"},"turns":{"value":0}}"#,
+        );
+        both.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let passed = Some(Mark::VerifierPassed);
+        assert_eq!(both, [("match: C".to_owned(), passed), ("turns: 0".to_owned(), None)]);
+        let failed = Some(Mark::VerifierFailed);
+        assert_eq!(marks(r#"{"tests":{"value":0.0}}"#), [("tests: 0.0".to_owned(), failed)]);
+        assert_eq!(marks(r#"{"tests":{"value":"P"}}"#), [("tests: P".to_owned(), None)]);
+        assert_eq!(marks(r#""none""#), []);
+        assert_eq!(marks("{}"), []);
     }
 
     fn check(bytes: Vec<u8>) {

@@ -151,17 +151,21 @@ fn of_project<'a>(
     labels: &BTreeMap<String, SessionLabel>,
     args: &EstimateArgs,
 ) -> OfProject<'a> {
+    // A person's word counts before that of a verifier in the session's file.
+    let success = |grade: &GradeRecord| {
+        labels.get(&grade.session_id).map(|label| label.success).or(grade.verdict())
+    };
     let labelled = grades.iter().filter_map(|grade| {
-        let label = labels.get(&grade.session_id)?;
+        let success = success(grade)?;
+        let named = labels.get(&grade.session_id).and_then(|label| label.task.as_deref());
         // The same request is the same task.
-        let task = label.task.as_deref().or(grade.task_summary.as_deref());
-        let task = task.unwrap_or(&grade.session_id);
-        Some(Labelled { grade, success: label.success, task })
+        let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
+        Some(Labelled { grade, success, task })
     });
     let estimate = estimate(&labelled.collect::<Vec<_>>());
     let mut doubtful = Vec::new();
     if let SuccessEstimate::Fitted(fit) = &estimate {
-        let others = grades.iter().filter(|grade| !labels.contains_key(&grade.session_id));
+        let others = grades.iter().filter(|grade| success(grade).is_none());
         doubtful = others
             .filter_map(|grade| {
                 let probability = fit.probability(grade)?;

@@ -88,6 +88,39 @@ fn enough_labels_make_an_estimate(workspace: Workspace) {
     let _ = run.stdout_contains("least probable successes without a label");
 }
 
+/// A benchmark's file says itself how its runs ended.
+#[test]
+fn rewards_in_a_file_are_verdicts_and_labels() {
+    let run = |task: u32, reward: &str| {
+        format!(
+            r#"{{"task_id":{task},"reward":{reward},"trial":0,"traj":[
+            {{"role":"user","content":"Please move my flight to Monday, number {task}."}},
+            {{"role":"assistant","content":null,"tool_calls":[{{"id":"c1","type":"function",
+              "function":{{"name":"move_flight","arguments":"{{}}"}}}}]}},
+            {{"role":"tool","tool_call_id":"c1","name":"move_flight","content":"moved"}},
+            {{"role":"assistant","content":"Done: your flight has been moved to Monday."}}]}}"#
+        )
+    };
+    let runs = [run(1, "1.0"), run(2, "0.0"), run(3, "0.5")].join(",");
+    let workspace = Workspace::new().file("runs.json", format!("[{runs}]"));
+    let _ = workspace.clone().args(["grade", "file", "runs.json"]).run().exit(0);
+    let rows = "SELECT outcome FROM session_grades ORDER BY session_id";
+    assert_eq!(workspace.sql(rows), [["verified"], ["contradicted"], ["claimed"]]);
+    let run = workspace.clone().args(["grade", "show", "runs#2"]).run().exit(0);
+    let _ =
+        run.stdout_contains("a verifier found the task not done").stdout_contains("reward: 0.0");
+    let run = workspace.clone().args(["sessions", "show", "runs#1"]).run().exit(0);
+    let _ = run.stdout_contains("[a verifier found it done]");
+    let _ = estimate(&workspace, &[]).stdout_contains("not enough labels (2 of 40)");
+    // What a person says counts before it.
+    let _ = labelling(&workspace, &["runs#1", "--failure"]).exit(0);
+    let json = estimate(&workspace, &["--json"]).json();
+    assert_eq!(
+        (&json[0]["estimate"]["labels"], &json[0]["estimate"]["successes"]),
+        (&2.into(), &0.into())
+    );
+}
+
 #[test]
 fn what_cannot_be_a_label_is_said() {
     let workspace = Workspace::new().file("bad.jsonl", "{\"id\": \"a\"}\n");

@@ -29,8 +29,8 @@ type Fact = (&'static str, fn(&GradeRecord) -> f64);
 
 /// The facts, few for the number of labels: about one for five.
 const FACTS: [Fact; 9] = [
-    ("verified", |grade| flag(grade.outcome == TaskOutcome::Verified)),
-    ("contradicted", |grade| flag(grade.outcome == TaskOutcome::Contradicted)),
+    ("verified", |grade| is_found(grade, TaskOutcome::Verified)),
+    ("contradicted", |grade| is_found(grade, TaskOutcome::Contradicted)),
     ("claims to be done", |grade| {
         let signs = &grade.details.outcome_evidence;
         flag(signs.iter().any(|one| one.sign == OutcomeSign::Claims))
@@ -42,6 +42,12 @@ const FACTS: [Fact; 9] = [
     ("errors in a row (log)", |grade| logged(grade.details.longest_error_run)),
     ("corrections by the person (log)", |grade| logged(grade.details.corrections)),
 ];
+
+/// Whether the session itself says so. What a verifier said is a label, which would foretell
+/// itself.
+fn is_found(grade: &GradeRecord, outcome: TaskOutcome) -> f64 {
+    flag(grade.outcome == outcome && grade.verdict().is_none())
+}
 
 fn flag(value: bool) -> f64 {
     f64::from(u8::from(value))

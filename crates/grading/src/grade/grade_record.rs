@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::share::total;
 use super::spending::ModelTokens;
-use super::{ErrorCause, ErrorClass, Level, OutcomeEvidence, SessionKind, TaskOutcome, TaskType};
+use super::{
+    ErrorCause, ErrorClass, Level, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome, TaskType,
+};
 
 /// One graded session. The fields up to `had_user_clarification` are the specification's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,6 +123,14 @@ impl GradeRecord {
     /// Whether rates count it: it is a person's task.
     pub fn is_task(&self) -> bool {
         self.session_kind == SessionKind::Task
+    }
+
+    /// Whether the task succeeded by the word of a verifier that the session's file states; `None`
+    /// where it states none, or one that says neither.
+    pub fn verdict(&self) -> Option<bool> {
+        let signs = self.details.outcome_evidence.iter().map(|one| one.sign);
+        let verdicts = signs.filter_map(OutcomeSign::verdict);
+        verdicts.reduce(|one, other| one && other)
     }
 
     /// When the session began; `None` where nothing says so. Such a session is in no week:

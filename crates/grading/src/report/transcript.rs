@@ -89,6 +89,8 @@ fn add_event(
         Some(Mark::Interrupted) => "  [interrupted]",
         Some(Mark::Compacted) => "  [context summarised]",
         Some(Mark::ApiError) => "  [the model's provider failed]",
+        Some(Mark::VerifierPassed) => "  [a verifier found it done]",
+        Some(Mark::VerifierFailed) => "  [a verifier found it not done]",
         None => "",
     };
     text.push_str(mark);

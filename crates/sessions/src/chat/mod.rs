@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
+use serde_json::Value;
 
 use super::ReadError;
 use super::any_json::{AnyJson, deserialize_any_json};
@@ -32,6 +33,7 @@ mod message;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use message::{Message, Place, Tokens};
 
@@ -172,6 +174,7 @@ impl Document for Chat<'_> {
     ) -> Result<(), A::Error> {
         let mut message = Message::default();
         let (mut is_wrapper, mut id, mut task, mut trial) = (false, None, None, None);
+        let (mut reward, mut scores) = (Value::Null, Object::default());
         let (mut system, mut updated, mut cwd) = (Text::default(), Moment::default(), None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
@@ -229,6 +232,8 @@ impl Document for Chat<'_> {
                         feed.head.usage = Some(total);
                     }
                 }
+                "reward" => reward = map.next_value::<Loose>()?.part(""),
+                "scores" if self.agent == INSPECT => scores = map.next_value()?,
                 // tau-bench, and logs of Inspect.
                 "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
@@ -290,6 +295,8 @@ impl Document for Chat<'_> {
         };
         feed.naming.set_name(&name);
         feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
+        verdict::send_reward(&reward, feed);
+        verdict::send_scores(scores, feed);
         feed.end();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Chat messages in all their wrappings, with totals counted by hand.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Origin, Outcome, Role, Session, Source, read};
+use crate::{Collector, Format, Mark, Origin, Outcome, Role, Session, Source, read};
 
 fn sessions(json: &str) -> Vec<Session> {
     let mut collector = Collector::default();
@@ -26,9 +26,39 @@ fn a_list_of_runs_is_a_list_of_sessions() {
     let found = sessions(&format!("[{},{}]", run(4), run(5)));
     assert_eq!(found.len(), 2);
     assert_eq!(found[1].head.id, "runs#5.0-b0e0a05c");
-    assert_eq!(found[0].events.len(), 5);
+    assert_eq!(found[0].events.len(), 6);
+    let verdict = &found[0].events[5];
+    assert_eq!((verdict.text.as_str(), verdict.mark), ("reward: 1.0", Some(Mark::VerifierPassed)));
     assert_eq!(found[0].events[2].calls[0].arguments.as_str(), r#"{"a": 1}"#);
     assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
+}
+
+/// What a file states about a run: the text and the mark of the last event.
+#[track_caller]
+fn verdict(run: &str, said: &str, mark: Option<Mark>) {
+    let file = format!(r#"[{{"traj":[{{"role":"user","content":"go"}}],{run}}}]"#);
+    let found = sessions(&file);
+    let last = found[0].events.last().unwrap();
+    assert_eq!((last.text.as_str(), last.mark), (said, mark), "{run}");
+}
+
+#[test]
+fn only_a_whole_reward_is_a_verdict() {
+    verdict(r#""reward":1.0"#, "reward: 1.0", Some(Mark::VerifierPassed));
+    verdict(r#""reward":0"#, "reward: 0", Some(Mark::VerifierFailed));
+    verdict(r#""reward":false"#, "reward: false", Some(Mark::VerifierFailed));
+    verdict(r#""reward":0.4"#, "reward: 0.4", None);
+    verdict(r#""reward":7"#, "reward: 7", None);
+    for nothing in ["null", r#""good""#, "[1]", r#"{"value":1}"#] {
+        verdict(&format!(r#""reward":{nothing}"#), "go", None);
+    }
+    // Before the messages, and of a run without any.
+    let early = r#"[{"reward":1,"traj":[{"role":"user","content":"go"}]}]"#;
+    assert_eq!(sessions(early)[0].events[1].mark, Some(Mark::VerifierPassed));
+    let without =
+        r#"[{"reward":1,"traj":[]},{"reward":0,"traj":[{"role":"user","content":"go"}]}]"#;
+    let found = sessions(without);
+    assert_eq!((found.len(), found[0].events.len()), (1, 2));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::arguments::arguments;
 use super::signals::{CallKind, call_kind, is_feedback};
-use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
+use crate::{Event, Mark, Origin, Outcome, Role, Session, ToolResult};
 
 /// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
 const ENDS: usize = 5;
@@ -62,6 +62,10 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
     // By id of the call: its item, and whether it ran tests.
     let mut calls: HashMap<&str, (usize, bool)> = HashMap::new();
     for (event, what) in session.events.iter().enumerate() {
+        // The model that reads this is to find it out by itself.
+        if what.mark.is_some_and(Mark::is_verdict) {
+            continue;
+        }
         let mut add = |part, kind, tier| {
             items.push(Item { event, part, kind, tier, weight: weight(kind, tier) });
             items.len() - 1

@@ -29,7 +29,7 @@ fn role(event: &Event<'_>, item: &Item) -> String {
             Some(Mark::Interrupted) => "interrupted by the user".to_owned(),
             Some(Mark::Compacted) => "harness: context summarised".to_owned(),
             Some(Mark::ApiError) => "harness: the model's provider failed".to_owned(),
-            None => "harness".to_owned(),
+            Some(Mark::VerifierPassed | Mark::VerifierFailed) | None => "harness".to_owned(),
         },
         Kind::Call => {
             let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());

@@ -17,8 +17,6 @@ pub(super) enum CheckKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
     pub(super) kind: CheckKind,
-    /// The program that checks: runs of one and the same replace each other.
-    pub(super) runner: String,
     /// Files and folders that it is confined to.
     pub(super) targets: Vec<String>,
     /// Whether the command's exit code 0 says that the check passed: not behind a pipe, `;` or
@@ -68,7 +66,7 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for (at, segment) in segments.iter().enumerate() {
         let words = without_wrappers(&segment.words);
-        if let Some((kind, runner)) = check(words) {
+        if let Some(kind) = check(words) {
             let later = &segments[at..segments.len() - 1];
             let behind = later.iter().all(|one| match one.next {
                 Link::And => true,
@@ -78,7 +76,6 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
             let is_alternative = at > 0 && segments[at - 1].next == Link::Or;
             steps.push(Step::Check(Check {
                 kind,
-                runner,
                 targets: targets(words),
                 code_tells: behind && !is_alternative,
             }));
@@ -375,8 +372,8 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether the words run a check, and what of: its kind and the name of the program.
-fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
+/// The kind of check that the words run.
+fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
     use CheckKind::{Build, Ci, Lint, Tests};
     /// They only say what would be run, or run for ever.
     const IDLE: [&str; 11] = [
@@ -401,7 +398,6 @@ fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
     // The first word behind the program that is no flag: its subcommand.
     let verb = words.iter().skip(1).find(|word| !word.starts_with(['-', '+']));
     let verb = verb.map_or("", |word| &**word);
-    let named = |kind: CheckKind, name: &str| Some((kind, name.to_owned()));
     let of_script = |script: &str| {
         let script = script.to_ascii_lowercase();
         let is = |beginning: &str| {
@@ -424,43 +420,40 @@ fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
         }
     };
     match program {
-        "pytest" | "py.test" => named(Tests, "pytest"),
+        "pytest" | "py.test" => Some(Tests),
         "tox" | "nox" | "nosetests" | "jest" | "mocha" | "ava" | "rspec" | "phpunit" | "pest"
         | "ctest" | "bats" | "prove" | "runtests.py" | "behave" | "cucumber" | "busted" => {
-            named(Tests, program)
+            Some(Tests)
         }
-        "vitest" | "karma" if verb != "watch" => named(Tests, program),
-        "playwright" | "cypress" if matches!(verb, "test" | "run") => named(Tests, program),
+        "vitest" | "karma" if verb != "watch" => Some(Tests),
+        "playwright" | "cypress" if matches!(verb, "test" | "run") => Some(Tests),
         name if name.starts_with("python") || name == "py" || name == "pypy3" => {
             let module = words.iter().position(|word| word == "-m").map(|at| word(at + 1));
             match module {
-                Some("pytest") => named(Tests, "pytest"),
-                Some(module @ ("unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox")) => {
-                    named(Tests, module)
+                Some("pytest" | "unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox") => {
+                    Some(Tests)
                 }
-                Some(module @ ("mypy" | "flake8" | "ruff" | "pylint")) => named(Lint, module),
-                Some("build") => named(Build, "build"),
+                Some("mypy" | "flake8" | "ruff" | "pylint") => Some(Lint),
+                Some("build") => Some(Build),
                 Some(_) => None,
                 None => match (base_name(verb), has("test")) {
-                    ("manage.py" | "setup.py", true) | ("runtests.py", _) => {
-                        named(Tests, base_name(verb))
-                    }
+                    ("manage.py" | "setup.py", true) | ("runtests.py", _) => Some(Tests),
                     _ => None,
                 },
             }
         }
         "cargo" => match verb {
-            "test" | "t" if !has("--no-run") => named(Tests, "cargo test"),
-            "nextest" if has("run") && !has("--no-run") => named(Tests, "cargo test"),
-            "build" | "b" | "check" | "c" | "test" => named(Build, "cargo build"),
-            "clippy" => named(Lint, "cargo clippy"),
-            "fmt" if has("--check") => named(Lint, "cargo fmt"),
+            "test" | "t" if !has("--no-run") => Some(Tests),
+            "nextest" if has("run") && !has("--no-run") => Some(Tests),
+            "build" | "b" | "check" | "c" | "test" => Some(Build),
+            "clippy" => Some(Lint),
+            "fmt" if has("--check") => Some(Lint),
             _ => None,
         },
         "go" => match verb {
-            "test" => named(Tests, "go test"),
-            "build" | "install" => named(Build, "go build"),
-            "vet" => named(Lint, "go vet"),
+            "test" => Some(Tests),
+            "build" | "install" => Some(Build),
+            "vet" => Some(Lint),
             _ => None,
         },
         "npm" | "pnpm" | "yarn" | "bun" | "deno" => {
@@ -476,14 +469,13 @@ fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
                 None => verb,
             };
             match script {
-                "t" | "tst" => named(Tests, "npm test"),
-                "jest" | "vitest" | "mocha" => named(Tests, script),
-                "tsc" => named(Build, script),
-                "eslint" => named(Lint, script),
-                script => Some((of_script(script)?, format!("npm {script}"))),
+                "t" | "tst" | "jest" | "vitest" | "mocha" => Some(Tests),
+                "tsc" => Some(Build),
+                "eslint" => Some(Lint),
+                script => of_script(script),
             }
         }
-        "node" if has("--test") => named(Tests, "node"),
+        "node" if has("--test") => Some(Tests),
         "mvn" | "mvnw" | "gradle" | "gradlew" | "sbt" | "lein" | "mix" | "stack" | "cabal"
         | "swift" | "flutter" | "dart" | "bazel" | "dotnet" | "rake" | "rails" | "xcodebuild"
         | "composer" | "meson" | "dune" | "elm-test" | "zig" => {
@@ -495,18 +487,18 @@ fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
             };
             let skips = words.iter().any(|word| word.contains("skipTests") || word == "-x");
             if has_goal(&["test", "verify", "check", "spec", "runtest"]) && !skips {
-                Some((Tests, format!("{program} test")))
+                Some(Tests)
             } else if has_goal(&["build", "compile", "package", "assemble", "install", "publish"]) {
-                Some((Build, format!("{program} build")))
+                Some(Build)
             } else if has_goal(&["analyze", "credo"]) {
-                named(Lint, program)
+                Some(Lint)
             } else {
                 None
             }
         }
         "make" | "gmake" | "just" | "task" | "ninja" => {
             if words.len() == 1 {
-                return named(Build, program);
+                return Some(Build);
             }
             let goal =
                 words.iter().skip(1).find(|word| !word.starts_with('-') && !word.contains('='));
@@ -516,25 +508,23 @@ fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
             } else {
                 of_script(goal)?
             };
-            Some((kind, format!("{program} {goal}")))
+            Some(kind)
         }
-        "cmake" if has("--build") => named(Build, "cmake"),
+        "cmake" if has("--build") => Some(Build),
         "tsc" | "gcc" | "g++" | "clang" | "clang++" | "javac" | "rustc" | "webpack" | "rollup" => {
-            named(Build, program)
+            Some(Build)
         }
-        "vite" | "next" | "nuxt" | "astro" if verb == "build" => named(Build, program),
+        "vite" | "next" | "nuxt" | "astro" if verb == "build" => Some(Build),
         "eslint" | "flake8" | "pylint" | "mypy" | "pyright" | "golangci-lint" | "rubocop"
         | "shellcheck" | "stylelint" | "biome" | "oxlint" | "ktlint" | "swiftlint" | "hadolint"
-        | "markdownlint" | "ty" => named(Lint, program),
-        "ruff" if verb != "format" || has("--check") => named(Lint, program),
-        "black" | "isort" | "prettier" if has("--check") || has("-c") => named(Lint, program),
-        "pre-commit" if verb == "run" => named(Lint, program),
-        "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => {
-            named(Ci, "gh")
-        }
+        | "markdownlint" | "ty" => Some(Lint),
+        "ruff" if verb != "format" || has("--check") => Some(Lint),
+        "black" | "isort" | "prettier" if has("--check") || has("-c") => Some(Lint),
+        "pre-commit" if verb == "run" => Some(Lint),
+        "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => Some(Ci),
         name if words.len() <= 3 && (name.ends_with(SCRIPT) || word(0).contains('/')) => {
             let kind = of_script(name.strip_suffix(SCRIPT).unwrap_or(name))?;
-            (kind == Tests).then(|| (kind, name.to_owned()))
+            (kind == Tests).then_some(kind)
         }
         _ => None,
     }
@@ -618,9 +608,8 @@ mod tests {
     fn shown(command: &str) -> Vec<String> {
         let step = |step: Step| match step {
             Step::Check(check) => format!(
-                "{:?} {}{}{}",
+                "{:?}{}{}",
                 check.kind,
-                check.runner,
                 if check.targets.is_empty() {
                     String::new()
                 } else {
@@ -637,34 +626,34 @@ mod tests {
     #[test]
     fn checks_are_known_behind_whatever_starts_them() {
         for (command, expected) in [
-            ("pytest", "Tests pytest"),
-            ("cd /repo && python3 -m pytest -x -q", "Tests pytest"),
+            ("pytest", "Tests"),
+            ("cd /repo && python3 -m pytest -x -q", "Tests"),
             (
                 "PYTHONPATH=. timeout 60 uv run pytest tests/test_a.py::test_x -q 2>&1",
-                "Tests pytest [\"tests/test_a.py\"]",
+                "Tests [\"tests/test_a.py\"]",
             ),
-            ("python manage.py test app", "Tests manage.py [\"manage.py\"]"),
-            ("./tests/runtests.py admin", "Tests runtests.py"),
-            ("cargo nextest run --workspace", "Tests cargo test"),
-            ("cargo test --no-run", "Build cargo build"),
-            ("cargo clippy --all-targets -- -D warnings", "Lint cargo clippy"),
-            ("go test ./...", "Tests go test"),
-            ("npm test", "Tests npm test"),
-            ("npm run test:unit -- --run", "Tests npm test:unit"),
-            ("pnpm --filter web run build", "Build npm build"),
-            ("yarn lint", "Lint npm lint"),
-            ("npx tsc --noEmit", "Build tsc"),
-            ("npx vitest run src/a.test.ts", "Tests vitest [\"src/a.test.ts\"]"),
-            ("./gradlew :app:test", "Tests gradlew test"),
-            ("mvn -q package -DskipTests", "Build mvn build"),
-            ("make test", "Tests make test"),
-            ("make", "Build make"),
-            ("docker compose exec -T web pytest", "Tests pytest"),
-            ("docker exec -it app npm test", "Tests npm test"),
-            ("gh pr checks 12 --fail-fast", "Ci gh"),
+            ("python manage.py test app", "Tests [\"manage.py\"]"),
+            ("./tests/runtests.py admin", "Tests"),
+            ("cargo nextest run --workspace", "Tests"),
+            ("cargo test --no-run", "Build"),
+            ("cargo clippy --all-targets -- -D warnings", "Lint"),
+            ("go test ./...", "Tests"),
+            ("npm test", "Tests"),
+            ("npm run test:unit -- --run", "Tests"),
+            ("pnpm --filter web run build", "Build"),
+            ("yarn lint", "Lint"),
+            ("npx tsc --noEmit", "Build"),
+            ("npx vitest run src/a.test.ts", "Tests [\"src/a.test.ts\"]"),
+            ("./gradlew :app:test", "Tests"),
+            ("mvn -q package -DskipTests", "Build"),
+            ("make test", "Tests"),
+            ("make", "Build"),
+            ("docker compose exec -T web pytest", "Tests"),
+            ("docker exec -it app npm test", "Tests"),
+            ("gh pr checks 12 --fail-fast", "Ci"),
             ("gh pr merge 12 --squash", "merge"),
-            ("ruff check .", "Lint ruff"),
-            ("bin/test", "Tests test"),
+            ("ruff check .", "Lint"),
+            ("bin/test", "Tests"),
         ] {
             assert_eq!(shown(command), [expected], "{command}");
         }
@@ -697,13 +686,13 @@ mod tests {
     #[test]
     fn codes_tell_only_where_they_are_those_of_the_check() {
         for (command, expected) in [
-            ("pytest | tail -5", "Tests pytest ?"),
-            ("set -o pipefail; pytest | tail -5", "Tests pytest"),
-            ("pytest; echo done", "Tests pytest ?"),
-            ("pytest || true", "Tests pytest ?"),
-            ("pytest && echo ok", "Tests pytest"),
-            ("cd a; pytest", "Tests pytest"),
-            ("test -f x || pytest", "Tests pytest ?"),
+            ("pytest | tail -5", "Tests ?"),
+            ("set -o pipefail; pytest | tail -5", "Tests"),
+            ("pytest; echo done", "Tests ?"),
+            ("pytest || true", "Tests ?"),
+            ("pytest && echo ok", "Tests"),
+            ("cd a; pytest", "Tests"),
+            ("test -f x || pytest", "Tests ?"),
         ] {
             assert_eq!(shown(command), [expected], "{command}");
         }
@@ -712,11 +701,11 @@ mod tests {
     #[test]
     fn changes_are_told_from_looking() {
         for (command, expected) in [
-            ("sed -i s/a/b/ x.py && pytest", &["change", "Tests pytest"][..]),
-            ("pytest && git checkout -- src/a.py", &["Tests pytest", "change"]),
-            ("cat > src/a.py <<'EOF'\nimport pytest\nEOF\npytest", &["change", "Tests pytest"]),
-            ("pytest > /tmp/out.txt 2>&1", &["Tests pytest"]),
-            ("pytest &> test.log", &["Tests pytest"]),
+            ("sed -i s/a/b/ x.py && pytest", &["change", "Tests"][..]),
+            ("pytest && git checkout -- src/a.py", &["Tests", "change"]),
+            ("cat > src/a.py <<'EOF'\nimport pytest\nEOF\npytest", &["change", "Tests"]),
+            ("pytest > /tmp/out.txt 2>&1", &["Tests"]),
+            ("pytest &> test.log", &["Tests"]),
             ("echo x >> notes.md", &[]),
             ("sed -n 1,5p x.py", &[]),
             ("git checkout -b topic", &[]),

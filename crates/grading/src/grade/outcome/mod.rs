@@ -2,7 +2,7 @@
 //! contradicted, or unknown; with the events that say it.
 //!
 //! Whether the task was *completed* by the specification's indicators is `completion.rs`: that is
-//! an appearance. What stands here needs a test, a build, a merge or a person.
+//! an appearance. What stands here needs a test, a merge, a verifier or a person.
 
 mod command;
 mod output;
@@ -35,9 +35,11 @@ pub(super) use track::OutcomeTracker;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskOutcome {
-    /// Tests, a build or CI passed after the last change to files, or the work was merged.
+    /// Tests or CI passed after the last change to files, the work was merged, or a verifier found
+    /// it done.
     Verified,
-    /// A check failed after all, or a person objected and nothing settled it.
+    /// A check failed after all, a verifier found it not done, or a person objected and nothing
+    /// settled it.
     Contradicted,
     /// The agent says that it is done, and nothing else does.
     Claimed,
@@ -87,6 +89,10 @@ pub enum OutcomeSign {
     LintFailed,
     /// Continuous integration failed.
     CiFailed,
+    /// A verifier beside the agent found the task done.
+    VerifierPassed,
+    /// A verifier found it not done.
+    VerifierFailed,
     /// The person says that it does not work, or is angry.
     UserComplains,
     /// The person says that something else was asked for.
@@ -100,6 +106,15 @@ pub enum OutcomeSign {
 }
 
 impl OutcomeSign {
+    /// Whether the task succeeded, where it is a verifier's word.
+    pub fn verdict(self) -> Option<bool> {
+        match self {
+            OutcomeSign::VerifierPassed => Some(true),
+            OutcomeSign::VerifierFailed => Some(false),
+            _ => None,
+        }
+    }
+
     /// As a sentence for people.
     pub fn words(self) -> &'static str {
         match self {
@@ -114,6 +129,8 @@ impl OutcomeSign {
             OutcomeSign::BuildFailed => "a build failed, and no later one passed",
             OutcomeSign::LintFailed => "a linter failed, and no later run passed",
             OutcomeSign::CiFailed => "CI failed",
+            OutcomeSign::VerifierPassed => "a verifier found the task done",
+            OutcomeSign::VerifierFailed => "a verifier found the task not done",
             OutcomeSign::UserComplains => "the person complains",
             OutcomeSign::UserCorrects => "the person corrects the agent",
             OutcomeSign::UserReverts => "the person has it taken back",

@@ -20,9 +20,11 @@ enum Does {
     Edits(&'static str),
     Writes(&'static str),
     IsStopped,
+    /// A verifier says that it is done, or not.
+    IsJudged(bool),
 }
 
-use Does::{Asks, Edits, IsStopped, Runs, Says, Writes};
+use Does::{Asks, Edits, IsJudged, IsStopped, Runs, Says, Writes};
 
 fn grade(steps: &[Does]) -> GradeRecord {
     let redactor = Redactor::default();
@@ -78,6 +80,11 @@ fn events(step: Does, number: u64) -> Vec<Event<'static>> {
         }
         Edits(path) => vec![agent("", vec![edit("Edit", path)]), result(Outcome::Ok, "")],
         Writes(path) => vec![agent("", vec![edit("Write", path)]), result(Outcome::Ok, "")],
+        IsJudged(passed) => vec![Event {
+            mark: Some(if passed { Mark::VerifierPassed } else { Mark::VerifierFailed }),
+            text: if passed { "reward: 1.0" } else { "reward: 0.0" }.into(),
+            ..Event::default()
+        }],
         IsStopped => vec![Event {
             role: Role::User,
             mark: Some(Mark::Interrupted),
@@ -141,6 +148,16 @@ fn what_does_not_verify() {
         ),
         ("a linter", &[TASK, Edits("a.py"), Runs("ruff check", Outcome::Ok, ""), DONE]),
         (
+            "a build",
+            &[
+                TASK,
+                Runs("cargo build", Outcome::Failed, "error: could not compile"),
+                Edits("a.rs"),
+                Runs("cargo build", Outcome::Ok, "Finished `dev` profile"),
+                DONE,
+            ],
+        ),
+        (
             "another run failed",
             &[
                 TASK,
@@ -159,18 +176,10 @@ fn what_does_not_verify() {
 #[test]
 fn what_verifies_beside_tests() {
     for steps in [
-        &[TASK, Edits("a.rs"), Runs("cargo build", Outcome::Ok, "Finished `dev` profile"), DONE][..],
-        &[
-            TASK,
-            Runs("ruff check", Outcome::Failed, "Found 3 errors."),
-            Edits("a.py"),
-            Runs("ruff check", Outcome::Ok, "All checks passed!"),
-            DONE,
-        ],
-        &[TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", Outcome::Ok, "merged"), DONE],
-        &[TASK, Edits("a.py"), Runs("pytest | tail -3", Outcome::Ok, "4 passed in 1s"), DONE],
+        [TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", Outcome::Ok, "merged"), DONE],
+        [TASK, Edits("a.py"), Runs("pytest | tail -3", Outcome::Ok, "4 passed in 1s"), DONE],
     ] {
-        assert_eq!(outcome(steps).0, TaskOutcome::Verified);
+        assert_eq!(outcome(&steps).0, TaskOutcome::Verified);
     }
 }
 
@@ -234,4 +243,19 @@ fn names_are_those_of_serde() {
         assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
     }
     assert!(OutcomeSign::TestsPassed.words().contains("tests"));
+}
+
+#[test]
+fn a_verifier_outranks_everything_else() {
+    let (found, signs) = outcome(&[TASK, Edits("a.py"), FAILS, DONE, IsJudged(true)]);
+    assert_eq!(found, TaskOutcome::Verified);
+    assert_eq!(signs, [OutcomeSign::VerifierPassed, OutcomeSign::Claims]);
+    let grade = grade(&[TASK, Edits("a.py"), PASSES, DONE, IsJudged(false)]);
+    assert_eq!(grade.outcome, TaskOutcome::Contradicted);
+    let [failed, claims] = &grade.details.outcome_evidence[..] else { panic!("{grade:?}") };
+    assert_eq!((failed.event, failed.words.as_str()), (6, "reward: 0.0"));
+    assert_eq!(claims.sign, OutcomeSign::Claims, "what the agent said last is still its word");
+    let (found, signs) = outcome(&[TASK, DONE, IsJudged(true), IsJudged(false)]);
+    assert_eq!(found, TaskOutcome::Contradicted, "one that failed is enough");
+    assert_eq!(signs[..2], [OutcomeSign::VerifierPassed, OutcomeSign::VerifierFailed]);
 }

@@ -59,9 +59,9 @@ pub(in crate::grade) struct OutcomeTracker {
     /// Runs since the last change, the newest last.
     passed: Vec<Run>,
     failed: Vec<Run>,
-    /// Linters that have failed at any time: that they pass later says something.
-    failed_linters: BTreeSet<String>,
     merged: Option<OutcomeEvidence>,
+    /// What verifiers said of the whole.
+    verdicts: Vec<OutcomeEvidence>,
     objection: Option<OutcomeEvidence>,
     corrections: u64,
     has_answered: bool,
@@ -71,10 +71,14 @@ pub(in crate::grade) struct OutcomeTracker {
 impl OutcomeTracker {
     /// Takes an event into account.
     pub(in crate::grade) fn add(&mut self, event: &Event<'_>) {
-        if event.mark == Some(Mark::Interrupted) {
-            self.object(OutcomeSign::UserInterrupts, event);
-        } else if event.role == Role::User && event.origin == Origin::Human {
-            self.add_request(event);
+        match event.mark {
+            Some(Mark::Interrupted) => self.object(OutcomeSign::UserInterrupts, event),
+            Some(Mark::VerifierPassed) => self.judge(OutcomeSign::VerifierPassed, event),
+            Some(Mark::VerifierFailed) => self.judge(OutcomeSign::VerifierFailed, event),
+            _ if event.role == Role::User && event.origin == Origin::Human => {
+                self.add_request(event);
+            }
+            _ => {}
         }
         self.has_answered |= event.role == Role::Assistant;
         self.add_work(event);
@@ -161,8 +165,13 @@ impl OutcomeTracker {
 
     fn object(&mut self, sign: OutcomeSign, event: &Event<'_>) {
         self.corrections += 1;
-        let words = event.text[..event.text.floor_char_boundary(WORDS)].to_owned();
-        self.objection = Some(OutcomeEvidence { sign, event: event.number, words });
+        self.objection = Some(evidence(sign, event));
+    }
+
+    fn judge(&mut self, sign: OutcomeSign, event: &Event<'_>) {
+        if self.verdicts.len() < MAX_RUNS {
+            self.verdicts.push(evidence(sign, event));
+        }
     }
 
     fn change(&mut self, path: &str, is_whole: bool) {
@@ -223,9 +232,6 @@ impl OutcomeTracker {
                 push(&mut self.passed, run);
             }
             CheckResult::Failed => {
-                if run.check.kind == CheckKind::Lint && self.failed_linters.len() < MAX_RUNS {
-                    self.failed_linters.insert(run.check.runner.clone());
-                }
                 self.passed.retain(|passed| passed.command != run.command);
                 push(&mut self.failed, run);
             }
@@ -250,6 +256,11 @@ impl OutcomeTracker {
     }
 
     fn decide(&self, claims: bool) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+        if !self.verdicts.is_empty() {
+            let failed = self.verdicts.iter().any(|one| one.sign == OutcomeSign::VerifierFailed);
+            let outcome = if failed { TaskOutcome::Contradicted } else { TaskOutcome::Verified };
+            return (outcome, self.verdicts.clone());
+        }
         let settled = if claims { TaskOutcome::Claimed } else { TaskOutcome::Unknown };
         let proofs = self.proofs();
         let last_pass = self.passed.last().map(|run| run.event);
@@ -277,14 +288,10 @@ impl OutcomeTracker {
             let failed = self.failed.iter().map(|run| run.evidence(false));
             return (settled, failed.chain(proofs).collect());
         }
-        let proves = |sign| match sign {
-            OutcomeSign::TestsPassed | OutcomeSign::BuildPassed | OutcomeSign::CiPassed => true,
-            OutcomeSign::LintPassed => self.passed.iter().any(|run| {
-                run.check.kind == CheckKind::Lint && self.failed_linters.contains(&run.check.runner)
-            }),
-            _ => false,
-        };
-        let is_proved = proofs.iter().any(|proof| proves(proof.sign));
+        // That it builds says little of what it does: docs/grading.md has the numbers.
+        let is_proved = proofs
+            .iter()
+            .any(|proof| matches!(proof.sign, OutcomeSign::TestsPassed | OutcomeSign::CiPassed));
         (if is_proved { TaskOutcome::Verified } else { settled }, proofs)
     }
 
@@ -324,6 +331,12 @@ fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> 
     let words = completion::said(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
     let event = response.event_at(at)?;
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
+}
+
+/// What an event says, in its own words.
+fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
+    let words = event.text[..event.text.floor_char_boundary(WORDS)].to_owned();
+    OutcomeEvidence { sign, event: event.number, words }
 }
 
 fn push(runs: &mut Vec<Run>, run: Run) {

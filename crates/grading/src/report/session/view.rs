@@ -327,6 +327,8 @@ pub(super) fn mark(mark: Mark) -> &'static str {
         Mark::Interrupted => "interrupted by a person",
         Mark::Compacted => "the context was summarised",
         Mark::ApiError => "the model's provider failed",
+        Mark::VerifierPassed => "a verifier found it done",
+        Mark::VerifierFailed => "a verifier found it not done",
     }
 }
 
