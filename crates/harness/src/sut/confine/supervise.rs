@@ -58,6 +58,8 @@ impl Gate {
     async fn serve(&mut self) {
         std::future::pending().await
     }
+
+    fn end(&mut self) {}
 }
 
 /// Elsewhere there are no control groups.
@@ -108,6 +110,7 @@ async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Res
             () = gone(harness.as_ref()) => break,
         }
     }
+    gate.end();
     group.kill();
     end_all(program, &mut code).await;
     group.note(is_used_up);
@@ -363,13 +366,7 @@ mod linux {
                         return;
                     };
                     ready.clear_ready();
-                    let heard = control::hear(control.get_ref().as_fd());
-                    if let (Some((standing, _)), Some(said)) = (&heard, self.said.take()) {
-                        let line = serde_json::to_vec(standing).unwrap_or_default();
-                        // Nobody is left to tell when this fails too.
-                        let _ = File::from(said).write_all(&line);
-                    }
-                    let listener = heard.and_then(|(_, listener)| listener);
+                    let listener = hear(control, &mut self.said);
                     if let Some(listener) = &listener {
                         kernel::answer_on_the_same_processor(listener.as_fd());
                     }
@@ -400,5 +397,24 @@ mod linux {
                 State::Nothing => std::future::pending().await,
             }
         }
+
+        /// Says what stands where a trial ended before it was listened to.
+        pub(super) fn end(&mut self) {
+            if let (State::Waiting(control), Some(_)) = (&self.state, &self.said) {
+                hear(control, &mut self.said);
+            }
+        }
+    }
+
+    /// What the program's process says once: how it stands, which a trial passes on, and the
+    /// listener for calls that wait.
+    fn hear(control: &AsyncFd<OwnedFd>, said: &mut Option<OwnedFd>) -> Option<OwnedFd> {
+        let (standing, listener) = control::hear(control.get_ref().as_fd())?;
+        if let Some(said) = said.take() {
+            let line = serde_json::to_vec(&standing).unwrap_or_default();
+            // Nobody is left to tell when this fails too.
+            let _ = File::from(said).write_all(&line);
+        }
+        listener
     }
 }
