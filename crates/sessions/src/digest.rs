@@ -20,6 +20,8 @@ struct Taken {
     hasher: XxHash3_128,
     /// So many bytes from the beginning are in it.
     bytes: u64,
+    /// There were no more when its reader came to the end.
+    is_whole: bool,
 }
 
 impl fmt::Debug for Taken {
@@ -35,6 +37,7 @@ impl Taken {
         if let Some(new) = known.and_then(|known| bytes.get(known..)) {
             self.hasher.write(new);
             self.bytes += new.len() as u64;
+            self.is_whole &= new.is_empty();
         }
     }
 
@@ -57,8 +60,12 @@ impl Taken {
 
 impl Digest {
     /// The digest of the file, after the reader has read it; reads what the reader has left out.
+    /// What was written behind the end that it found is not in it, for the reader does not know it.
     pub fn finish(&self, path: &Path) -> io::Result<String> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.is_whole {
+            return Ok(taken.text());
+        }
         let mut file = File::open(path)?;
         if file.metadata()?.len() > taken.bytes {
             file.seek(SeekFrom::Start(taken.bytes))?;
@@ -95,13 +102,36 @@ impl<R: Read> Read for Watched<R> {
         let mut taken = self.digest.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.update(self.offset, &buffer[..count]);
         self.offset += count as u64;
+        taken.is_whole |= count == 0 && !buffer.is_empty() && self.offset == taken.bytes;
         Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+
+    #[test]
+    fn what_is_written_after_the_reader_came_to_the_end_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        let append = || std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::fs::write(&path, "one\n").unwrap();
+        let read_by = Digest::of_files([path.as_path()]).unwrap();
+        let digest = Digest::default();
+        let read = || {
+            let mut file = Watched::new(File::open(&path).unwrap(), digest.clone());
+            file.read_to_end(&mut Vec::new()).unwrap();
+        };
+        read();
+        append().write_all(b"two\n").unwrap();
+        assert_eq!(digest.finish(&path).unwrap(), read_by);
+        // A second reader that sees more knows more.
+        read();
+        assert_eq!(digest.finish(&path).unwrap(), Digest::of_files([path.as_path()]).unwrap());
+    }
 
     #[test]
     fn what_is_read_twice_or_not_at_all_counts_once() {
