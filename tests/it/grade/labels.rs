@@ -109,7 +109,8 @@ fn rewards_in_a_file_are_verdicts_and_labels() {
     let run = workspace.clone().args(["grade", "show", "runs#2"]).run().exit(0);
     let _ =
         run.stdout_contains("a verifier found the task not done").stdout_contains("reward: 0.0");
-    let run = workspace.clone().args(["sessions", "show", "runs#1"]).run().exit(0);
+    let words = ["sessions", "show", "runs#1", "--source", "runs.json"];
+    let run = workspace.clone().args(words).run().exit(0);
     let _ = run.stdout_contains("[a verifier found it done]");
     let _ = estimate(&workspace, &[]).stdout_contains("not enough labels (2 of 40)");
     // What a person says counts before it.

@@ -40,7 +40,7 @@ impl Default for AlertSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Tasks that tests, a build, CI or a merge say are done.
+    /// Tasks that tests, CI, a merge or a verifier say are done.
     Verified,
     /// Tasks that a check or a person says are not done.
     Contradicted,

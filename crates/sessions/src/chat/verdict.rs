@@ -30,7 +30,8 @@ pub(super) fn send_reward(reward: &Value, feed: &mut Feed<'_>) {
     }
 }
 
-/// The scores of a sample. Of several scorers only words decide: a number may count something.
+/// The scores of a sample. Of several scorers only those decide that say *correct* or *incorrect*: a
+/// number may count something, and *true* may be a refusal.
 pub(super) fn send_scores(scores: Object<BTreeMap<String, Object<Score>>>, feed: &mut Feed<'_>) {
     let scores = scores.0.unwrap_or_default();
     let is_only = scores.len() == 1;
@@ -40,8 +41,8 @@ pub(super) fn send_scores(scores: Object<BTreeMap<String, Object<Score>>>, feed:
             // Inspect's CORRECT and INCORRECT.
             Value::String(word) if word == "C" => Some(true),
             Value::String(word) if word == "I" => Some(false),
-            Value::Number(_) if !is_only => None,
-            value => yes_or_no(value),
+            value if is_only => yes_or_no(value),
+            _ => None,
         };
         let said = match &value {
             Value::String(word) => word.clone(),
