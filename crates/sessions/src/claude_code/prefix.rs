@@ -16,17 +16,18 @@ use crate::lines::Line;
 /// backslash before it.
 const KEY: &str = ",\"toolUseResult\":";
 
-/// Keys that decide what a record is, which a few versions write behind the result; and keys of
-/// another record, which was written into this line after a torn one.
-const LATER: [&str; 8] = [
+/// A key of every record, not escaped: behind the result it is that of another record, which was
+/// written into this line after a torn one.
+const ANOTHER: &str = "\"parentUuid\":";
+
+/// Keys that decide what a record is, which a few versions write behind the result.
+const LATER: [&str; 6] = [
     ",\"isMeta\":",
     ",\"isCompactSummary\":",
     ",\"isVisibleInTranscriptOnly\":",
     ",\"isSidechain\":",
     ",\"forkedFrom\":",
     ",\"origin\":",
-    ",\"uuid\":",
-    ",\"timestamp\":",
 ];
 
 /// Bytes of a line's end in which they are looked for: what follows the result is short.
@@ -35,12 +36,14 @@ const END: usize = 2048;
 /// Finds where records can be cut.
 pub(super) struct Prefixes {
     key: Finder<'static>,
+    another: Finder<'static>,
     later: [Finder<'static>; LATER.len()],
 }
 
 impl Default for Prefixes {
     fn default() -> Self {
-        Self { key: Finder::new(KEY), later: LATER.map(Finder::new) }
+        let (key, another) = (Finder::new(KEY), Finder::new(ANOTHER));
+        Self { key, another, later: LATER.map(Finder::new) }
     }
 }
 
@@ -54,6 +57,7 @@ impl Prefixes {
         let is_object = rest.trim_ascii_end().ends_with(b"}");
         if !is_object
             || bytes[..at].ends_with(b",")
+            || self.another.find(rest).is_some()
             || self.later.iter().any(|key| key.find(end).is_some())
         {
             return None;
@@ -155,8 +159,12 @@ mod tests {
         let whole = [
             format!("{BEFORE}}}"),
             format!("{BEFORE},\"toolUseResult\":{{\"a\":1"),
-            // Torn in the result, and another record behind it.
-            format!("{BEFORE},\"toolUseResult\":{{\"a\":\"b{BEFORE}}}"),
+            // Torn in the result, and another record behind it, which has a long one of its own.
+            format!(
+                "{BEFORE},\"toolUseResult\":{{\"a\":\"b{{\"parentUuid\":null,{},\"toolUseResult\":\"{}\"}}",
+                &BEFORE[1..],
+                "x".repeat(5000)
+            ),
             format!("{BEFORE},\"toolUseResult\":{{}},\"isMeta\":true}}"),
             // Missing before it: an id, a time, a message.
             r#"{"type":"user","timestamp":"2026-03-01T10:00:04Z","message":{"content":"hi"},"toolUseResult":1,"uuid":"u1"}"#.to_owned(),
