@@ -33,7 +33,7 @@ fn a_list_of_runs_is_a_list_of_sessions() {
     assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
 }
 
-/// What a file states about a run: the text and the mark of the last event.
+/// Checks the text and the mark of the last event of a run with that field.
 #[track_caller]
 fn verdict(run: &str, said: &str, mark: Option<Mark>) {
     let file = format!(r#"[{{"traj":[{{"role":"user","content":"go"}}],{run}}}]"#);

@@ -1,4 +1,4 @@
-//! What a benchmark's verifier said of a run, where the file of the run states it: the `reward` of
+//! The result of a benchmark's verifier, where the file of a run has it: the `reward` of
 //! tau-bench, the `scores` of Inspect. Each becomes the last event of its session. A number that
 //! says neither yes nor no is shown, and decides nothing.
 

@@ -219,7 +219,7 @@ impl Heuristic<'_> {
     }
 }
 
-/// A session that has something for most rules: a request, a failed command, a complaint.
+/// A session that triggers most rules: a request, a failed command, a complaint.
 const SAMPLE: &str = r#"{"type":"user","uuid":"1","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Fix the tests, please."}}
 {"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","timestamp":"2026-01-01T00:00:01Z","message":{"id":"a","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"pytest -q"}}]}}
 {"type":"user","uuid":"3","parentUuid":"2","sessionId":"s","timestamp":"2026-01-01T00:00:02Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":"Exit code 1\nTraceback (most recent call last):\n  File \"/w/a.py\", line 7\nKeyError: 'a'\n1 failed"}]}}
@@ -227,15 +227,21 @@ const SAMPLE: &str = r#"{"type":"user","uuid":"1","sessionId":"s","timestamp":"2
 {"type":"user","uuid":"5","parentUuid":"4","sessionId":"s","timestamp":"2026-01-01T00:00:04Z","message":{"role":"user","content":"It still does not work, as I said. Why did you stop?"}}
 "#;
 
-/// Gets the patterns of the rules ready, which takes as long as grading many sessions: for a
-/// thread beside what else has to be done before the first one is read.
+/// Compiles the regular expressions of the rules, which takes as long as grading many sessions: for
+/// a thread that runs beside other preparations.
 pub fn warm_up() {
+    // Its grade is of no interest.
+    drop(grade_sample());
+}
+
+fn grade_sample() -> Vec<Grading> {
     let redactor = Redactor::default();
     let now = Timestamp::UNIX_EPOCH;
-    let context = GradingContext { session_file: "", modified: now, graded_at: now };
+    let context = GradingContext { session_file: "sample.jsonl", modified: now, graded_at: now };
     let mut rules = Heuristic::new(context, Weights::default(), &redactor);
-    // Its grade is of no interest.
-    let _ = selftest_sessions::read(&Source::bytes("sample.jsonl", SAMPLE), &mut rules);
+    let source = Source::bytes("sample.jsonl", SAMPLE);
+    let _ = selftest_sessions::read(&source, &mut rules);
+    rules.into_gradings()
 }
 
 fn sum(evidence: &[Evidence]) -> f64 {

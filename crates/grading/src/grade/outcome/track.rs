@@ -60,7 +60,7 @@ pub(in crate::grade) struct OutcomeTracker {
     passed: Vec<Run>,
     failed: Vec<Run>,
     merged: Option<OutcomeEvidence>,
-    /// What verifiers said of the whole.
+    /// Results of verifiers.
     verdicts: Vec<OutcomeEvidence>,
     objection: Option<OutcomeEvidence>,
     corrections: u64,
@@ -333,7 +333,7 @@ fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> 
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }
 
-/// What an event says, in its own words.
+/// Evidence with the event's own text.
 fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
     let words = event.text[..event.text.floor_char_boundary(WORDS)].to_owned();
     OutcomeEvidence { sign, event: event.number, words }

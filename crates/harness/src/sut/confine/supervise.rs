@@ -406,8 +406,8 @@ mod linux {
         }
     }
 
-    /// What the program's process says once: how it stands, which a trial passes on, and the
-    /// listener for calls that wait.
+    /// Receives the one message of the program's process: the state of its sandbox, which a trial
+    /// writes to stdout, and the listener for calls that wait.
     fn hear(control: &AsyncFd<OwnedFd>, said: &mut Option<OwnedFd>) -> Option<OwnedFd> {
         let (standing, listener) = control::hear(control.get_ref().as_fd())?;
         if let Some(said) = said.take() {
