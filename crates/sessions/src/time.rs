@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use serde_json::Number;
 
 use super::any_json::{AnyJson, deserialize_any_json};
@@ -18,7 +18,7 @@ impl Moment {
     /// Reads a text.
     pub(super) fn parse(text: &str) -> Self {
         let text = text.trim();
-        let zoned = || text.parse::<Timestamp>().ok();
+        let zoned = || utc(text).or_else(|| text.parse().ok());
         let without_zone = || {
             let time = text.parse::<DateTime>().ok()?;
             Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
@@ -41,6 +41,28 @@ impl Moment {
     }
 }
 
+/// A moment as JavaScript writes it, `2026-04-29T20:05:00.123Z`: that of nearly every record, read
+/// in a tenth of the time that any other takes.
+fn utc(text: &str) -> Option<Timestamp> {
+    let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
+    let is_written_so = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.')]
+        .into_iter()
+        .all(|(at, byte)| bytes[at] == byte);
+    if !is_written_so || bytes[23] != b'Z' {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        bytes[from..to].iter().try_fold(0_i32, |number, byte| {
+            byte.is_ascii_digit().then(|| number * 10 + i32::from(byte - b'0'))
+        })
+    };
+    let two = |at: usize| i8::try_from(number(at, at + 2)?).ok();
+    let year = i16::try_from(number(0, 4)?).ok()?;
+    let nanosecond = number(20, 23)? * 1_000_000;
+    let time = DateTime::new(year, two(5)?, two(8)?, two(11)?, two(14)?, two(17)?, nanosecond);
+    Offset::UTC.to_timestamp(time.ok()?).ok()
+}
+
 deserialize_any_json!(Moment);
 
 impl AnyJson<'_> for Moment {
@@ -55,7 +77,27 @@ impl AnyJson<'_> for Moment {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// What is read the quick way is what the library reads, a leap second too.
+        #[test]
+        fn moments_of_javascript(
+            text in "[0-9]{3}[0-9x]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9].[0-9]{3}[Z+]",
+        ) {
+            if let Some(quick) = utc(&text) {
+                prop_assert_eq!(Some(quick), text.parse().ok());
+            }
+        }
+
+        #[test]
+        fn every_moment_of_javascript_is_read_the_quick_way(millisecond in 0..253_402_300_800_000_i64) {
+            let moment = Timestamp::from_millisecond(millisecond).unwrap();
+            prop_assert_eq!(utc(&format!("{moment:.3}")), Some(moment));
+        }
+    }
 
     #[test]
     fn every_way_of_writing_a_time() {
