@@ -194,7 +194,7 @@ impl<R: Read> Read for RestOfLine<'_, R> {
     }
 }
 
-fn is_blank(line: &[u8]) -> bool {
+pub(super) fn is_blank(line: &[u8]) -> bool {
     without_mark(line).iter().all(u8::is_ascii_whitespace)
 }
 

@@ -11,7 +11,7 @@ use std::io::Read;
 use super::bounded::BoundedStrings;
 use super::feed::Notes;
 use super::format::Format;
-use super::lines::{Lines, without_mark};
+use super::lines::{Lines, is_blank, without_mark};
 use super::open_code::storage;
 use super::repaired::Repaired;
 use super::source::Source;
@@ -61,7 +61,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Ok(Format::Aider);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
-    if let Some(format) = of_lines(&*start, &mut Vec::new())? {
+    if let Some(format) = of_first_lines(&start, &mut Vec::new()) {
         return Ok(format);
     }
     let start = if has_more { source.beginning(LOOKED_AT)? } else { start };
@@ -75,7 +75,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Err(ReadError::Unrecognised((*what).to_owned()));
     }
     let mut seen = Vec::new();
-    if let Some(format) = of_lines(start, &mut seen)? {
+    if let Some(format) = of_first_lines(start, &mut seen) {
         return Ok(format);
     }
     let mut document = Outline::of_beginning(start);
@@ -100,6 +100,12 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
 }
 
 /// The format that one of the first lines shows; those that show none are put into `seen`.
+fn of_first_lines(start: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
+    let lines = start.split(|byte| *byte == b'\n').filter(|line| !is_blank(line));
+    lines.take(LINES).find_map(|line| of_line(without_mark(line), seen))
+}
+
+/// The same of a stream, whose lines may be long.
 fn of_lines<'s>(
     input: impl Read + 's,
     seen: &mut Vec<Outline>,
