@@ -3,10 +3,15 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::Regex;
 
 /// How a traceback begins. Of several the last one is what ended the program.
 const BEGINNING: &str = "Traceback (most recent call last)";
+
+/// Built once, for every error is searched.
+static BEGINNINGS: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(BEGINNING));
 
 /// The exception that ends a traceback, which stands at the beginning of its line.
 static RAISED: LazyLock<Regex> = LazyLock::new(|| {
@@ -22,7 +27,7 @@ static UNPARSED: LazyLock<Regex> = LazyLock::new(|| {
 /// The exception that the words end with, in its own line and, where that has only the name, the
 /// next one; else all the words.
 pub(super) fn telling(words: &str) -> &str {
-    let raised = match words.rfind(BEGINNING) {
+    let raised = match BEGINNINGS.find_iter(words.as_bytes()).last() {
         Some(at) => {
             let from = at + BEGINNING.len();
             RAISED.find(&words[from..]).map(|hit| (from + hit.start(), from + hit.end()))

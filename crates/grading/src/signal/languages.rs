@@ -69,6 +69,8 @@ const REFUSED: &str =
 
 struct Patterns {
     complaints: Regex,
+    /// The same wherever a word may begin or end.
+    anywhere: Regex,
     supposed: Regex,
     thanks: Regex,
     refused: Regex,
@@ -76,8 +78,10 @@ struct Patterns {
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("the pattern is a constant");
+    let complaints = COMPLAINTS.join("|");
     Patterns {
-        complaints: regex(&COMPLAINTS.join("|")),
+        complaints: regex(&complaints),
+        anywhere: regex(&complaints.replace(r"\b", "")),
         supposed: regex(SUPPOSED),
         thanks: regex(&THANKS.join("|")),
         refused: regex(REFUSED),
@@ -86,7 +90,9 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
 
 /// Whether a folded sentence complains in one of the languages.
 pub(super) fn is_complaint(sentence: &str) -> bool {
-    PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
+    // Where a sentence is not all of ASCII, the ends of words take the engine ten times as long.
+    let may_complain = sentence.is_ascii() || PATTERNS.anywhere.is_match(sentence);
+    may_complain && PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
 }
 
 /// Whether a folded text thanks or praises in one of the languages.

@@ -104,19 +104,25 @@ impl Output {
     }
 }
 
+/// How the metadata of a call that worked begin, escaped.
+const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
+
+/// Built once because every output is searched.
+static METADATA_FINDER: LazyLock<memmem::FinderRev<'static>> =
+    LazyLock::new(|| memmem::FinderRev::new(METADATA));
+
 /// Whether the JSON of an output says outright, at its end or at its beginning, that the call
 /// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
 /// more. What stands between the ends is looked at only where it may be a rejection.
 fn plainly_worked(json: &str) -> bool {
     const MIN_LENGTH: usize = 3 * MAX_REJECTION;
     const ENDING: usize = 200;
-    const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
     let worked = || {
         if json.starts_with(r#""Exit code: 0\n"#) {
             return true;
         }
         let end = &json[json.ceil_char_boundary(json.len().saturating_sub(ENDING))..];
-        let after = end.rfind(METADATA).map(|at| &end[at + METADATA.len()..]);
+        let after = METADATA_FINDER.rfind(end.as_bytes()).map(|at| &end[at + METADATA.len()..]);
         json.starts_with(r#""{\"output\":\""#)
             && after.is_some_and(|after| after.starts_with([',', '}']))
     };

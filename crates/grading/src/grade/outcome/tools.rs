@@ -90,9 +90,16 @@ struct EditArguments<'a> {
     command: Option<Cow<'a, str>>,
 }
 
+/// The name of a tool without that of the server that it is from, as MCP joins them.
+pub(in crate::grade) fn without_server(tool: &str) -> &str {
+    // Names are short, and every call has one: to set up a search would take longer.
+    let joint = tool.as_bytes().windows(2).rposition(|two| two == b"__");
+    joint.map_or(tool, |at| &tool[at + 2..])
+}
+
 /// Whether the tool runs commands of a shell.
 pub(in crate::grade) fn is_shell(tool: &str) -> bool {
-    let name = tool.rsplit("__").next().unwrap_or(tool);
+    let name = without_server(tool);
     SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -103,7 +110,7 @@ pub(in crate::grade) fn is_editor(tool: &str) -> bool {
 
 /// The effect of a call.
 pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
-    let name = tool.rsplit("__").next().unwrap_or(tool);
+    let name = without_server(tool);
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     let text = arguments.trim_start();
     let is_json = text.starts_with(['{', '[']);

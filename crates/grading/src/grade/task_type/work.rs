@@ -4,11 +4,12 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::RegexSet;
 
 use super::TaskType;
 use crate::english;
-use crate::grade::outcome::{is_editor, is_shell};
+use crate::grade::outcome::{is_editor, is_shell, without_server};
 use selftest_sessions::Event;
 
 /// Calls that are looked at; further ones of a session change no type.
@@ -84,7 +85,7 @@ impl TaskWork {
                 return;
             }
             self.calls += 1;
-            let name = call.name.rsplit("__").next().unwrap_or_default();
+            let name = without_server(&call.name);
             let arguments = call.arguments.trim_start();
             let arguments = &arguments[..arguments.floor_char_boundary(LOOKED_AT)];
             if is_editor(name) {
@@ -193,7 +194,7 @@ impl TaskWork {
 fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let mut rest = json;
     loop {
-        let at = rest.find(key)?;
+        let at = memmem::find(rest.as_bytes(), key.as_bytes())?;
         let is_key = rest[..at].ends_with('"') && rest[at + key.len()..].starts_with('"');
         rest = &rest[at + key.len()..];
         if !is_key {
