@@ -76,8 +76,7 @@ pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>)
 /// Examines every file of the task. The threads end when the receiver is gone, for instance after
 /// an interrupt.
 pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
-    // The largest first, so that no thread is left with one at the end.
-    task.files.sort_by_key(|found| Reverse(found.size));
+    task.files.sort_by_key(|found| order(found.size));
     let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let (task, next) = (Arc::new(task), Arc::new(AtomicUsize::new(0)));
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -96,6 +95,14 @@ pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
         });
     }
     receiver
+}
+
+/// The order in which files are read: the large ones first, the largest of them before the others,
+/// so that no thread is left with one at the end; then the smallest, so that nor do the results of
+/// many wait at the end to be stored.
+fn order(size: u64) -> (Reverse<u64>, u64) {
+    const LARGE: u64 = 1_000_000;
+    if size < LARGE { (Reverse(0), size) } else { (Reverse(size), 0) }
 }
 
 /// Reads and grades one file; `None` when no session in it is asked for.
