@@ -1,7 +1,7 @@
 //! Ids of records as numbers.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Number;
 use twox_hash::XxHash3_64;
@@ -34,6 +34,9 @@ impl From<&str> for Id {
 
 /// Something about each record. An id is a hash already, so that a quick hasher does.
 pub(super) type ById<T> = HashMap<Id, T, foldhash::fast::RandomState>;
+
+/// Several ids.
+pub(super) type Ids = HashSet<Id, foldhash::fast::RandomState>;
 
 deserialize_any_json!(Id);
 

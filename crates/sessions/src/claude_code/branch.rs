@@ -1,9 +1,9 @@
 //! Which records belong to the session as it went on: rewinds and retries leave branches behind
 //! in the file, and resumed sessions begin with copies. Knows ids only, no text.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::id::{ById, Id};
+use crate::id::{ById, Id, Ids};
 
 /// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +86,15 @@ impl Tree {
         let nodes = &self.nodes;
         let node = |place: u32| &nodes[place as usize];
         let mut kept = vec![false; nodes.len()];
-        let mut messages = HashSet::new();
+        let mut messages = Ids::default();
         // What the chain goes on with after a record of it.
-        let mut after = HashMap::new();
+        let mut after = vec![None; nodes.len()];
         let mut next = self.last_firm.or(self.last_main);
         while let Some(place) = next.filter(|place| !kept[*place as usize]) {
             kept[place as usize] = true;
-            after.extend(node(place).parent.map(|parent| (parent, place)));
+            if let Some(parent) = node(place).parent {
+                after[parent as usize] = Some(place);
+            }
             if !node(place).message.is_none() {
                 messages.insert(node(place).message);
             }
@@ -130,7 +132,7 @@ impl Tree {
 
 /// The records of branches that were still written to when the chain had gone on elsewhere: not
 /// left behind by a person who went back, but written by another agent at the same time.
-fn concurrent(nodes: &[Node], kept: &[bool], after: &HashMap<u32, u32>) -> Vec<usize> {
+fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize> {
     // Of each record that is not kept, where its branch begins. Parents stand before children.
     let mut begins: Vec<Option<u32>> = vec![None; nodes.len()];
     let mut written = HashSet::new();
@@ -142,8 +144,8 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &HashMap<u32, u32>) -> Vec<u
         let begin =
             if kept[parent as usize] { place } else { begins[parent as usize].unwrap_or(place) };
         begins[place as usize] = Some(begin);
-        let fork = nodes[begin as usize].parent.and_then(|fork| after.get(&fork));
-        if node.kind == Kind::Firm && fork.is_some_and(|other| *other < place) {
+        let fork = nodes[begin as usize].parent.and_then(|fork| after[fork as usize]);
+        if node.kind == Kind::Firm && fork.is_some_and(|other| other < place) {
             written.insert(begin);
         }
     }
