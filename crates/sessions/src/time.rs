@@ -41,8 +41,8 @@ impl Moment {
     }
 }
 
-/// A moment as JavaScript writes it, `2026-04-29T20:05:00.123Z`: that of nearly every record, read
-/// in a tenth of the time that any other takes.
+/// A moment exactly as JavaScript writes it, `2026-04-29T20:05:00.123Z`. Nearly every record has
+/// one, and the library, which reads any ISO text, takes a hundredth of reading and grading longer.
 fn utc(text: &str) -> Option<Timestamp> {
     let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
     let is_written_so = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.')]
