@@ -35,7 +35,7 @@ impl From<&str> for Id {
 /// Something about each record. An id is a hash already, so that a quick hasher does.
 pub(super) type ById<T> = HashMap<Id, T, foldhash::fast::RandomState>;
 
-/// Several ids.
+/// A set of ids.
 pub(super) type Ids = HashSet<Id, foldhash::fast::RandomState>;
 
 deserialize_any_json!(Id);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::Offset;
 use serde_json::Number;
 
 use super::any_json::{AnyJson, deserialize_any_json};
@@ -21,7 +21,7 @@ impl Moment {
         let zoned = || utc(text).or_else(|| text.parse().ok());
         let without_zone = || {
             let time = text.parse::<DateTime>().ok()?;
-            Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+            Offset::UTC.to_timestamp(time).ok()
         };
         let number = || text.parse::<f64>().ok().and_then(|number| Self::epoch(number).0);
         Self(zoned().or_else(without_zone).or_else(number))
@@ -41,8 +41,8 @@ impl Moment {
     }
 }
 
-/// A moment exactly as JavaScript writes it, `2026-04-29T20:05:00.123Z`. Nearly every record has
-/// one, and the library, which reads any ISO text, takes a hundredth of reading and grading longer.
+/// Fast path for the timestamps of JavaScript's `toISOString`, `2026-04-29T20:05:00.123Z`, which nearly
+/// every record has: the library's parser of any ISO text costs 1 % more of reading and grading.
 fn utc(text: &str) -> Option<Timestamp> {
     let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
     let is_written_so = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.')]
@@ -82,9 +82,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is read the quick way is what the library reads, a leap second too.
+        /// The fast path returns what the library's parser returns, or nothing.
         #[test]
-        fn moments_of_javascript(
+        fn the_fast_path_agrees_with_the_library(
             text in "[0-9]{3}[0-9x]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9].[0-9]{3}[Z+]",
         ) {
             if let Some(quick) = utc(&text) {
@@ -93,7 +93,7 @@ mod tests {
         }
 
         #[test]
-        fn every_moment_of_javascript_is_read_the_quick_way(millisecond in 0..253_402_300_800_000_i64) {
+        fn javascript_timestamps_take_the_fast_path(millisecond in 0..253_402_300_800_000_i64) {
             let moment = Timestamp::from_millisecond(millisecond).unwrap();
             prop_assert_eq!(utc(&format!("{moment:.3}")), Some(moment));
         }

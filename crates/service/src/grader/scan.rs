@@ -97,9 +97,9 @@ pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
     receiver
 }
 
-/// The order in which files are read: the large ones first, the largest of them before the others,
-/// so that no thread is left with one at the end; then the smallest, so that nor do the results of
-/// many wait at the end to be stored.
+/// The key by which files are sorted before they are read: large files from the largest down, so that
+/// no thread is left with one at the end; then small files from the smallest up, so that few results
+/// are left to store at the end.
 fn order(size: u64) -> (Reverse<u64>, u64) {
     const LARGE: u64 = 1_000_000;
     if size < LARGE { (Reverse(0), size) } else { (Reverse(size), 0) }
@@ -181,5 +181,17 @@ fn digest_of(source: &Source) -> std::io::Result<String> {
     match source {
         Source::Folder { files, .. } => Digest::of_files(files.iter().map(PathBuf::as_path)),
         other => Digest::of_files([other.path()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_files_come_first_and_the_smallest_before_the_last() {
+        let mut sizes = [20, 5_000_000, 999_999, 0, 1_000_000, 300_000];
+        sizes.sort_by_key(|size| order(*size));
+        assert_eq!(sizes, [5_000_000, 1_000_000, 0, 20, 300_000, 999_999]);
     }
 }

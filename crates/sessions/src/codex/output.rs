@@ -108,7 +108,7 @@ impl Output {
 const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
 
 /// Built once because every output is searched.
-static METADATA_FINDER: LazyLock<memmem::FinderRev<'static>> =
+static LAST_METADATA: LazyLock<memmem::FinderRev<'static>> =
     LazyLock::new(|| memmem::FinderRev::new(METADATA));
 
 /// Whether the JSON of an output says outright, at its end or at its beginning, that the call
@@ -122,7 +122,7 @@ fn plainly_worked(json: &str) -> bool {
             return true;
         }
         let end = &json[json.ceil_char_boundary(json.len().saturating_sub(ENDING))..];
-        let after = METADATA_FINDER.rfind(end.as_bytes()).map(|at| &end[at + METADATA.len()..]);
+        let after = LAST_METADATA.rfind(end.as_bytes()).map(|at| &end[at + METADATA.len()..]);
         json.starts_with(r#""{\"output\":\""#)
             && after.is_some_and(|after| after.starts_with([',', '}']))
     };

@@ -51,13 +51,6 @@ struct Segment<'a> {
     next: Link,
 }
 
-impl Default for Segment<'_> {
-    fn default() -> Self {
-        // Most commands have no more words.
-        Self { words: Vec::with_capacity(8), outputs: Vec::new(), next: Link::Then }
-    }
-}
-
 /// Bytes of a command that are looked at.
 const LOOKED_AT: usize = 8 * 1024;
 /// Commands in one that are looked at.
@@ -116,7 +109,7 @@ pub(super) fn matters(path: &str) -> bool {
 /// here-documents is passed over.
 fn segments(command: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
-    let mut now = Segment::default();
+    let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
     let (mut word, mut has_word, mut quote) = (Word::new(command), false, None::<char>);
     let mut redirects = false;
     let mut chars = Chars { text: command, at: 0 };
@@ -208,7 +201,8 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
         if let Some(link) = link
             && !(now.words.is_empty() && now.outputs.is_empty())
         {
-            found.push(Segment { next: link, ..std::mem::take(&mut now) });
+            let next = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
+            found.push(Segment { next: link, ..std::mem::replace(&mut now, next) });
             if found.len() >= MAX_SEGMENTS {
                 return found;
             }
