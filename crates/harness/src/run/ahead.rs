@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::plan::PlannedCase;
-use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::scenario::generate::{GenerationAttempt, Generator, Made};
 use selftest_models::journaled::for_run;
@@ -47,26 +46,26 @@ impl Ahead {
         Self(Mutex::new(begun.collect()))
     }
 
-    /// Begins with one more case of a runner's, for the run of that number. Ends when it is made.
+    /// Begins with one more case, for the run of that number. Ends when it is made.
     pub(super) fn add(
         &self,
-        runner: &Runner,
+        generator: &Arc<Generator>,
+        library: &Arc<PromptLibrary>,
+        seed: u64,
         planned: &PlannedCase,
         run: usize,
     ) -> impl Future<Output = ()> + use<> {
         let (told, is_made) = oneshot::channel();
-        if let Some(generator) = runner.generator.clone() {
-            let (library, seed) = (Arc::clone(&runner.library), runner.seed);
-            let (index, planned) = (planned.index, planned.clone());
-            let making = async move {
-                let generated = generate(&generator, &library, &planned, seed).await;
-                // Nobody waits any more where the run was ended.
-                let _ = told.send(());
-                generated
-            };
-            let begun = tokio::spawn(for_run(run, making));
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(index, begun);
-        }
+        let (generator, library) = (Arc::clone(generator), Arc::clone(library));
+        let (index, planned) = (planned.index, planned.clone());
+        let making = async move {
+            let generated = generate(&generator, &library, &planned, seed).await;
+            // Nobody waits any more where the run was ended.
+            let _ = told.send(());
+            generated
+        };
+        let begun = tokio::spawn(for_run(run, making));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(index, begun);
         is_made.map(drop)
     }
 

@@ -271,11 +271,15 @@ impl<'a> Execution<'a> {
             || planned.stored.is_some()
             || planned.unchanged.is_some()
             || self.runner.ahead.has(planned.index);
-        if is_given || *self.cancel.borrow() || self.runner.outages.first().is_some() {
+        let Some(generator) = self.runner.generator.as_ref().filter(|_| !is_given) else {
+            return Either::Left(ready(()));
+        };
+        if *self.cancel.borrow() || self.runner.outages.first().is_some() {
             return Either::Left(ready(()));
         }
-        let (making, mut cancel) =
-            (self.runner.ahead.add(self.runner, planned, self.number), self.cancel.clone());
+        let Runner { ahead, library, seed, .. } = &**self.runner;
+        let making = ahead.add(generator, library, *seed, planned, self.number);
+        let mut cancel = self.cancel.clone();
         Either::Right(async move {
             tokio::select! {
                 biased;
