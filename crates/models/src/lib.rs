@@ -322,6 +322,8 @@ pub enum Finish {
     Stop,
     /// A limit cut the reply: never complete, even where it parses.
     Length,
+    /// It was stopped because it repeated itself without end: never complete, like one that was cut.
+    Repeated,
     /// The provider says that the model declined, with its words.
     Refusal(String),
     /// Anything else, with the provider's word.

@@ -240,7 +240,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         })
         .collect();
     sentences.extend(names(cases, is_cut).map(|ids| {
-        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, or lower sut.chat.project_tokens")
+        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, lower sut.chat.project_tokens, or take another model where it repeated itself")
     }));
     sentences.extend(header.models.generator.iter().flat_map(|generator| unmade(generator, cases)));
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();

@@ -327,6 +327,7 @@ impl Generator {
         let mut reply = match &reply.finish {
             Finish::Stop => read_reply(&reply.text)?,
             Finish::Length => return Err("the reply was cut by generator.max_tokens".to_owned()),
+            Finish::Repeated => return Err("the reply repeated itself without end".to_owned()),
             Finish::Refusal(words) => return Err(format!("the model refused: {words}")),
             Finish::Other(word) => return Err(format!("the reply ended with `{word}`")),
         };

@@ -191,6 +191,11 @@ impl ChatSession {
                 let what = format!("the answer was cut by sut.chat.max_tokens ({limit})");
                 return Err(SutError::Cut { what });
             }
+            Finish::Repeated => {
+                self.cut = Some(selftest_text::one_line(&reply.text, KEPT_OF_CUT));
+                let what = "the model repeated itself without end, and was stopped".to_owned();
+                return Err(SutError::Cut { what });
+            }
             Finish::Refusal(words) => {
                 return Err(SutError::failed(format!("the model refused: {words}")));
             }

@@ -3,6 +3,7 @@
 use llguidance::Matcher;
 use toktrie::SimpleVob;
 
+use super::endless::is_endless;
 use super::llama::{Model, Token};
 use crate::{Finish, ModelError};
 
@@ -11,19 +12,19 @@ pub(super) struct Draft<'model> {
     model: &'model Model,
     matcher: Option<Matcher>,
     text: Vec<u8>,
-    tokens: usize,
+    tokens: Vec<Token>,
     most: usize,
 }
 
 impl<'model> Draft<'model> {
     /// An empty reply of at most `most` tokens, under the grammar if there is one.
     pub(super) fn new(model: &'model Model, matcher: Option<Matcher>, most: usize) -> Self {
-        Self { model, matcher, text: Vec::new(), tokens: 0, most }
+        Self { model, matcher, text: Vec::new(), tokens: Vec::new(), most }
     }
 
     /// Tokens so far.
     pub(super) fn tokens(&self) -> usize {
-        self.tokens
+        self.tokens.len()
     }
 
     /// The text; a character that a limit cut in two becomes U+FFFD.
@@ -31,12 +32,14 @@ impl<'model> Draft<'model> {
         String::from_utf8_lossy(&self.text).into_owned()
     }
 
-    /// Whether the reply is at its end: complete by its grammar, or cut.
+    /// Whether the reply is at its end: complete by its grammar, cut, or without end.
     pub(super) fn finish(&self) -> Option<Finish> {
         if self.matcher.as_ref().is_some_and(Matcher::is_stopped) {
             Some(Finish::Stop)
+        } else if self.tokens.len() >= self.most {
+            Some(Finish::Length)
         } else {
-            (self.tokens >= self.most).then_some(Finish::Length)
+            is_endless(&self.tokens).then_some(Finish::Repeated)
         }
     }
 
@@ -67,7 +70,7 @@ impl<'model> Draft<'model> {
             return Ok(Vec::new());
         };
         let mut tokens = self.model.tokenize(forced.as_bytes(), false);
-        tokens.truncate(self.most - self.tokens);
+        tokens.truncate(self.most - self.tokens.len());
         // A vocabulary that tokenises a fragment differently only loses the shortcut.
         let taken = matcher.try_consume_tokens(&tokens).map_err(broken)?;
         tokens.truncate(taken);
@@ -79,7 +82,7 @@ impl<'model> Draft<'model> {
 
     fn push(&mut self, token: Token) {
         self.text.extend(self.model.token_bytes(token, false));
-        self.tokens += 1;
+        self.tokens.push(token);
     }
 }
 

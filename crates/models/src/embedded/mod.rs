@@ -11,6 +11,8 @@ mod conversation;
 #[cfg(feature = "embedded")]
 mod draft;
 #[cfg(feature = "embedded")]
+mod endless;
+#[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
 mod interrupt;

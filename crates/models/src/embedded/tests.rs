@@ -136,6 +136,16 @@ async fn a_reply_that_a_limit_cuts_says_so() {
 }
 
 #[tokio::test]
+async fn a_reply_without_end_is_stopped() {
+    let line = "The page is right. ".repeat(20);
+    let mut asked = request("Go on with the text.", &line);
+    asked.sampling.max_tokens = 1500;
+    let reply = model().await.chat(&asked).await.unwrap();
+    assert_eq!(reply.finish, Finish::Repeated, "{}", reply.text);
+    assert!(reply.usage.completion_tokens < Some(1000), "{:?}", reply.usage);
+}
+
+#[tokio::test]
 async fn the_context_bounds_prompt_and_reply_together() {
     let settings = ModelSettings { context_tokens: 512, ..ModelSettings::default() };
     let model = open(default_for_tests().await, &settings);

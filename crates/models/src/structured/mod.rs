@@ -152,6 +152,10 @@ pub async fn ask<T>(
                 let error = ask_error(UnscoredReason::Truncated, &detail);
                 return Err(AskError { prompt_too_long, ..error });
             }
+            Finish::Repeated => {
+                let detail = "the reply repeated itself without end";
+                return Err(ask_error(UnscoredReason::Truncated, detail));
+            }
             Finish::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
             Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
             Finish::Stop => match read(&reply.text) {

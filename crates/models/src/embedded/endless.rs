@@ -1,0 +1,57 @@
+//! Whether a reply has begun to repeat itself without end, as small models do: what follows is the
+//! same again until a limit cuts it, a minute later. Pure.
+
+use super::llama::Token;
+
+/// The longest passage, in tokens, whose repetition is noticed.
+const MAX_PASSAGE: usize = 64;
+/// How often a passage stands there at least, one after the other, and how many tokens these are.
+/// Rows of zeros and lines of dashes that somebody asked for are shorter.
+const MIN_TIMES: usize = 8;
+const MIN_TOKENS: usize = 240;
+
+/// Whether the last tokens are one passage over and over.
+pub(super) fn is_endless(tokens: &[Token]) -> bool {
+    tokens.len() >= MIN_TOKENS
+        && (1..=MAX_PASSAGE).any(|passage| {
+            let wanted = MIN_TOKENS.max(MIN_TIMES * passage);
+            let Some(start) = tokens.len().checked_sub(wanted) else { return false };
+            let last = &tokens[start..];
+            last[passage..] == last[..wanted - passage]
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens that are all different, then a passage so many times.
+    fn reply(before: usize, passage: usize, times: usize) -> Vec<Token> {
+        let repeated = (0..passage).cycle().take(passage * times);
+        let all = (1000..1000 + before).chain(repeated);
+        all.map(|token| Token::try_from(token).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_passage_over_and_over_is_endless() {
+        for (passage, times) in [(1, 240), (7, 35), (30, 8), (64, 8)] {
+            assert!(is_endless(&reply(50, passage, times)), "{passage} x {times}");
+        }
+        // Cut in the middle of the passage.
+        let mut cut = reply(0, 7, 40);
+        cut.truncate(7 * 40 - 3);
+        assert!(is_endless(&cut));
+    }
+
+    #[test]
+    fn what_ends_or_changes_is_not() {
+        for (passage, times) in [(1, 239), (7, 34), (30, 7), (64, 7), (65, 100)] {
+            assert!(!is_endless(&reply(50, passage, times)), "{passage} x {times}");
+        }
+        let mut goes_on = reply(50, 7, 100);
+        goes_on.push(7);
+        assert!(!is_endless(&goes_on));
+        assert!(!is_endless(&reply(1000, 0, 0)));
+        assert!(!is_endless(&[]));
+    }
+}
