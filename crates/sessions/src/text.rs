@@ -23,6 +23,10 @@ const MAX_BASE64: usize = 256;
 /// The same of runs by themselves, as an image in the JSON of a tool's result.
 const MAX_BARE_BASE64: usize = 1024;
 
+/// How the note on what was left out begins and ends.
+const NOTE_BEGINS: &str = "\n… [";
+const NOTE_ENDS: &str = " bytes left out] …\n";
+
 /// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
 /// is no shape that would be known as one.
 const NEAR: usize = 2048;
@@ -72,7 +76,7 @@ impl<'a> Text<'a> {
         let tail = &value[value.ceil_char_boundary(value.len() - KEPT_END)..];
         let tail = without_half_word_before(tail);
         let cut = value.len() - head.len() - tail.len();
-        let text = format!("{head}\n… [{cut} bytes left out] …\n{tail}");
+        let text = format!("{head}{NOTE_BEGINS}{cut}{NOTE_ENDS}{tail}");
         Self { value: Cow::Owned(text), cut }
     }
 
@@ -84,6 +88,17 @@ impl<'a> Text<'a> {
     /// Bytes that were left out.
     pub fn cut(&self) -> usize {
         self.cut
+    }
+
+    /// JSON that was cut in one of its strings, as JSON again; `None` of any other text.
+    pub fn mended_json(&self) -> Option<String> {
+        if self.cut == 0 || !self.starts_with(['{', '[']) {
+            return None;
+        }
+        let from = self.find(NOTE_BEGINS)?;
+        let to = from + self[from..].find(NOTE_ENDS)?;
+        let (note, rest) = (self[from..to].trim_start(), &self[to + NOTE_ENDS.len()..]);
+        Some([&self[..from], r"\n", note, NOTE_ENDS.trim_end(), r"\n", rest].concat())
     }
 
     /// Whether there is none.
@@ -322,6 +337,21 @@ mod tests {
         assert!(text.len() < 2 * KEPT_END + 100);
         assert_eq!(text.cut(), 80_008 - (text.len() - "\n… [47240 bytes left out] …\n".len()));
         assert!(text.contains("bytes left out"), "{}", &text[KEPT_END - 5..KEPT_END + 60]);
+    }
+
+    #[test]
+    fn cut_json_is_mended() {
+        let long = r#"a word, \"another\"\n"#.repeat(5_000);
+        let text = Text::new(format!(r#"{{"path":"a","text":"{long}","n":1}}"#));
+        assert!(text.cut() > 0 && serde_json::from_str::<serde_json::Value>(&text).is_err());
+        let mended = text.mended_json().unwrap();
+        let mended: serde_json::Value = serde_json::from_str(&mended).unwrap();
+        assert_eq!((&mended["path"], &mended["n"]), (&"a".into(), &1.into()));
+        assert!(mended["text"].as_str().unwrap().contains("\n… ["), "{mended}");
+        for whole in ["", "{}", r#"{"path":"a"}"#, "\n… [3 bytes left out] …\n"] {
+            assert_eq!(Text::new(whole).mended_json(), None, "{whole}");
+        }
+        assert_eq!(Text::new("words ".repeat(10_000)).mended_json(), None);
     }
 
     #[test]

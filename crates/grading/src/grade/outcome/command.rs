@@ -64,7 +64,10 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
     let segments = segments(command);
     let keeps_pipe_codes = command.contains("pipefail");
     let mut steps = Vec::new();
+    // What a check prints is no change of files, wherever it is kept.
+    let mut is_printed = false;
     for (at, segment) in segments.iter().enumerate() {
+        is_printed &= segments[at - usize::from(at > 0)].next == Link::Pipe;
         let words = without_wrappers(&segment.words);
         if let Some(kind) = check(words) {
             let later = &segments[at..segments.len() - 1];
@@ -79,13 +82,11 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
                 targets: targets(words),
                 code_tells: behind && !is_alternative,
             }));
+            is_printed = true;
         } else if is_merge(words) {
             steps.push(Step::Merge);
-        } else if changes(words, &segment.words) {
-            steps.push(Step::Change);
-        }
-        if segment.outputs.iter().any(|path| matters(path))
-            && !matches!(steps.last(), Some(Step::Change))
+        } else if !is_printed
+            && (changes(words, &segment.words) || segment.outputs.iter().any(|path| matters(path)))
         {
             steps.push(Step::Change);
         }
@@ -147,10 +148,15 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 chars.skip_while(|byte| byte != b'\n');
                 continue;
             }
-            '<' if command[at..].starts_with("<<") && !command[at..].starts_with("<<<") => {
+            '<' if chars.rest().starts_with("<<") => {
+                // A text for the program, which is a word of the line.
+                chars.at += 2;
+                None
+            }
+            '<' if chars.rest().starts_with('<') && !is_arithmetic(&command[..at]) => {
                 let rest = command[at + 2..].trim_start_matches('-').trim_start();
                 let end = rest.find(|c: char| c.is_whitespace() || ";|&)>".contains(c));
-                let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"']);
+                let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"', '\\']);
                 heredocs.push(name.to_owned());
                 chars.at = command.len() - rest.len() + end.unwrap_or(rest.len());
                 continue;
@@ -216,6 +222,12 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
         found.push(now);
     }
     found
+}
+
+/// Whether what follows stands in `$((…))`, where `<<` is an operator.
+fn is_arithmetic(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or(before);
+    line.rfind("((") > line.rfind("))")
 }
 
 /// The characters of a command with their places.
@@ -323,7 +335,7 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
         let first = words.first().map_or("", |word| &**word);
         let second = words.get(1).map_or("", |word| &**word);
         let skipped = match (base_name(first), second) {
-            (word, _) if is_assignment(word) => 1,
+            _ if is_assignment(first) => 1,
             (
                 "sudo" | "env" | "time" | "command" | "exec" | "nohup" | "xvfb-run" | "npx"
                 | "bunx" | "if" | "then" | "do" | "!",
@@ -340,18 +352,14 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
                     })
                     .count()
             }
-            ("docker" | "podman", "exec") => {
-                let is_flag = |word: &&Cow<'_, str>| word.starts_with('-');
-                3 + words[2..].iter().take_while(is_flag).count()
-            }
-            ("docker" | "podman", "compose") | ("docker-compose", "exec" | "run") => {
+            ("docker" | "podman", "exec") => 3 + container_flags(&words[2..]),
+            ("docker" | "podman", "compose") | ("docker-compose", _) => {
                 let from = if first.ends_with("-compose") { 1 } else { 2 };
-                let verb = words.get(from).map_or("", |word| &**word);
-                if !matches!(verb, "exec" | "run") {
+                let verb = from + container_flags(&words[from..]);
+                if !words.get(verb).is_some_and(|word| matches!(&**word, "exec" | "run")) {
                     return words;
                 }
-                let is_flag = |word: &&Cow<'_, str>| word.starts_with('-');
-                from + 2 + words[from + 1..].iter().take_while(is_flag).count()
+                verb + 2 + container_flags(&words[verb + 1..])
             }
             _ => return words,
         };
@@ -360,6 +368,40 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
             words = &words[1..];
         }
     }
+}
+
+/// How many of the first words are flags of docker's, with their values.
+fn container_flags(words: &[Cow<'_, str>]) -> usize {
+    const WITH_VALUES: [&str; 23] = [
+        "-u",
+        "-w",
+        "-e",
+        "-v",
+        "-f",
+        "-p",
+        "-l",
+        "--user",
+        "--workdir",
+        "--env",
+        "--env-file",
+        "--volume",
+        "--file",
+        "--project-name",
+        "--project-directory",
+        "--profile",
+        "--publish",
+        "--name",
+        "--entrypoint",
+        "--label",
+        "--index",
+        "--detach-keys",
+        "--ansi",
+    ];
+    let mut count = 0;
+    while let Some(flag) = words.get(count).filter(|word| word.starts_with('-')) {
+        count += if WITH_VALUES.contains(&&**flag) { 2 } else { 1 };
+    }
+    count.min(words.len())
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -632,6 +674,10 @@ mod tests {
                 "PYTHONPATH=. timeout 60 uv run pytest tests/test_a.py::test_x -q 2>&1",
                 "Tests [\"tests/test_a.py\"]",
             ),
+            ("PYTHONPATH=/repo/src PATH=\"/a b/bin:$PATH\" pytest", "Tests"),
+            ("docker exec -it -u root -w /app api pytest", "Tests"),
+            ("docker compose -f dev.yml exec -T -e CI=1 api pytest", "Tests"),
+            ("docker-compose run --rm --user me api npm test", "Tests"),
             ("python manage.py test app", "Tests [\"manage.py\"]"),
             ("./tests/runtests.py admin", "Tests"),
             ("cargo nextest run --workspace", "Tests"),
@@ -693,6 +739,8 @@ mod tests {
             ("pytest && echo ok", "Tests"),
             ("cd a; pytest", "Tests"),
             ("test -f x || pytest", "Tests ?"),
+            ("pytest > result.txt 2>&1; cat result.txt", "Tests ?"),
+            ("pytest | tee result.txt", "Tests ?"),
         ] {
             assert_eq!(shown(command), [expected], "{command}");
         }
@@ -712,6 +760,12 @@ mod tests {
             ("rm -rf /tmp/x", &[]),
             ("rm src/a.py", &["change"]),
             ("git stash", &["change"]),
+            ("pytest > result.txt && echo a > a.py", &["Tests", "change"]),
+            ("pytest; echo a | tee a.py", &["Tests ?", "change"]),
+            ("echo $((1<<4)) > a.py\npytest", &["change", "Tests"]),
+            ("cat > a.py <<\\EOF\nrm b.py\nEOF\npytest", &["change", "Tests"]),
+            ("grep x <<< \"$y\"\npytest", &["Tests"]),
+            ("cat<<<x;pytest", &["Tests"]),
         ] {
             assert_eq!(shown(command), expected, "{command}");
         }
@@ -726,6 +780,10 @@ mod tests {
             "<<EOF\n",
             "docker exec",
             "docker compose exec",
+            "docker compose -f",
+            "docker exec -u",
+            "<<<",
+            "$((1<<",
             "timeout",
             "a >",
             "&&&&||;|",

@@ -124,6 +124,23 @@ fn a_change_after_the_tests_leaves_the_claim() {
     assert_eq!(outcome(&by_shell).0, TaskOutcome::Claimed);
     let notes = [TASK, Edits("src/a.py"), PASSES, Writes("SUMMARY.md"), DONE];
     assert_eq!(outcome(&notes).0, TaskOutcome::Verified, "notes change no behaviour");
+    let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", Outcome::Ok, ""), DONE];
+    assert_eq!(outcome(&kept).0, TaskOutcome::Verified, "a check's own words");
+}
+
+#[test]
+fn the_file_is_known_where_a_call_is_cut_or_names_it_twice() {
+    let long = "a line of notes, and a \\\"word\\\"\\n".repeat(3000);
+    for (arguments, path, is_whole) in [
+        (format!(r#"{{"file_path":"/w/notes.md","content":"{long}"}}"#), "/w/notes.md", true),
+        (format!(r#"{{"content":"{long}","path":"src/a.py"}}"#), "src/a.py", true),
+        (r#"{"file_path":"/w/notes.md","path":"/w/notes.md"}"#.to_owned(), "/w/notes.md", true),
+    ] {
+        let text = Text::from(arguments);
+        let mended = text.mended_json();
+        let work = tools::work("Write", mended.as_deref().unwrap_or(&text));
+        assert_eq!(work, tools::ToolWork::Edit { path: path.into(), is_whole });
+    }
 }
 
 #[test]

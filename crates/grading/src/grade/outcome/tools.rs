@@ -79,15 +79,36 @@ pub(super) enum ToolWork<'a> {
     Other,
 }
 
-/// Arguments of tools that edit, in the spellings of the agents.
+/// Arguments of tools that edit, in the spellings of the agents. The first path that is there counts.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct EditArguments<'a> {
-    #[serde(borrow, alias = "filePath", alias = "path", alias = "target_file")]
-    #[serde(alias = "notebook_path", alias = "filename", alias = "absolute_path", alias = "file")]
+    #[serde(borrow)]
     file_path: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "filePath")]
+    file_path_in_camel_case: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    target_file: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    notebook_path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    filename: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    absolute_path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    file: Option<Cow<'a, str>>,
     #[serde(borrow)]
     command: Option<Cow<'a, str>>,
+}
+
+impl<'a> EditArguments<'a> {
+    fn into_path(self) -> Cow<'a, str> {
+        let first = self.file_path.or(self.file_path_in_camel_case).or(self.path);
+        let first = first.or(self.target_file).or(self.notebook_path).or(self.filename);
+        first.or(self.absolute_path).or(self.file).unwrap_or_default()
+    }
 }
 
 /// The name of a tool without that of the server that it is from, as MCP joins them.
@@ -145,7 +166,7 @@ fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     }
     let name = name.to_ascii_lowercase();
     let is_whole = command == "create" || name.starts_with("write") || name.starts_with("create");
-    ToolWork::Edit { path: arguments.file_path.unwrap_or_default(), is_whole }
+    ToolWork::Edit { path: arguments.into_path(), is_whole }
 }
 
 /// Arguments of tools that run commands, in the spellings of the agents. The first that is there

@@ -87,7 +87,9 @@ impl OutcomeTracker {
     /// Takes the calls of an event into account, whoever made them.
     pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
         for call in &event.calls {
-            match work(&call.name, &call.arguments) {
+            // What was cut is no JSON, and its path would be unknown.
+            let whole = call.arguments.mended_json();
+            match work(&call.name, whole.as_deref().unwrap_or(&call.arguments)) {
                 ToolWork::Edit { path, is_whole } => self.change(&path, is_whole),
                 ToolWork::Command(command) => {
                     let steps = steps(&command);
