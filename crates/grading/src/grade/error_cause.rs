@@ -91,7 +91,7 @@ pub(super) struct FailedCall {
 const LOOKED_AT: usize = 3000;
 
 /// The first pattern that matches decides.
-const PATTERNS: [(ErrorCause, &str); 20] = [
+const PATTERNS: [(ErrorCause, &str); 21] = [
     (
         ErrorCause::EditMismatch,
         r"(?i)string to replace not found|matches of the string to replace|no replacement was performed|did not appear verbatim|old_?(?:str|string|text)\S* (?:was )?not (?:found|unique)|could not find (?:the )?(?:exact )?(?:old|string|text|match|context|expected)|failed to (?:find|apply) (?:context|expected|patch|hunk|edit)|hunk #?\d+ failed|patch (?:failed|does not apply)|search (?:block|string|text|content) (?:was |is )?not found|0 occurrences found|multiple occurrences|no changes to make|old_string and new_string are|invalid context|no sufficiently similar match",
@@ -134,7 +134,12 @@ const PATTERNS: [(ErrorCause, &str); 20] = [
     ),
     (
         ErrorCause::TestFailure,
-        r"(?m)\b[1-9]\d* (?:tests? |specs? )?failed\b|=+ (?:FAILURES|ERRORS) =+|^FAILED |^--- FAIL|^FAIL\s|test result: FAILED|FAILED \((?:failures|errors)=|\b[1-9]\d* failing\b|Tests: +[1-9]\d* failed|short test summary info|[1-9]\d* failures?\b|There (?:was|were) \d+ failures?",
+        r"(?m)^error: (?:test failed, to rerun|\d+ targets? failed)|\b[1-9]\d* (?:tests? |specs? )?failed\b|=+ (?:FAILURES|ERRORS) =+|^FAILED |^--- FAIL|^FAIL\s|test result: FAILED|FAILED \((?:failures|errors)=|\b[1-9]\d* failing\b|Tests: +[1-9]\d* failed|short test summary info|[1-9]\d* failures?\b|There (?:was|were) \d+ failures?",
+    ),
+    // Before what compilers say in the same shape.
+    (
+        ErrorCause::GitFailure,
+        r"(?m)^error: (?:your local changes|failed to push|pathspec '|cannot (?:lock ref|pull|rebase|delete branch))",
     ),
     (
         ErrorCause::CompileError,
@@ -154,7 +159,7 @@ const PATTERNS: [(ErrorCause, &str); 20] = [
     ),
     (
         ErrorCause::GitFailure,
-        r"(?mi)^fatal: |nothing to commit|merge conflict|CONFLICT \(|not a git repository|failed to push|non-fast-forward|pathspec .* did not match|index\.lock|no PR found|no pull requests? found|^error: (?:your local changes|failed to push|pathspec|cannot)",
+        r"(?mi)^fatal: |nothing to commit|merge conflict|CONFLICT \(|not a git repository|failed to push|non-fast-forward|pathspec .* did not match|index\.lock|no PR found|no pull requests? found",
     ),
     (
         ErrorCause::Killed,
@@ -371,6 +376,14 @@ mod tests {
                 Some(1),
                 ErrorCause::GitFailure,
             ),
+            ("error: failed to push some refs to 'origin'", Some(1), ErrorCause::GitFailure),
+            (
+                "error: pathspec 'x' did not match any file(s) known to git",
+                Some(1),
+                ErrorCause::GitFailure,
+            ),
+            ("error: test failed, to rerun pass `--lib`", Some(101), ErrorCause::TestFailure),
+            ("error: cannot find macro `x` in this scope", Some(101), ErrorCause::CompileError),
             ("rm: cannot remove 'x': Permission denied", Some(1), ErrorCause::PermissionDenied),
             ("cat: x: No such file or directory", Some(1), ErrorCause::FileNotFound),
             ("Command timed out after 2m 0s", None, ErrorCause::Timeout),

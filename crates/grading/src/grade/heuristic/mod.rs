@@ -170,7 +170,7 @@ impl Heuristic<'_> {
             duration_seconds: duration.map(|duration| duration.as_secs_f64()),
             task_summary: Some(redact(&request.text)),
             total_errors: tally.errors,
-            error_types: classes(&errors),
+            error_types: classes(&tally),
             tools_with_errors,
             had_repeated_errors: response::had_repeated_errors(&tally),
             had_infinite_loop_risk: response::had_infinite_loop_risk(&tally),
@@ -248,11 +248,11 @@ fn sum(evidence: &[Evidence]) -> f64 {
     evidence.iter().map(|evidence| evidence.worth).sum()
 }
 
-/// The classes of these errors, most frequent first, each once.
-fn classes(errors: &[ErrorCount]) -> Vec<ErrorClass> {
+/// The classes of the errors, most frequent first, each once.
+fn classes(tally: &Tally) -> Vec<ErrorClass> {
     let mut counts = std::collections::BTreeMap::<_, u64>::new();
-    for error in errors {
-        *counts.entry(error.class).or_default() += error.count;
+    for (key, group) in &tally.error_groups {
+        *counts.entry(key.class).or_default() += group.count;
     }
     let mut classes: Vec<_> = counts.into_iter().collect();
     classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -1,6 +1,8 @@
 //! Whole sessions, from events to grades. The edge cases (docs/spec/session-grades.md#edge-cases)
 //! are at the end.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::grade::ErrorClass;
 use selftest_sessions::{Outcome, Role, ToolCall, ToolResult};
@@ -140,6 +142,22 @@ fn errors_are_counted_classed_and_traced() {
     assert_eq!(record.details.tools["bash"].calls, 4);
     assert_eq!(record.details.rejected_calls, 1);
     assert_eq!(evidence(&record, Point::Recovery).event, Some(10));
+}
+
+#[test]
+fn every_class_is_named_however_many_kinds_of_errors_there_are() {
+    const NAMES: [&str; 8] = ["ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple"];
+    let mut script = session().asks("run it");
+    for (one, other) in NAMES.iter().flat_map(|one| NAMES.map(|other| (one, other))) {
+        for _ in 0..2 {
+            script = script.calls(&format!("{one}-{other}"), Outcome::Failed, "No such file: x");
+        }
+    }
+    let record =
+        script.calls("fetch", Outcome::Failed, "Connection refused").answers("No.").grade();
+    assert_eq!((record.total_errors, record.details.errors.len()), (129, MAX_GROUPS));
+    let found: BTreeSet<ErrorClass> = record.error_types.iter().copied().collect();
+    assert!(found.contains(&ErrorClass::NetworkError), "{found:?}");
 }
 
 #[test]
