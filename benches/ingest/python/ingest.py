@@ -1,10 +1,15 @@
-"""The rules of `selftest grade` in plain Python, for the comparison in benches/ingest.rs.
+"""The rules of `selftest grade` in plain Python, for the comparison in ../../ingest.rs.
 
 Reads Claude Code, Codex and Hermes sessions as the benchmark's corpus holds them, computes the
-metrics and grades of each, and prints the totals as JSON. It does less than selftest: no digests,
-no database, no evidence, no redaction, and none of the rarer records of these formats.
+metrics and grades of each, the outcome of its task, how often the person corrected the agent, and
+class and cause of each error, and prints the totals as JSON. The rules of outcomes, corrections and
+causes are in the files beside this one.
 
-    python3 benches/ingest.py PROCESSES FOLDER
+It does less than selftest: no digests, no database, no evidence, no redaction, no grouping of
+errors by their templates and tracebacks, no shortening of long texts, and none of the rarer records
+of these formats, such as subagents, summaries and programs' own reports of how calls ended.
+
+    python3 benches/ingest/python/ingest.py PROCESSES FOLDER
 """
 
 import json
@@ -15,9 +20,20 @@ from collections import Counter
 from datetime import datetime
 from multiprocessing import Pool
 
+# No folder of compiled modules among the sources.
+sys.dont_write_bytecode = True
+
+from cause import error_cause, error_class
+from command import is_shell
+from outcome import Outcome
+
 DONE = re.compile(r"\b(done|completed|success(es|ful|fully)?|finished)\b", re.I)
 OUTPUT = re.compile(r"\b(saved to\b|here is\b|here['’]s\b|output:)", re.I)
 FAILED = re.compile(r"\b(failed|unable to|could not|couldn['’]t)\b", re.I)
+CLAIM = re.compile(
+    r"\b(done|completed?|finished|success(ful|fully)?|fixed|resolved|implemented|(has|have) been (added|updated|created|changed|removed|fixed|cancelled|canceled|booked|processed)|I(['’]ve| have)( now| also| just)? (added|updated|created|changed|removed|fixed|written|built|refactored|renamed|moved|set up|made)|tests? (are |is )?(now )?(all )?pass(es|ing|ed)?|(now )?works?( now| as expected| correctly| again)|is (now )?(ready|working|in place)|all set|saved to)\b",
+    re.A | re.I,
+)
 NEGATIONS = {
     "not", "no", "never", "without", "none", "nothing", "cannot", "0", "zero", "neither", "nor",
     "hardly",
@@ -36,16 +52,7 @@ TASKS = [
     ("data_analysis", re.compile(r"\b(analy[sz](e[sd]?|ing)( \w+){0,3} data|data analysis|process(es|ed|ing)?( \w+){0,2} files?|pars(e[sd]?|ing))\b", re.I)),
     ("infrastructure", re.compile(r"\b(servers?|docker|kubernetes)\b", re.I)),
 ]
-ERRORS = [
-    ("tool_not_found", re.compile(r"\b(unknown tool|no such tool|tool (\S+ )?(does not exist|not found|is not available)|unknown function|invalid tool name)\b", re.I)),
-    ("network_error", re.compile(r"\b(connection (refused|reset|aborted|error|timed out|closed)|could not resolve host|name or service not known|temporary failure in name resolution|network is unreachable|no route to host|ECONNREFUSED|ECONNRESET|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|dns (error|lookup)|getaddrinfo|socket hang up|tls handshake|certificate verify failed)\b", re.I)),
-    ("file_not_found", re.compile(r"\b(no such file or directory|file(\s+\S+)? (does not exist|not found)|path (\S+ )?(does not exist|not found)|directory (\S+ )?(does not exist|not found)|cannot find the (file|path)|FileNotFoundError|ENOENT|no files? found|does not exist on disk)\b", re.I)),
-    ("permission_denied", re.compile(r"\b(permission denied|access (is )?denied|not permitted|PermissionError|EACCES|EPERM|read-only file system|forbidden|unauthori[sz]ed)\b", re.I)),
-    ("timeout", re.compile(r"\b(timed? ?out|timeout (expired|exceeded|reached|after|error)|TimeoutError|TimeoutExpired|deadline exceeded|time limit exceeded)\b", re.I)),
-    ("api_error", re.compile(r"\b(rate limit(s|ed)?|too many requests|quota exceeded|overloaded(_error)?|api[ _]error|internal server error|bad gateway|service unavailable|(http|status)([ _]?(code|error))?[ :=]+[45]\d\d|[45]\d\d (client|server) error)\b", re.I)),
-    ("syntax_error", re.compile(r"\b(syntax ?error|invalid syntax|IndentationError|parse error|parsing error|unexpected (token|eof|end of (file|input|json))|JSONDecodeError|json\.decoder|unterminated string|unmatched|failed to parse)\b", re.I)),
-]
-EXIT_CODE = re.compile(r'("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found', re.I)
+OUTCOMES = ("verified", "contradicted", "claimed", "unknown")
 ASKING = {
     "AskUserQuestion", "ask_followup_question", "ask_user", "ask_user_question", "clarify",
     "request_user_input",
@@ -72,12 +79,38 @@ CODEX_HARNESS = (
     "# AGENTS.md instructions", "<INSTRUCTIONS>", "<agents_md>", "<environment_context>",
     "<permissions instructions>", "<user_instructions>", "<skill>", "<turn_aborted>",
 )
+CODEX_REQUEST = "## My request for Codex:"
+CODEX_CODE = re.compile(
+    r"(?:failed in sandbox|execution error).*?exit code: (-?\d+)"
+    r"|(?:(?!Output:).*\n){0,5}?(?:Exit code: |Process exited with code )(-?\d+)\s*$",
+    re.M,
+)
+CODEX_FAILED = (
+    "failed in sandbox", "execution error", "failed to parse function arguments",
+    "unsupported call", "unsupported custom tool call", "apply_patch verification failed",
+    "command timed out", "err: ",
+)
+CODEX_REJECTED = (
+    "rejected by user", "rejected: ", "aborted by user", "This action was rejected",
+    "user rejected",
+)
 NOTES = re.compile(
     r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics|new-diagnostics"
     r"|post-tool-use-hook)>.*?</\1>",
     re.S,
 )
 REMINDERS = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
+MISUSED = "<tool_use_error>"
+OUT_OF_BOUNDS = "was blocked. For security, Claude Code"
+ABORTED = "<error>Command was aborted before completion</error>"
+INTERRUPTED = "[Request interrupted by user"
+# What a person typed when refusing a call.
+FEEDBACK = re.compile(
+    r"(?:The user provided the following reason for the rejection:"
+    r"|To tell you how to proceed, the user said:)\s*+(?!The user wants to clarify these questions)"
+    r"(.*?)(?:\n\nNote: The user's next message may contain|\Z)",
+    re.S,
+)
 CODE = re.compile(r"Exit code (-?\d+)")
 FAILURES = (
     "error:", "error executing", "error while", "traceback (most recent call last)", "tool error:",
@@ -99,6 +132,9 @@ class Session:
         self.tools = Counter()
         self.tool_errors = Counter()
         self.classes = Counter()
+        self.causes = Counter()
+        self.events = 0
+        self.outcome = Outcome()
         self.run = self.longest_run = 0
         self.error_open = False
         self.recovered = False
@@ -123,13 +159,23 @@ class Session:
     def user(self, text, is_human=True):
         if not text:
             return
+        self.events += 1
         self.messages += 1
         if self.request is None or (is_human and not self.request_is_human):
             self.request, self.request_is_human = text[:4000], is_human
         if is_human and self.question is not None:
             self.clarified = True
+        if is_human:
+            self.outcome.say(text, self.events)
+
+    def interrupt(self):
+        """A person stopped the agent."""
+        self.events += 1
+        self.outcome.object(self.events)
 
     def assistant(self, text, calls, continues):
+        self.events += 1
+        self.outcome.has_answered = True
         self.messages += bool(text)
         if not continues:
             self.model_calls += 1
@@ -138,11 +184,19 @@ class Session:
             self.response = f"{self.response}\n{text}" if self.response else text
         asks = not calls and self.response.rstrip().endswith("?")
         self.question = self.response.rstrip().splitlines()[-1] if asks else None
-        for call, name in calls:
+        for call, name, arguments in calls:
             self.tool_calls += 1
             self.tools[name] += 1
             self.clarified |= name in ASKING
             self.open[call] = name
+            self.outcome.call(call, name, arguments)
+
+    def results(self, results):
+        self.events += 1
+        for result in results:
+            self.result(*result)
+        for result in results:
+            self.outcome.result(self.events, *result)
 
     def result(self, call, outcome, code, words):
         tool = self.open.pop(call, "(unnamed tool)")
@@ -154,11 +208,20 @@ class Session:
             self.longest_run = max(self.longest_run, self.run)
             self.error_open, self.recovered = True, False
             self.tool_errors[tool] += 1
-            self.classes[error_class(words, code)] += 1
+            self.fail(call, tool, code, words)
         else:
             self.run = 0
             if self.error_open:
                 self.recovered = True
+
+    def fail(self, call, tool, code, words):
+        found, runs = error_class(words, code), is_shell(tool)
+        if found == "unknown" and runs:
+            # A command that failed without a word that says more.
+            found = "command_failed"
+        check = self.outcome.failed_check(call)
+        self.classes[found] += 1
+        self.causes[error_cause(words, found, code, runs, check)] += 1
 
     def grade(self):
         if self.request is None or self.model_calls == 0:
@@ -198,6 +261,9 @@ class Session:
             "pending": len(self.open),
             "errors": self.errors,
             "error_types": [name for name, _ in self.classes.most_common()],
+            "causes": self.causes,
+            "outcome": self.outcome.end(says(text, CLAIM)),
+            "corrections": self.outcome.corrections,
             "tools_with_errors": [name for name, _ in self.tool_errors.most_common()],
             "repeated": repeated,
             "loop": loop,
@@ -218,19 +284,6 @@ def negated(before):
         if word in NEGATIONS or word.endswith("n't"):
             return True
     return False
-
-
-def error_class(words, code):
-    head, tail = words[:1500], words[-1500:]
-    for part in (head, tail):
-        for name, rule in ERRORS:
-            if rule.search(part):
-                return name
-    if code == 124:
-        return "timeout"
-    if code or (code is None and EXIT_CODE.search(head)):
-        return "command_failed"
-    return "unknown"
 
 
 def text_of(content):
@@ -281,30 +334,52 @@ def claude_answer(session, message, content, counted):
     session.tokens["input"] += usage.get("input_tokens", 0)
     session.tokens["output"] += usage.get("output_tokens", 0)
     texts = [block["text"] for block in content if block["type"] == "text"]
-    calls = [(block["id"], block["name"]) for block in content if block["type"] == "tool_use"]
+    calls = [
+        (block["id"], block["name"], block["input"])
+        for block in content
+        if block["type"] == "tool_use"
+    ]
     session.assistant("\n".join(texts), calls, continues)
 
 
 def claude_user(session, record, content):
-    words = []
+    words, results = [], []
     for block in content:
         if block["type"] == "tool_result":
-            text = text_of(block.get("content"))
-            if "<system-reminder>" in text:
-                text = REMINDERS.sub("", text).rstrip()
-            outcome, code = "ok", None
-            if block.get("is_error"):
-                inner = text.lstrip().removeprefix("<tool_use_error>")
-                refused = inner.removeprefix("Error: ").startswith(REFUSED)
-                outcome = "rejected" if refused else "failed"
-                found = CODE.match(inner)
-                code = int(found[1]) if found else None
-            session.result(block["tool_use_id"], outcome, code, text)
+            results.append((block["tool_use_id"], *claude_result(block)))
         elif block["type"] == "text":
             words.append(NOTES.sub("", block["text"]).strip())
+    if results:
+        session.results(results)
     text = "\n".join(words)
-    is_human = not record.get("isMeta") and not text.lstrip().startswith(CLAUDE_HARNESS)
-    session.user(text, is_human)
+    begins = text.lstrip()
+    session.user(text, not record.get("isMeta") and not begins.startswith(CLAUDE_HARNESS))
+    if begins.startswith(INTERRUPTED):
+        session.interrupt()
+    for _, outcome, _, said in results:
+        feedback = outcome == "rejected" and FEEDBACK.search(said)
+        if feedback:
+            session.user(feedback[1].strip())
+
+
+def claude_result(block):
+    """Outcome, exit code and words of a result."""
+    text = text_of(block.get("content"))
+    if "<system-reminder>" in text:
+        text = REMINDERS.sub("", text).rstrip()
+    if not block.get("is_error"):
+        return "ok", None, text
+    inner = text.lstrip()
+    if inner.startswith(MISUSED):
+        inner = text = inner.removeprefix(MISUSED).rstrip().removesuffix("</tool_use_error>")
+    said = inner.removeprefix("Error: ")
+    refused = (
+        said.startswith(REFUSED)
+        or OUT_OF_BOUNDS in said[:400]
+        or (ABORTED in said[-200:] and "timed out" not in said[-200:])
+    )
+    found = CODE.match(inner)
+    return "rejected" if refused else "failed", int(found[1]) if found else None, text
 
 
 def branch(records):
@@ -357,10 +432,16 @@ def read_codex(path):
                 session.models.append(payload.get("model"))
             elif kind == "event_msg" and inner == "token_count" and payload.get("info"):
                 session.tokens = payload["info"]["total_token_usage"]
+            elif kind == "event_msg" and inner == "turn_aborted":
+                if payload.get("reason") != "review_ended":
+                    in_call = False
+                    session.interrupt()
             elif kind == "event_msg" and inner == "user_message":
                 waiting, in_call = None, False
                 text = payload["message"]
                 session.saw(record.get("timestamp"))
+                # A person's request stands below a description of their editor.
+                text = text.partition(CODEX_REQUEST)[2].strip() or text
                 session.user(text, not text.lstrip().startswith(CODEX_HARNESS))
             elif kind == "response_item":
                 session.saw(record.get("timestamp"))
@@ -376,24 +457,40 @@ def read_codex(path):
                     session.assistant("", [], in_call)
                     in_call = True
                 elif inner == "function_call":
-                    calls = [(payload["call_id"], payload["name"])]
+                    calls = [(payload["call_id"], payload["name"], payload["arguments"])]
                     session.assistant("", calls, in_call)
                     in_call = True
                 elif inner == "function_call_output":
                     in_call = False
-                    output = payload["output"]
-                    code = None
-                    if isinstance(output, str) and output.startswith("{"):
-                        try:
-                            inside = json.loads(output)
-                            output, code = inside["output"], inside["metadata"]["exit_code"]
-                        except (ValueError, KeyError):
-                            pass
-                    outcome = "ok" if code == 0 else "unknown" if code is None else "failed"
-                    session.result(payload["call_id"], outcome, code, text_of(output))
+                    session.results([(payload["call_id"], *codex_result(payload["output"]))])
     if waiting is not None:
         session.user(waiting, False)
     return session
+
+
+def codex_result(output):
+    """Outcome, exit code and words of a result."""
+    code = None
+    if isinstance(output, str) and output.startswith("{"):
+        try:
+            inside = json.loads(output)
+            output, code = inside["output"], inside["metadata"]["exit_code"]
+        except (ValueError, KeyError):
+            pass
+    text = text_of(output)
+    if len(text) < 2000 and (
+        text == "aborted" or text.startswith(CODEX_REJECTED)
+        or text.partition("\n")[0].endswith("rejected by user")
+    ):
+        return "rejected", None, text
+    if code is None:
+        found = CODEX_CODE.match(text)
+        code = int(found[1] or found[2]) if found else None
+    if code is None:
+        worked = text.startswith("Success.") or text == "Plan updated"
+        failed = text.startswith(CODEX_FAILED) or text[:40].lower().startswith(FAILURES)
+        return "failed" if failed else "ok" if worked else "unknown", None, text
+    return "failed" if code else "ok", code, text
 
 
 def read_hermes(path):
@@ -410,11 +507,14 @@ def read_hermes(path):
             session.user(text)
         elif message["role"] == "assistant":
             calls = message.get("tool_calls") or []
-            calls = [(call["id"], call["function"]["name"]) for call in calls]
+            calls = [
+                (call["id"], call["function"]["name"], call["function"]["arguments"])
+                for call in calls
+            ]
             session.assistant(text, calls, False)
         elif message["role"] == "tool":
             outcome, code, words = hermes_outcome(text)
-            session.result(message.get("tool_call_id"), outcome, code, words)
+            session.results([(message.get("tool_call_id"), outcome, code, words)])
     return session
 
 
@@ -458,6 +558,8 @@ def main():
     count = len(grades)
     mean = lambda key: sum(grade[key] for grade in grades) / count
     total = lambda key: sum(grade[key] for grade in grades)
+    outcomes = Counter(grade["outcome"] for grade in grades)
+    causes = sum((grade["causes"] for grade in grades), Counter())
     print(json.dumps({
         "sessions": count,
         "model_calls": total("model_calls"),
@@ -467,6 +569,9 @@ def main():
         "mean_efficient": mean("efficient"),
         "mean_quality": mean("quality"),
         "mean_recovered": mean("recovered"),
+        **{outcome: outcomes[outcome] for outcome in OUTCOMES},
+        "corrections": total("corrections"),
+        **{f"cause_{cause}": count for cause, count in sorted(causes.items())},
     }))
 
 
