@@ -23,9 +23,9 @@ from multiprocessing import Pool
 # No folder of compiled modules among the sources.
 sys.dont_write_bytecode = True
 
-from cause import error_cause, error_class
-from command import is_shell
-from outcome import Outcome
+from cause_rules import error_cause, error_class
+from command_rules import is_shell
+from outcome_rules import Outcome
 
 DONE = re.compile(r"\b(done|completed|success(es|ful|fully)?|finished)\b", re.I)
 OUTPUT = re.compile(r"\b(saved to\b|here is\b|here['’]s\b|output:)", re.I)

@@ -5,7 +5,7 @@ outcome/tools.rs and outcome/command.rs.
 import json
 import re
 
-from cause import beginning
+from cause_rules import beginning
 
 SHELLS = {
     "bash", "shell", "exec_command", "run_shell_command", "run_terminal_cmd",

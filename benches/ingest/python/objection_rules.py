@@ -6,8 +6,8 @@ the same again.
 import re
 from itertools import dropwhile
 
-from cause import beginning, ending
-from complaint import complains
+from cause_rules import beginning, ending
+from complaint_rules import complains
 
 # Bytes at each end of a message that are looked at.
 LOOKED_AT = 256

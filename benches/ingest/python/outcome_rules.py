@@ -4,9 +4,9 @@ outcome/track.rs and outcome/output.rs. Verifiers are left out: these formats ha
 
 import re
 
-from cause import beginning, ending, error_class
-from command import matters, steps, work
-from objection import objects, request_of
+from cause_rules import beginning, ending, error_class
+from command_rules import matters, steps, work
+from objection_rules import objects, request_of
 
 # Calls that wait for their results, runs and files that are kept; bytes of a command.
 MAX_OPEN = 64
