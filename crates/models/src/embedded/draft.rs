@@ -14,12 +14,20 @@ pub(super) struct Draft<'model> {
     text: Vec<u8>,
     tokens: Vec<Token>,
     most: usize,
+    may_be_endless: bool,
 }
 
 impl<'model> Draft<'model> {
-    /// An empty reply of at most `most` tokens, under the grammar if there is one.
-    pub(super) fn new(model: &'model Model, matcher: Option<Matcher>, most: usize) -> Self {
-        Self { model, matcher, text: Vec::new(), tokens: Vec::new(), most }
+    /// An empty reply of at most `most` tokens, under the grammar if there is one. One that may be
+    /// endless is stopped when it repeats itself.
+    pub(super) fn new(
+        model: &'model Model,
+        matcher: Option<Matcher>,
+        most: usize,
+        may_be_endless: bool,
+    ) -> Self {
+        let (text, tokens) = (Vec::new(), Vec::new());
+        Self { model, matcher, text, tokens, most, may_be_endless }
     }
 
     /// Tokens so far.
@@ -39,7 +47,7 @@ impl<'model> Draft<'model> {
         } else if self.tokens.len() >= self.most {
             Some(Finish::Length)
         } else {
-            is_endless(&self.tokens).then_some(Finish::Repeated)
+            (self.may_be_endless && is_endless(&self.tokens)).then_some(Finish::Repeated)
         }
     }
 

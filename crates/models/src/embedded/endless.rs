@@ -1,6 +1,8 @@
 //! Whether a reply has begun to repeat itself without end, as small models do: what follows is the
 //! same again until a limit cuts it, a minute later. Pure.
 
+use serde_json::Value;
+
 use super::llama::Token;
 
 /// The longest passage, in tokens, whose repetition is noticed.
@@ -21,8 +23,19 @@ pub(super) fn is_endless(tokens: &[Token]) -> bool {
         })
 }
 
+/// Whether a schema says how long texts may be: a reply under it comes to its end by itself.
+pub(super) fn bounds_texts(schema: &Value) -> bool {
+    match schema {
+        Value::Object(keys) => keys.contains_key("maxLength") || keys.values().any(bounds_texts),
+        Value::Array(all) => all.iter().any(bounds_texts),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Tokens that are all different, then a passage so many times.
@@ -53,5 +66,14 @@ mod tests {
         assert!(!is_endless(&goes_on));
         assert!(!is_endless(&reply(1000, 0, 0)));
         assert!(!is_endless(&[]));
+    }
+
+    #[test]
+    fn a_schema_may_bound_texts() {
+        let schema = |text: Value| json!({"type": "object", "properties": {"a": text}});
+        assert!(bounds_texts(&schema(json!({"type": "string", "maxLength": 60}))));
+        assert!(bounds_texts(&schema(json!({"type": "array", "items": [{"maxLength": 9}]}))));
+        assert!(!bounds_texts(&schema(json!({"type": "string", "minLength": 1}))));
+        assert!(!bounds_texts(&json!(null)));
     }
 }

@@ -12,6 +12,7 @@ use llguidance::Matcher;
 use super::constraint::Constraints;
 use super::conversation::{self, Prompt};
 use super::draft::Draft;
+use super::endless::bounds_texts;
 use super::interrupt::Interrupt;
 use super::kept_states::KeptStates;
 use super::llama::{Context, Model, Predict, Token};
@@ -32,7 +33,7 @@ const LIKELIEST: usize = 20;
 /// Contexts at most: each has room for a whole prompt.
 const MAX_LANES: usize = 2;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
-const MOST_BYTES_PER_TOKEN: usize = 64;
+const MAX_BYTES_PER_TOKEN: usize = 64;
 
 /// The weights of a file. The error is one line that names the file.
 pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
@@ -150,7 +151,7 @@ impl<'model> Engine<'model> {
         interrupt.check()?;
         self.use_threads(threads);
         let bytes = request.prompt_bytes();
-        if bytes > self.limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
+        if bytes > self.limit.saturating_mul(MAX_BYTES_PER_TOKEN) {
             return Err(self.too_long(format!("{bytes} bytes")));
         }
         let prompt = conversation::prompt(self.model, request)?;
@@ -166,7 +167,8 @@ impl<'model> Engine<'model> {
         }
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
         let mut sampler = Sampler::new(&request.sampling);
-        let mut draft = Draft::new(self.model, self.matcher(request)?, most);
+        let is_bounded = request.schema.as_ref().is_some_and(|schema| bounds_texts(&schema.schema));
+        let mut draft = Draft::new(self.model, self.matcher(request)?, most, !is_bounded);
 
         self.enter(&prompt.prefix, Keep::InMemory, interrupt)?;
         let mut undecoded = prompt.rest;
