@@ -20,9 +20,9 @@ use selftest_text::file;
 use selftest_text::wording::plural;
 
 /// Columns of an id.
-const ID: usize = 60;
+const MAX_ID: usize = 60;
 /// Bytes of a list of ids.
-const IDS: usize = 500;
+const MAX_IDS: usize = 500;
 
 pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -74,7 +74,7 @@ fn write(project: &Project, resolved: &Resolved, run: &str, path: &Path) -> Resu
 }
 
 fn ids(ids: &[String]) -> String {
-    terminal(&ids.join(", "), IDS)
+    terminal(&ids.join(", "), MAX_IDS)
 }
 
 /// How many cases have each result.
@@ -99,7 +99,7 @@ fn text(baseline: &Baseline) -> String {
         None => "none: checks alone decided".to_owned(),
     };
     let width = baseline.cases.iter().map(|case| case.id.chars().count()).max().unwrap_or(0);
-    let width = width.clamp(4, ID);
+    let width = width.clamp(4, MAX_ID);
     let mut lines = vec![
         format!("run: {}", terminal(&baseline.run_id, 100)),
         format!("judge: {judge}"),
@@ -109,7 +109,7 @@ fn text(baseline: &Baseline) -> String {
     ];
     lines.extend(baseline.cases.iter().map(|case| {
         let trials = format!("{}/{}", case.passed, case.trials);
-        let (id, result) = (terminal(&case.id, ID), case.result.label());
+        let (id, result) = (terminal(&case.id, MAX_ID), case.result.label());
         format!("{id:<width$}  {result:<8}  {trials:>6}  {:>5}", score(case.score))
     }));
     lines.push(String::new());

@@ -54,11 +54,11 @@ use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
 /// Most file names that the generator hears of.
-const NAMED_FILES: usize = 40;
+const MAX_NAMED_FILES: usize = 40;
 /// Tokens of project files to choose from, where no chat model is shown them.
-const SHOWN_TOKENS: u32 = 40_000;
+const MAX_SHOWN_TOKENS: u32 = 40_000;
 /// Earlier runs whose prompts are not asked again.
-const REMEMBERED_RUNS: usize = 30;
+const MAX_REMEMBERED_RUNS: usize = 30;
 
 /// The parts of a run.
 pub(super) struct Setup<'a> {
@@ -216,7 +216,7 @@ impl Setup<'_> {
         let context_tokens = config.models.context_tokens;
         // The generator speaks of files that the system under test can see.
         let budget =
-            models.chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
+            models.chat.as_ref().map_or(MAX_SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
         let files = project::read(&self.project.folder, &hidden, budget, &redactor);
         let material = self.material(&files);
         let is_declared = self.suite.is_some() && config.sut.identity.is_some();
@@ -438,11 +438,15 @@ impl Setup<'_> {
         } else {
             let (folder, _) = self.project.report_folders(self.resolved);
             let own = self.earlier.and_then(|earlier| earlier.header).map(|header| &header.run_id);
-            let prompts = RunArchive::new(folder).recent_prompts(REMEMBERED_RUNS, own);
+            let prompts = RunArchive::new(folder).recent_prompts(MAX_REMEMBERED_RUNS, own);
             prompts.iter().map(|prompt| prompt_digest(prompt)).collect()
         };
         Material {
-            project_files: files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect(),
+            project_files: files
+                .iter()
+                .take(MAX_NAMED_FILES)
+                .map(|file| file.path.clone())
+                .collect(),
             sources: Sources::new(files.iter().map(source)),
             asked_before,
         }

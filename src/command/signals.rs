@@ -19,7 +19,7 @@ use selftest_text::redact::Redactor;
 const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 
 /// Bytes of a message in the list.
-const COLUMN: usize = 80;
+const MAX_COLUMN: usize = 80;
 
 pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     match action {
@@ -64,7 +64,7 @@ fn classified(signals: &Signals) -> String {
         yes_no(signals.frustration)
     );
     if let Some(skill) = &signals.skill_version_id {
-        text += &format!("skill        {}\n", terminal(skill, COLUMN));
+        text += &format!("skill        {}\n", terminal(skill, MAX_COLUMN));
     }
     text
 }
@@ -143,7 +143,7 @@ fn lines(message: &SignalMessage) -> String {
                 "{name:<12} {:<38} {:>6}  {}\n",
                 terminal(&message.session_id, 200),
                 message.event,
-                terminal(&message.text, COLUMN)
+                terminal(&message.text, MAX_COLUMN)
             );
         }
     }

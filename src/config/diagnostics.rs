@@ -58,7 +58,7 @@ pub struct ConfigErrors {
 }
 
 /// Most diagnostics that are printed: a broken file can have thousands.
-const SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 impl ConfigErrors {
     pub(super) fn new(
@@ -84,14 +84,14 @@ impl ConfigErrors {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let path = self.path.as_ref().map(|path| path.display().to_string());
         let mut text = String::new();
-        for diagnostic in self.diagnostics.iter().take(SHOWN) {
+        for diagnostic in self.diagnostics.iter().take(MAX_SHOWN) {
             let report = [diagnostic.group(path.as_deref(), &self.text)];
             text += renderer.render(&report).trim_end();
             text += "\n\n";
         }
         let (count, file) = (self.diagnostics.len(), path.as_deref().unwrap_or("configuration"));
-        if count > SHOWN {
-            let _ = write!(text, "… and {} more\n\n", count - SHOWN);
+        if count > MAX_SHOWN {
+            let _ = write!(text, "… and {} more\n\n", count - MAX_SHOWN);
         }
         let plural = if count == 1 { "error" } else { "errors" };
         let _ = writeln!(text, "{file}: {count} {plural}");

@@ -28,9 +28,9 @@ const IN_PROJECT: &str = ".env";
 /// Endings of files that only show which variables there are.
 const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
 /// Most bytes of a file that are read.
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_BYTES: u64 = 64 * 1024;
 /// Most files of a project.
-const MOST_FILES: usize = 20;
+const MAX_FILES: usize = 20;
 
 /// The secrets in the files of a project's folder and of the user's home.
 pub fn values(project: &Path, variables: &BTreeMap<String, String>) -> Vec<String> {
@@ -49,7 +49,7 @@ fn of_project(folder: &Path) -> Vec<PathBuf> {
     let named = items.filter(|item| item.file_name().to_str().is_some_and(is_one));
     let mut files: Vec<PathBuf> = named.map(|item| item.path()).collect();
     files.sort_unstable();
-    files.truncate(MOST_FILES);
+    files.truncate(MAX_FILES);
     files
 }
 
@@ -59,7 +59,7 @@ fn secrets_of(file: &Path) -> Vec<String> {
         return Vec::new();
     }
     let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    let read = File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     if read.is_err() {
         return Vec::new();
     }

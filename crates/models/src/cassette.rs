@@ -16,7 +16,7 @@ use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 /// Characters of the digest in a file name.
 const DIGEST_LENGTH: usize = 16;
 /// Most bytes of a recording that are read back.
-const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 struct Recording {
@@ -159,7 +159,7 @@ impl Cassette {
             else {
                 continue;
             };
-            let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > FILE_LIMIT);
+            let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_FILE);
             let recording = std::fs::read(&path)
                 .ok()
                 .filter(|_| !too_long)

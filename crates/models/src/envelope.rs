@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::model_settings::ModelSettings;
 
 /// Most characters of a server's name for its model that are kept.
-const MOST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 /// The alias that stands for any name, and for none.
 const ANY: &str = "*";
 
@@ -56,7 +56,7 @@ impl Envelope {
         let served = reply.get("model").and_then(Value::as_str).unwrap_or_default().trim();
         let is_alias = |alias: &String| alias == ANY || alias.eq_ignore_ascii_case(served);
         if !self.aliases.iter().any(is_alias) && !is_version_of(&self.asked, served) {
-            let (asked, shown) = (&self.asked, selftest_text::one_line(served, MOST_NAME));
+            let (asked, shown) = (&self.asked, selftest_text::one_line(served, MAX_NAME));
             if served.is_empty() {
                 let hint = format!(
                     "if this server never names its model: models.aliases: {{\"{asked}\": [\"*\"]}}"
@@ -71,7 +71,7 @@ impl Envelope {
             return Err(self.refused(what, Some(hint)));
         }
         self.refuse_disagreement(reply)?;
-        Ok((!served.is_empty()).then(|| selftest_text::one_line(served, MOST_NAME)))
+        Ok((!served.is_empty()).then(|| selftest_text::one_line(served, MAX_NAME)))
     }
 
     fn refuse_disagreement(&self, reply: &Value) -> Result<(), ModelError> {

@@ -7,9 +7,9 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Most bytes of a server's words.
-const MOST_BYTES: usize = 300;
+const MAX_BYTES: usize = 300;
 /// How deep one error stands in the text of another at most.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The reason for which a server refuses a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Fault {
     pub(crate) fn of_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let (mut words, mut details) = (text.trim().to_owned(), Value::Null);
-        for _ in 0..DEPTH {
+        for _ in 0..MAX_DEPTH {
             let Ok(value) = serde_json::from_str::<Value>(&words) else { break };
             let inner = value.get("error").unwrap_or(&value);
             let said = inner.as_str().or_else(|| inner.get("message")?.as_str());
@@ -61,7 +61,7 @@ impl Fault {
             prompt_tokens: number("n_prompt_tokens"),
             context_tokens: number("n_ctx"),
         });
-        Self { words: selftest_text::one_line(&words, MOST_BYTES), too_long }
+        Self { words: selftest_text::one_line(&words, MAX_BYTES), too_long }
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(Fault::of_body(&body).words.len() <= MOST_BYTES + 8);
+            prop_assert!(Fault::of_body(&body).words.len() <= MAX_BYTES + 8);
         }
     }
 }

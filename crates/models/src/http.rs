@@ -17,7 +17,7 @@ use super::model_settings::ModelSettings;
 use super::{ModelError, Phase};
 
 /// Most bytes of a server's answer.
-const BODY_LIMIT: usize = 8 * 1024 * 1024;
+const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// A server at a base address.
 pub struct Endpoint {
@@ -149,8 +149,8 @@ impl Endpoint {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| self.protocol(&error.to_string(), true))?
         {
-            if body.len() + chunk.len() > BODY_LIMIT {
-                return Err(self.protocol(&format!("more than {BODY_LIMIT} bytes"), false));
+            if body.len() + chunk.len() > MAX_BODY {
+                return Err(self.protocol(&format!("more than {MAX_BODY} bytes"), false));
             }
             body.extend_from_slice(&chunk);
         }

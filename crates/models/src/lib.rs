@@ -493,7 +493,7 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
-        let mut room = RAW_LIMIT;
+        let mut room = MAX_RAW;
         let message = |message: &Message| {
             let text = model.redact(&message.text);
             let text =
@@ -511,9 +511,9 @@ impl RequestRecord {
 }
 
 /// Most bytes of a request, and of a reply, that a report keeps.
-const RAW_LIMIT: usize = 64 * 1024;
+const MAX_RAW: usize = 64 * 1024;
 /// Most first tokens that a report keeps of a call.
-const FIRST_TOKENS: usize = 20;
+const MAX_FIRST_TOKENS: usize = 20;
 
 /// Calls the model and keeps the record of it.
 pub async fn call(
@@ -535,10 +535,10 @@ pub async fn call(
         usage: reply.map(|reply| reply.usage).unwrap_or_default(),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         finish: reply.map(|reply| reply.finish.clone()),
-        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, RAW_LIMIT)),
+        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, MAX_RAW)),
         first_token: reply
             .and_then(|reply| reply.first_token.as_ref())
-            .map(|tokens| tokens.iter().take(FIRST_TOKENS).cloned().collect()),
+            .map(|tokens| tokens.iter().take(MAX_FIRST_TOKENS).cloned().collect()),
         likelihood: reply.and_then(|reply| reply.likelihood),
         error: result.as_ref().err().map(ToString::to_string),
         outage: result.as_ref().is_err_and(ModelError::is_outage),
@@ -574,7 +574,7 @@ mod tests {
     async fn a_record_has_what_was_sent_without_secrets_and_bounded() {
         let messages = vec![
             Message::system("Judge. The password is hunter2."),
-            Message::user("x".repeat(RAW_LIMIT)),
+            Message::user("x".repeat(MAX_RAW)),
             Message::user("one more"),
         ];
         let request = ChatRequest::first_token(messages, Vec::new(), 7, 4096);
@@ -584,7 +584,7 @@ mod tests {
         assert_eq!((sent.schema, sent.think, sent.first_token), (None, Some(false), true));
         let texts: Vec<&str> = sent.messages.iter().map(|message| &*message.text).collect();
         assert_eq!(texts[0], "Judge. The password is [REDACTED].");
-        assert!(texts[1].ends_with("… [31 bytes left out]"), "{}", &texts[1][RAW_LIMIT - 99..]);
+        assert!(texts[1].ends_with("… [31 bytes left out]"), "{}", &texts[1][MAX_RAW - 99..]);
         assert_eq!(texts[2], "… [8 bytes left out]");
     }
 }

@@ -23,7 +23,7 @@ pub const CASE_MARKER: &str = "<!-- case -->";
 /// Steps that a template may take; bounds loops in a user's template.
 const FUEL: u64 = 200_000;
 /// Most bytes of a template file.
-const FILE_LIMIT: u64 = 256 * 1024;
+const MAX_FILE: u64 = 256 * 1024;
 
 /// Templates that are part of a binary: path under `prompts/` and text.
 pub type BuiltIn = &'static [(&'static str, &'static str)];
@@ -122,8 +122,8 @@ impl PromptLibrary {
         let path = self.folder.join(name);
         let unreadable = |why: String| PromptError::Unreadable { path: path.clone(), why };
         match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.len() > FILE_LIMIT => {
-                Err(unreadable(format!("it is over {FILE_LIMIT} bytes")))
+            Ok(metadata) if metadata.len() > MAX_FILE => {
+                Err(unreadable(format!("it is over {MAX_FILE} bytes")))
             }
             Ok(_) => std::fs::read_to_string(&path)
                 .map(Some)

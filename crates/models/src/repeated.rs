@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Texts that are held: more than roles that call a model have instructions.
-const HELD: usize = 16;
+const MAX_HELD: usize = 16;
 /// Bytes of the shortest text that is worth it.
-const LONG: usize = 512;
+const MIN_BYTES: usize = 512;
 
 /// The texts that came last, each with what became of it. The one that came last is the first.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl RepeatedTexts {
             Cow::Borrowed(same) if same.len() == text.len() => Arc::clone(text),
             made => made.into(),
         };
-        if text.len() < LONG {
+        if text.len() < MIN_BYTES {
             return make();
         }
         if let Some(made) = self.known(text) {
@@ -33,7 +33,7 @@ impl RepeatedTexts {
         }
         let made = make();
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.truncate(HELD - 1);
+        held.truncate(MAX_HELD - 1);
         held.push_front((Arc::clone(text), Arc::clone(&made)));
         made
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn long(word: &str) -> Arc<str> {
-        word.repeat(LONG).into()
+        word.repeat(MIN_BYTES).into()
     }
 
     #[test]
@@ -85,6 +85,6 @@ mod tests {
         for number in 0..100 {
             texts.made(&long(&number.to_string()), |text| text.into());
         }
-        assert_eq!(texts.0.lock().unwrap().len(), HELD);
+        assert_eq!(texts.0.lock().unwrap().len(), MAX_HELD);
     }
 }

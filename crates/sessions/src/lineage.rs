@@ -12,7 +12,7 @@ use twox_hash::XxHash3_64;
 use super::event::{Event, Origin, Role};
 
 /// Bytes of a text that count.
-const COUNTED: usize = 4096;
+const MAX_COUNTED: usize = 4096;
 
 /// Events whose digests are kept one by one.
 const MAX_STEPS: usize = 32;
@@ -103,7 +103,7 @@ impl Tracker {
         }
         let mut mix = |text: &str| {
             let text = text.trim();
-            let counted = &text.as_bytes()[..text.len().min(COUNTED)];
+            let counted = &text.as_bytes()[..text.len().min(MAX_COUNTED)];
             lineage.whole = XxHash3_64::oneshot_with_seed(lineage.whole, counted);
         };
         mix(if is_request { "asked" } else { "answered" });

@@ -15,7 +15,7 @@ use super::event::{Event, Origin, Role};
 use super::{Format, Source};
 
 /// Bytes of a text that count.
-const COUNTED: usize = 4096;
+const MAX_COUNTED: usize = 4096;
 
 /// Events that count in a session whose agent never answers.
 const MAX_EVENTS: u32 = 64;
@@ -189,7 +189,7 @@ impl Beginning {
         hasher.write(&[who]);
         let texts = event.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         for text in [&event.text].into_iter().chain(texts) {
-            hasher.write(&text.as_bytes()[..text.len().min(COUNTED)]);
+            hasher.write(&text.as_bytes()[..text.len().min(MAX_COUNTED)]);
             hasher.write(&[0xff]);
         }
         self.events += 1;

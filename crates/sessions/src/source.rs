@@ -20,7 +20,7 @@ use super::stream::Stream;
 use super::wire::{Each, Object, each};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
-const IN_MEMORY: u64 = 32 * 1024 * 1024;
+const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;
 
 /// Bytes of one or more sessions.
 #[derive(Debug, Clone)]
@@ -179,7 +179,7 @@ impl Source {
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
         let size = self.size()?;
-        if size > IN_MEMORY {
+        if size > MAX_IN_MEMORY {
             return self.large_document(document, feed);
         }
         let mut buffer = Vec::new();

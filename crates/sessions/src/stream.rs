@@ -17,7 +17,7 @@ use serde_json::Error;
 use super::lent::Lent;
 
 /// Bytes of a value that is parsed as a whole.
-const WHOLE: usize = 1024 * 1024;
+const MAX_WHOLE: usize = 1024 * 1024;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 256 * 1024;
@@ -41,7 +41,7 @@ pub(super) struct Stream<R> {
 
 impl<R: Read> Stream<R> {
     pub(super) fn new(input: R) -> Self {
-        Self::with_whole(input, WHOLE)
+        Self::with_whole(input, MAX_WHOLE)
     }
 
     fn with_whole(input: R, whole: usize) -> Self {

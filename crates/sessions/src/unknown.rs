@@ -15,7 +15,7 @@ const MAX_NAME: usize = 60;
 const OTHERS: &str = "others";
 
 /// Types that are named for a person.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// How often blocks of each type were met that no reader understands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +62,8 @@ impl Unknown {
         let mut counts: Vec<_> = self.counts().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let mut named: Vec<String> =
-            counts.iter().take(NAMED).map(|(kind, count)| format!("{count} {kind}")).collect();
-        if counts.len() > NAMED {
+            counts.iter().take(MAX_NAMED).map(|(kind, count)| format!("{count} {kind}")).collect();
+        if counts.len() > MAX_NAMED {
             named.push("…".to_owned());
         }
         let blocks =

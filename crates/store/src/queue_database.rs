@@ -20,7 +20,7 @@ use super::dialect::Engine;
 use super::reuse::is_reusable;
 
 /// A worker fetches and acknowledges by one of them at a time; the other one is for all else.
-const CONNECTIONS: u32 = 2;
+const MAX_CONNECTIONS: u32 = 2;
 
 /// Connections of one engine.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ async fn sqlite(place: &Place) -> Opened {
     let options: SqliteConnectOptions = place.url().parse()?;
     let engine = Engine::Sqlite;
     let pool = SqlitePoolOptions::new()
-        .max_connections(CONNECTIONS)
+        .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(engine.patience())
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
@@ -148,7 +148,7 @@ async fn postgres(place: &Place) -> Opened {
     let schema: Option<String> = schema.fetch_one(&mut first).await?;
     first.close().await?;
     let pool = PgPoolOptions::new()
-        .max_connections(CONNECTIONS)
+        .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(engine.patience())
         .after_connect(move |connection, _| {
             Box::pin(async move {

@@ -18,9 +18,9 @@ const VERSION: &str = "2022-11-28";
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// Comments that are asked for at once, and how often.
 const PAGE: usize = 100;
-const PAGES: usize = 30;
+const MAX_PAGES: usize = 30;
 /// How often a request is sent that meets a rate limit, and the longest wait between.
-const TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -105,7 +105,7 @@ impl GitHub {
     async fn find(&self, target: &Target, marker: &str) -> Result<Option<u64>, Failure> {
         let of_an_app = self.token.expose_secret().starts_with("ghs_");
         let Target { repository, number } = target;
-        for page in 1..=PAGES {
+        for page in 1..=MAX_PAGES {
             let path =
                 format!("/repos/{repository}/issues/{number}/comments?per_page={PAGE}&page={page}");
             let comments: Vec<Comment> = self.ask(Method::GET, &path, None, target).await?;
@@ -152,7 +152,7 @@ impl GitHub {
                 });
             }
             match limit {
-                Some(wait) if wait <= LONGEST_WAIT && tries < TRIES => {
+                Some(wait) if wait <= LONGEST_WAIT && tries < MAX_TRIES => {
                     tries += 1;
                     tokio::time::sleep(wait).await;
                 }

@@ -31,7 +31,7 @@ use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
 /// Skipped files that are named on a terminal.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// State of one action.
 struct Setup<'a> {
@@ -192,17 +192,17 @@ fn coverage_words(scan: &Scan) -> String {
         }
     }
     text.push('\n');
-    for (path, why) in scan.skipped.iter().take(NAMED) {
+    for (path, why) in scan.skipped.iter().take(MAX_NAMED) {
         text += &format!("  skipped {}: {why}\n", one_line(path, 400));
     }
-    let more = scan.skipped.len().saturating_sub(NAMED);
+    let more = scan.skipped.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         text += &format!("  and {more} more; --json names them\n");
     }
-    for (path, what) in scan.damaged.iter().take(NAMED) {
+    for (path, what) in scan.damaged.iter().take(MAX_NAMED) {
         text += &format!("warning: {}: {}\n", one_line(path, 400), one_line(what, 200));
     }
-    let more = scan.damaged.len().saturating_sub(NAMED);
+    let more = scan.damaged.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         text += &format!("  and {more} more that could not be read whole; --json names them\n");
     }

@@ -26,7 +26,7 @@ use selftest_text::one_line;
 use selftest_text::wording::plural;
 
 /// Most gaps and proposals of a list.
-const LISTED: u64 = 10_000;
+const MAX_LISTED: u64 = 10_000;
 
 pub(super) async fn gaps(
     action: &GapsAction,
@@ -38,7 +38,7 @@ pub(super) async fn gaps(
     match action {
         GapsAction::List { all } => {
             let opened = Store::open(&database(&project, &store.database)).await?;
-            let listed = opened.gaps(None, LISTED).await;
+            let listed = opened.gaps(None, MAX_LISTED).await;
             opened.close().await;
             let mut gaps = listed?.items;
             gaps.retain(|gap| *all || matches!(gap.status, GapStatus::Open | GapStatus::Proposed));

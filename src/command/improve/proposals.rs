@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::LISTED;
+use super::MAX_LISTED;
 use crate::cli::{GlobalArgs, ProposalsAction, StoreArgs};
 use crate::command::context::Project;
 use crate::command::failure::Failure;
@@ -40,7 +40,7 @@ async fn act(
     let proposal = match action {
         ProposalsAction::List { all } => {
             let status = (!*all).then_some(ProposalStatus::Proposed);
-            let proposals = store.proposals(status, LISTED).await?.items;
+            let proposals = store.proposals(status, MAX_LISTED).await?.items;
             if as_json {
                 print(&format!("{:#}\n", json!(proposals)))?;
             } else if proposals.is_empty() {

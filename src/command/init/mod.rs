@@ -25,14 +25,14 @@ use selftest_text::escape::terminal;
 use write::Destination;
 
 /// Most bytes of a line that repeats what a project says.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let found = Found::look(&project.folder, &project.environment).await;
     let mut lines = String::new();
     for (word, line) in found.lines() {
-        lines += &format!("{word:<6} {}\n", terminal(&line, LINE));
+        lines += &format!("{word:<6} {}\n", terminal(&line, MAX_LINE));
     }
     print(&lines)?;
 

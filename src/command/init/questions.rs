@@ -8,7 +8,7 @@ use selftest_text::escape::terminal;
 /// Most choices that one question offers.
 const MAX_CHOICES: usize = 9;
 /// Most bytes of a choice.
-const LINE: usize = 120;
+const MAX_LINE: usize = 120;
 
 /// The choices by which the files are written.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Question {
         let choices = |title: &str, choices: Vec<String>| {
             let mut text = format!("\n{title}\n");
             for (choice, number) in choices.iter().zip(1..) {
-                text += &format!("  {number}  {}\n", terminal(choice, LINE));
+                text += &format!("  {number}  {}\n", terminal(choice, MAX_LINE));
             }
             text + "Number [1]: "
         };

@@ -20,10 +20,10 @@ use selftest_text::wording::plural;
 const MAX_REASONS: usize = 20;
 
 /// Files that are named for a reason.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Bytes of a reason.
-const REASON: usize = 200;
+const MAX_REASON: usize = 200;
 
 /// Counts of the files of one place, read and refused.
 #[derive(Debug, Serialize)]
@@ -132,7 +132,7 @@ fn examine(
                 place.unknown_blocks.add(&reading.notes.unknown_blocks);
             }
             Err(error) => {
-                let reason = one_line(&redactor.apply(&error.to_string()), REASON);
+                let reason = one_line(&redactor.apply(&error.to_string()), MAX_REASON);
                 place.refuse(reason, found.source.path());
             }
         }
@@ -154,7 +154,7 @@ impl Place {
         });
         let refused = &mut self.refused[at];
         refused.count += 1;
-        if refused.files.len() < NAMED {
+        if refused.files.len() < MAX_NAMED {
             refused.files.push(file.display().to_string());
         }
     }
@@ -187,13 +187,13 @@ fn table(places: &[Place], absent: &[&str]) -> String {
             text += &format!("  a part is lost of {}\n", plural(place.damaged, "file"));
         }
         if let Some(words) = place.unknown_blocks.words() {
-            text += &format!("  {}\n", terminal(&words, REASON));
+            text += &format!("  {}\n", terminal(&words, MAX_REASON));
         }
         for refused in &place.refused {
             text += &format!(
                 "  refused: {} × {}, such as {}\n",
                 refused.count,
-                terminal(&refused.reason, REASON),
+                terminal(&refused.reason, MAX_REASON),
                 refused.files.first().map(|file| terminal(file, 400)).unwrap_or_default(),
             );
         }

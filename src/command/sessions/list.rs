@@ -16,7 +16,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Bytes of text in a column of the list.
-const COLUMN: usize = 60;
+const MAX_COLUMN: usize = 60;
 
 /// A line of the list.
 #[derive(Debug, Serialize)]
@@ -114,7 +114,7 @@ pub(super) fn list(
         rows.truncate(limit);
     }
     for row in &mut rows {
-        row.request = one_line(&redactor.apply(&row.request), 4 * COLUMN);
+        row.request = one_line(&redactor.apply(&row.request), 4 * MAX_COLUMN);
     }
     if as_json {
         let mut json = serde_json::json!(rows);
@@ -157,7 +157,7 @@ fn table(rows: &[Row]) -> String {
             row.tool_calls,
             row.tool_errors,
             terminal(&row.head.id, 200),
-            terminal(&row.request, COLUMN),
+            terminal(&row.request, MAX_COLUMN),
         );
     }
     text

@@ -18,7 +18,7 @@ use selftest_text::one_line;
 use selftest_text::wording::{date_time, plural};
 
 /// Files that are named where they cannot be read.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Arguments of a search on the command line.
 pub(super) struct Asked<'a> {
@@ -77,10 +77,10 @@ fn warn(indexing: &Indexing) {
     if indexing.is_busy {
         eprint("another process fills the index: some sessions are not found yet\n");
     }
-    for (_, why) in indexing.unreadable.iter().take(NAMED) {
+    for (_, why) in indexing.unreadable.iter().take(MAX_NAMED) {
         eprint(&format!("warning: {}\n", one_line(why, 400)));
     }
-    let more = indexing.unreadable.len().saturating_sub(NAMED);
+    let more = indexing.unreadable.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         eprint(&format!("  and {} more\n", plural(more as u64, "file")));
     }

@@ -18,7 +18,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Ids that are named when several begin so.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A session, and what of its file could not be used.
 #[derive(Serialize)]
@@ -152,8 +152,9 @@ fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<S
         }
     }
     if ids.len() > 1 {
-        let mut named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id, 80)).collect();
-        if ids.len() > NAMED {
+        let mut named: Vec<String> =
+            ids.iter().take(MAX_NAMED).map(|id| one_line(id, 80)).collect();
+        if ids.len() > MAX_NAMED {
             named.push("…".to_owned());
         }
         let (count, named) = (ids.len(), named.join(", "));

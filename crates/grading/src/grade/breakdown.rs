@@ -14,11 +14,11 @@ use super::{
 use selftest_models::prices::Prices;
 
 /// Rows of a split.
-const ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 /// In what a portion is held against the others.
 const MEASURES: [Measure; 3] = [Measure::Verified, Measure::Contradicted, Measure::FailedCalls];
 /// Contradicted tasks that are named.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The tasks of one project, agent or model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ impl Breakdown {
             models: portions(tasks, |task| task.model.as_deref(), rule, prices),
             contradicted: Listed::new(
                 contradicted.map(|task| ContradictedTask::of(task)).collect(),
-                NAMED,
+                MAX_NAMED,
             ),
         }
     }
@@ -139,8 +139,8 @@ fn portions(
     // The largest first; names decide between equals. Only those that are shown are compared.
     let mut largest: Vec<(&String, &Vec<&GradeRecord>)> = groups.iter().collect();
     largest.sort_by_key(|(_, own)| Reverse(own.len()));
-    let left_out = largest.len().saturating_sub(ROWS) as u64;
-    let mut items: Vec<Portion> = largest.into_iter().take(ROWS).map(portion).collect();
+    let left_out = largest.len().saturating_sub(MAX_ROWS) as u64;
+    let mut items: Vec<Portion> = largest.into_iter().take(MAX_ROWS).map(portion).collect();
     Difference::decide(items.iter_mut().flat_map(|one| &mut one.against_the_rest), rule);
     Listed { items, left_out }
 }

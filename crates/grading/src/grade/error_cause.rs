@@ -88,7 +88,7 @@ pub(super) struct FailedCall {
 }
 
 /// Bytes at each end of an error that are looked at.
-const LOOKED_AT: usize = 3000;
+const MAX_LOOKED_AT: usize = 3000;
 
 /// The first pattern that matches decides.
 const PATTERNS: [(ErrorCause, &str); 21] = [
@@ -181,10 +181,10 @@ static SET: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(PATTERNS.map(|(_
 impl ErrorCause {
     /// The cause of a failed call, from its words, their class, and what is known beside.
     pub(super) fn of(words: &str, class: ErrorClass, call: FailedCall) -> Self {
-        let head = &words[..words.floor_char_boundary(LOOKED_AT)];
+        let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
         let first = |text: &str| PATTERNS.get(SET.first(text)?).map(|(cause, _)| *cause);
         let tail = || {
-            let from = words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT));
+            let from = words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT));
             (from > 0).then(|| first(&words[from..])).flatten()
         };
         // What a program prints may hold anything: the check itself says more, unless it could

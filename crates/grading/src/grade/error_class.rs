@@ -45,11 +45,11 @@ impl ErrorClass {
     /// is left of a program that ended with an exit code other than 0.
     pub fn of(words: &str, exit_code: Option<i64>) -> Self {
         /// Errors stand at the beginning or at the end; between them is output.
-        const LOOKED_AT: usize = 1500;
-        let head = &words[..words.floor_char_boundary(LOOKED_AT)];
-        let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
+        const MAX_LOOKED_AT: usize = 1500;
+        let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
+        let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT))..];
         // A short text is its own beginning and end.
-        let is_long = words.len() > LOOKED_AT;
+        let is_long = words.len() > MAX_LOOKED_AT;
         let of_head = || is_long.then(|| exception(head)).flatten();
         if let Some(class) = exception(tail).or_else(of_head) {
             return class;

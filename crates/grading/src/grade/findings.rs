@@ -12,9 +12,9 @@ use super::template::Templates;
 use super::{Difference, ErrorCause, GradeRecord, Listed, Measure, Share, TaskOutcome};
 
 /// Causes, patterns of one, and places that are named.
-const CAUSES: usize = 10;
-const PATTERNS: usize = 4;
-const PLACES: usize = 5;
+const MAX_CAUSES: usize = 10;
+const MAX_PATTERNS: usize = 4;
+const MAX_PLACES: usize = 5;
 
 /// The causes of a week's failed calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ impl Findings {
         Difference::decide(found.iter_mut().map(|one| &mut one.difference), rule);
         found.sort_by_key(|one| (Reverse(one.tasks.count), Reverse(one.errors)));
         let (causes, single) = found.into_iter().partition(|one| one.tasks.count > 1);
-        Self { causes: Listed::new(causes, CAUSES), single: Listed::new(single, CAUSES) }
+        Self { causes: Listed::new(causes, MAX_CAUSES), single: Listed::new(single, MAX_CAUSES) }
     }
 
     /// Those that are named, the most frequent first.
@@ -230,8 +230,8 @@ impl Finding {
             contradicted: count(|task| task.outcome == TaskOutcome::Contradicted),
             suggestion: suggestion(cause, tool.as_deref()),
             tool,
-            patterns: Listed::new(patterns, PATTERNS),
-            places: Listed::new(places.collect(), PLACES),
+            patterns: Listed::new(patterns, MAX_PATTERNS),
+            places: Listed::new(places.collect(), MAX_PLACES),
         }
     }
 }

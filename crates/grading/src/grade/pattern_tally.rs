@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Most tools and clusters in a list.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 /// Patterns of one cause at one tool that are told apart in a tally.
 const MAX_TEMPLATES: usize = 1000;
 
@@ -253,10 +253,10 @@ impl PatternTally {
         Patterns {
             sessions: self.sessions,
             task_types: self.task_types(),
-            tools: Listed::new(self.tools(), LISTED),
+            tools: Listed::new(self.tools(), MAX_LISTED),
             error_classes: self.error_classes(),
             error_causes: self.error_causes(),
-            clusters: Listed::new(self.clusters(), LISTED),
+            clusters: Listed::new(self.clusters(), MAX_LISTED),
         }
     }
 

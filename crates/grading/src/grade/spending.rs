@@ -14,7 +14,7 @@ use selftest_sessions::{Event, Head};
 /// Models that are told apart in a session.
 const MAX_MODELS: usize = 32;
 /// Models without a price that are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The tokens that one model took and gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ impl Cost {
             let name = one.model.as_deref().unwrap_or_default();
             match prices.of_recorded(name) {
                 Some(price) => cost.priced += price.of(one.tokens, one.beyond_200k),
-                None if cost.unpriced.len() < NAMED => cost.unpriced.push(name.to_owned()),
+                None if cost.unpriced.len() < MAX_NAMED => cost.unpriced.push(name.to_owned()),
                 None => {}
             }
         }
@@ -201,7 +201,8 @@ impl CostSummary {
                 None => found.unpriced += 1,
             }
             for name in cost.unpriced {
-                if found.unpriced_models.len() < NAMED && !found.unpriced_models.contains(&name) {
+                if found.unpriced_models.len() < MAX_NAMED && !found.unpriced_models.contains(&name)
+                {
                     found.unpriced_models.push(name);
                 }
             }

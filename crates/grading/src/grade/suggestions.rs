@@ -10,7 +10,7 @@ use super::share::{Listed, Share, total};
 use super::{ErrorCause, Findings, GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
-const PER_RULE: usize = 5;
+const MAX_PER_RULE: usize = 5;
 
 /// When a rule speaks. The specification gives the first three thresholds; for "low", "high" and
 /// "common" it names none, these are ours.
@@ -150,7 +150,7 @@ impl Suggestions {
             for suggestions in
                 [task_types(&records, rules), tools(&records, rules), errors(&records, rules)]
             {
-                let suggestions = Listed::new(suggestions, PER_RULE);
+                let suggestions = Listed::new(suggestions, MAX_PER_RULE);
                 found.items.extend(suggestions.items);
                 found.left_out += suggestions.left_out;
             }

@@ -29,9 +29,9 @@ const ASKING_TOOLS: [&str; 6] = [
     "request_user_input",
 ];
 /// Bytes of an error's words that are kept for the report.
-const EXAMPLE: usize = 4000;
+const MAX_EXAMPLE: usize = 4000;
 /// Bytes of a request that are kept.
-const REQUEST: usize = 4000;
+const MAX_REQUEST: usize = 4000;
 
 /// A text and the event that it stands in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -114,7 +114,7 @@ impl Tally {
             self.tool_calls += 1;
             self.count(&call.name, |used| used.calls += 1);
             if ASKING_TOOLS.contains(&call.name.as_str()) && self.clarification.is_none() {
-                let text = clip(&call.arguments, EXAMPLE);
+                let text = clip(&call.arguments, MAX_EXAMPLE);
                 self.clarification = Some(Passage { event: event.number, text });
             }
         }
@@ -135,7 +135,7 @@ impl Tally {
         }
         let is_human = event.origin == Origin::Human;
         if self.request.is_none() || (is_human && !self.request_is_human) {
-            let text = clip(&event.text, REQUEST);
+            let text = clip(&event.text, MAX_REQUEST);
             self.request = Some(Passage { event: event.number, text });
             self.request_is_human = is_human;
         }
@@ -156,7 +156,7 @@ impl Tally {
         let asks = event.calls.is_empty() && said.ends_with('?');
         self.open_question = asks.then(|| Passage {
             event: self.response.event_at(said.len()).unwrap_or(event.number),
-            text: last_line(said, EXAMPLE).to_owned(),
+            text: last_line(said, MAX_EXAMPLE).to_owned(),
         });
     }
 
@@ -216,7 +216,7 @@ impl Tally {
             .entry(key)
             .or_insert_with(|| ErrorGroup {
                 count: 0,
-                first: Passage { event, text: clip(telling(words), EXAMPLE) },
+                first: Passage { event, text: clip(telling(words), MAX_EXAMPLE) },
             })
             .count += 1;
     }

@@ -11,12 +11,12 @@ use regex::Regex;
 use crate::english;
 
 /// Bytes of a message's line that are looked at, and of a template.
-const LINE: usize = 400;
-const TEMPLATE: usize = 160;
+const MAX_LINE: usize = 400;
+const MAX_TEMPLATE: usize = 160;
 /// Lines of a message that are looked at.
-const LINES: usize = 400;
+const MAX_LINES: usize = 400;
 /// The share of words that two templates have in common before they are one.
-const ALIKE: f64 = 0.6;
+const MIN_SIMILARITY: f64 = 0.6;
 /// Templates that are compared with a new one.
 const MAX_TEMPLATES: usize = 1000;
 /// Placeholder for a word that differs.
@@ -56,7 +56,7 @@ pattern!(
 /// else the first that may.
 fn telling_line(words: &str) -> &str {
     let (mut first, mut suspect, mut reported) = (None, None, None);
-    for line in words.lines().take(LINES).map(clip).filter(|line| !is_preamble(line)) {
+    for line in words.lines().take(MAX_LINES).map(clip).filter(|line| !is_preamble(line)) {
         if is_assertion(line) {
             return line.trim();
         }
@@ -94,7 +94,7 @@ fn is_preamble(line: &str) -> bool {
 }
 
 fn clip(line: &str) -> &str {
-    &line[..line.floor_char_boundary(LINE)]
+    &line[..line.floor_char_boundary(MAX_LINE)]
 }
 
 /// The message without what differs between two of a kind: addresses, quotes, paths, hashes and
@@ -109,7 +109,7 @@ pub(super) fn template_of(words: &str) -> String {
             masked = Cow::Owned(changed);
         }
     }
-    selftest_text::one_line(&masked, TEMPLATE)
+    selftest_text::one_line(&masked, MAX_TEMPLATE)
 }
 
 /// Templates that were made one where they are alike.
@@ -130,7 +130,7 @@ impl Templates {
             let same = known.iter().zip(&words).filter(|(one, other)| one == *other).count();
             #[expect(clippy::cast_precision_loss, reason = "counts of words in a line")]
             let share = same as f64 / words.len().max(1) as f64;
-            share >= ALIKE || words.is_empty()
+            share >= MIN_SIMILARITY || words.is_empty()
         };
         if let Some(at) = self.known.iter().position(alike) {
             for (known, word) in self.known[at].iter_mut().zip(&words) {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn any_text_has_a_template() {
         for text in ["é".repeat(5000), "'".repeat(999), "/".repeat(999), "\u{1b}[31m x".into()] {
-            assert!(template_of(&text).len() <= TEMPLATE + 3, "{text}");
+            assert!(template_of(&text).len() <= MAX_TEMPLATE + 3, "{text}");
         }
     }
 }

@@ -16,17 +16,17 @@ use selftest_models::structured::Unreadable;
 pub const TEMPLATE: &str = "skill/draft_v1.md";
 
 /// Most characters of a name.
-const NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// Most characters of a description that a model is asked for.
-const ASKED_DESCRIPTION: usize = 300;
+const MAX_ASKED_DESCRIPTION: usize = 300;
 /// Most characters of a description that is taken.
-const DESCRIPTION: usize = 1024;
+const MAX_DESCRIPTION: usize = 1024;
 /// Most characters of a body that a model is asked for: a string without a bound rambles.
-const ASKED_BODY: usize = 3000;
+const MAX_ASKED_BODY: usize = 3000;
 /// Tokens of a reply beside its body: a name, a description, and the JSON around them.
-const BESIDE_BODY: usize = NAME + ASKED_DESCRIPTION + 64;
+const BESIDE_BODY: usize = MAX_NAME + MAX_ASKED_DESCRIPTION + 64;
 /// Most characters of a body that is taken.
-const BODY: usize = 16_000;
+const MAX_BODY: usize = 16_000;
 
 /// A skill as a model drafts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,9 +48,9 @@ pub fn reply_schema(max_tokens: u32) -> Value {
     let fields = &mut schema["properties"];
     fields["name"]["pattern"] = json!("^[a-z0-9-]+$");
     fields["description"]["pattern"] = json!("^[^\\n\\r]+$");
-    fields["description"]["maxLength"] = json!(ASKED_DESCRIPTION);
+    fields["description"]["maxLength"] = json!(MAX_ASKED_DESCRIPTION);
     fields["body"]["minLength"] = json!(1);
-    fields["body"]["maxLength"] = json!(for_body.clamp(1, ASKED_BODY));
+    fields["body"]["maxLength"] = json!(for_body.clamp(1, MAX_ASKED_BODY));
     schema
 }
 
@@ -62,7 +62,7 @@ fn shape() -> Value {
         "properties": {
             "name": {
                 "type": "string",
-                "maxLength": NAME,
+                "maxLength": MAX_NAME,
                 "description": "lower-case letters, digits and hyphens",
             },
             "description": {
@@ -144,7 +144,7 @@ impl DraftReader {
 /// one part of a path, whoever made it.
 pub fn is_skill_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=NAME).contains(&name.len()) && name.bytes().all(allowed)
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 impl SkillDraft {
@@ -153,11 +153,11 @@ impl SkillDraft {
         let mut faults = Vec::new();
         if !is_skill_name(&self.name) {
             faults.push(format!(
-                "/name: expected 1 to {NAME} lower-case letters, digits and hyphens"
+                "/name: expected 1 to {MAX_NAME} lower-case letters, digits and hyphens"
             ));
         }
         for (field, text, most) in
-            [("description", &self.description, DESCRIPTION), ("body", &self.body, BODY)]
+            [("description", &self.description, MAX_DESCRIPTION), ("body", &self.body, MAX_BODY)]
         {
             let length = text.chars().count();
             if !(1..=most).contains(&length) {

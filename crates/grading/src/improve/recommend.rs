@@ -11,7 +11,7 @@ use super::routing::{Advice, RoutingSettings};
 use crate::grade::TaskType;
 
 /// Most gaps and proposals that are named for a type.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// A recommendation for one type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -96,9 +96,9 @@ pub fn recommendations(
             score,
             sessions: advice.sessions,
             skills: skills.map(|known| known.skill.clone()).collect(),
-            gaps: own.iter().filter(is_live).take(NAMED).map(named).collect(),
+            gaps: own.iter().filter(is_live).take(MAX_NAMED).map(named).collect(),
             proposals: proposed
-                .take(NAMED)
+                .take(MAX_NAMED)
                 .map(|one| ProposalName {
                     id: one.id.clone(),
                     skill_name: one.skill_name.clone(),

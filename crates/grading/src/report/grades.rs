@@ -8,9 +8,9 @@ use crate::grade::{Cost, GradeRecord, Override, Share};
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
-const ID: usize = 36;
-const REQUEST: usize = 50;
-const WORDS: usize = 160;
+const ID_WIDTH: usize = 36;
+const MAX_REQUEST: usize = 50;
+const MAX_WORDS: usize = 160;
 
 /// One line for each grade, with a heading.
 pub fn table(grades: &[GradeRecord]) -> String {
@@ -24,7 +24,7 @@ pub fn table(grades: &[GradeRecord]) -> String {
 /// The heading of [`line()`].
 pub fn heading() -> String {
     format!(
-        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
         "OUTCOME",
         "COMPLETED",
         "EFFICIENCY",
@@ -45,7 +45,7 @@ pub fn line(grade: &GradeRecord) -> String {
         (_, yes) => yes_no(yes),
     };
     format!(
-        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
         outcome(grade),
         yes_no(grade.task_completed),
         grade.tool_calls_efficient.get(),
@@ -55,13 +55,13 @@ pub fn line(grade: &GradeRecord) -> String {
         grade.total_errors,
         grade.details.task_type.name(),
         session(&grade.session_id),
-        terminal(grade.task_summary.as_deref().unwrap_or_default(), REQUEST),
+        terminal(grade.task_summary.as_deref().unwrap_or_default(), MAX_REQUEST),
     )
 }
 
 /// An id that fits into its column. Cut without a sign: what is left still finds the session.
 fn session(id: &str) -> String {
-    terminal(id, 2 * ID).chars().take(ID).collect()
+    terminal(id, 2 * ID_WIDTH).chars().take(ID_WIDTH).collect()
 }
 
 /// The outcome of the task; of what is none, its kind.
@@ -83,7 +83,7 @@ pub fn card(
 ) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<22} {}", terminal(value, WORDS));
+        let _ = writeln!(text, "{name:<22} {}", terminal(value, MAX_WORDS));
     };
     fact("session", &grade.session_id);
     fact("file", &grade.session_file);
@@ -127,7 +127,7 @@ pub fn card(
         text += "\noutcome (# is the event in `selftest sessions show SESSION`)\n";
     }
     for evidence in &grade.details.outcome_evidence {
-        let words = terminal(&evidence.words, WORDS);
+        let words = terminal(&evidence.words, MAX_WORDS);
         let _ = writeln!(text, "  {:<42} #{}  {words}", evidence.sign.words(), evidence.event);
     }
     text += "\nevidence (# is the event in `selftest sessions show SESSION`)\n";
@@ -135,7 +135,7 @@ pub fn card(
         let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
         let point = serde_json::to_value(evidence.point).ok();
         let point = point.as_ref().and_then(|point| point.as_str()).unwrap_or_default();
-        let words = terminal(&evidence.words, WORDS);
+        let words = terminal(&evidence.words, MAX_WORDS);
         let _ = writeln!(text, "  {:>+5} {point:<16} {event:>6}  {words}", evidence.worth);
     }
     if !grade.details.errors.is_empty() {
@@ -149,7 +149,7 @@ pub fn card(
             error.cause.name(),
             terminal(&error.tool, 40),
             error.first_event,
-            terminal(&error.example, WORDS)
+            terminal(&error.example, MAX_WORDS)
         );
     }
     if !overrides.is_empty() {
@@ -163,7 +163,7 @@ pub fn card(
             one.field,
             one.field.words(one.rule_value),
             one.field.words(one.human_value),
-            terminal(&one.reason, WORDS)
+            terminal(&one.reason, MAX_WORDS)
         );
     }
     text
@@ -237,11 +237,11 @@ fn compared(comparison: &Comparison) -> String {
         let reason = one.reason.as_deref().unwrap_or_default();
         let _ = writeln!(
             text,
-            "  {:<ID$} {} by the rules, {} by the other: {}",
+            "  {:<ID_WIDTH$} {} by the rules, {} by the other: {}",
             session(&one.session_id),
             one.rules,
             one.rater,
-            terminal(reason, WORDS)
+            terminal(reason, MAX_WORDS)
         );
     }
     text

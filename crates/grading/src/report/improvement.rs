@@ -9,10 +9,10 @@ use crate::improve::routing::Advice;
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording::plural;
 
-const WORDS: usize = 160;
-const SKILL: usize = 64 * 1024;
+const MAX_WORDS: usize = 160;
+const MAX_SKILL: usize = 64 * 1024;
 /// Sessions that are shown for a gap.
-const SHOWN: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 /// Gaps with what shows them.
 pub fn gaps(gaps: &[Gap]) -> String {
@@ -25,20 +25,20 @@ pub fn gaps(gaps: &[Gap]) -> String {
             gap.status,
             gap.kind,
             plural(gap.weeks, "week"),
-            terminal(&gap.description, 2 * WORDS)
+            terminal(&gap.description, 2 * MAX_WORDS)
         );
-        for one in gap.evidence.iter().take(SHOWN) {
+        for one in gap.evidence.iter().take(MAX_SHOWN) {
             let event = one.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
-            let (session, words) = (terminal(&one.session_id, 80), terminal(&one.words, WORDS));
+            let (session, words) = (terminal(&one.session_id, 80), terminal(&one.words, MAX_WORDS));
             let _ = writeln!(text, "    {session} {event}  {words}");
         }
-        let more = gap.sessions.saturating_sub(SHOWN.min(gap.evidence.len()) as u64);
+        let more = gap.sessions.saturating_sub(MAX_SHOWN.min(gap.evidence.len()) as u64);
         if more > 0 {
             let _ = writeln!(text, "    and {more} more");
         }
         if let Some(fault) = &gap.last_fault {
             let drafts = plural(gap.attempts, "draft");
-            let _ = writeln!(text, "    {drafts} failed: {}", terminal(fault, WORDS));
+            let _ = writeln!(text, "    {drafts} failed: {}", terminal(fault, MAX_WORDS));
         }
     }
     text
@@ -78,7 +78,7 @@ pub fn proposals(proposals: &[Proposal]) -> String {
 pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<12} {}", terminal(value, 4 * WORDS));
+        let _ = writeln!(text, "{name:<12} {}", terminal(value, 4 * MAX_WORDS));
     };
     fact("proposal", &proposal.id);
     fact("status", proposal.status.name());
@@ -98,7 +98,7 @@ pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
     if let Some(file) = &proposal.file {
         fact("file", file);
     }
-    let _ = writeln!(text, "\n{}", block(&proposal.skill_md, SKILL).trim_end());
+    let _ = writeln!(text, "\n{}", block(&proposal.skill_md, MAX_SKILL).trim_end());
     text
 }
 
@@ -129,7 +129,7 @@ fn line(advice: &Advice) -> String {
         advice.trend.direction.name(),
         advice.confidence.name(),
         terminal(advice.tier.as_deref().unwrap_or("-"), 40),
-        terminal(&advice.why, WORDS)
+        terminal(&advice.why, MAX_WORDS)
     )
 }
 
@@ -141,14 +141,14 @@ fn recommended(recommendation: &Recommendation) -> String {
         plural(recommendation.sessions, "session")
     );
     for skill in &recommendation.skills {
-        let _ = writeln!(text, "  skill {}", terminal(skill, WORDS));
+        let _ = writeln!(text, "  skill {}", terminal(skill, MAX_WORDS));
     }
     for one in &recommendation.proposals {
         let (id, name) = (terminal(&one.id, 40), terminal(&one.skill_name, 64));
         let _ = writeln!(text, "  {id} ({}): {name}", one.status);
     }
     for gap in &recommendation.gaps {
-        let (id, words) = (terminal(&gap.id, 40), terminal(&gap.description, WORDS));
+        let (id, words) = (terminal(&gap.id, 40), terminal(&gap.description, MAX_WORDS));
         let _ = writeln!(text, "  {id} ({}): {words}", gap.status);
     }
     let nothing = recommendation.skills.is_empty()

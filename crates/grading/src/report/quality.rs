@@ -7,9 +7,9 @@ use crate::grade::quality::{Combined, Dimension, rubric_name};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-const ID: usize = 36;
-const MODEL: usize = 28;
-const WORDS: usize = 160;
+const ID_WIDTH: usize = 36;
+const MODEL_WIDTH: usize = 28;
+const MAX_WORDS: usize = 160;
 
 /// One line for each grade, with a heading.
 pub fn table(grades: &[QualityGrade]) -> String {
@@ -23,7 +23,7 @@ pub fn table(grades: &[QualityGrade]) -> String {
 /// The heading of [`line()`].
 pub fn heading() -> String {
     format!(
-        "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL$} {:<ID$} {}\n",
+        "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL_WIDTH$} {:<ID_WIDTH$} {}\n",
         "OVERALL", "SOLVED", "TESTS", "CODE", "EDGES", "MODEL", "SESSION", "SUMMARY"
     )
 }
@@ -31,16 +31,16 @@ pub fn heading() -> String {
 /// One grade on one line. `-` stands where the model could not tell.
 pub fn line(grade: &QualityGrade) -> String {
     format!(
-        "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL$} {:<ID$} {}\n",
+        "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL_WIDTH$} {:<ID_WIDTH$} {}\n",
         score(grade.overall),
         score(grade.problem_solved),
         score(grade.tests_added),
         score(grade.code_clean),
         score(grade.edge_cases),
-        terminal(&grade.model, MODEL),
+        terminal(&grade.model, MODEL_WIDTH),
         // Cut without a sign: what is left still finds the session.
-        terminal(&grade.session_id, 2 * ID).chars().take(ID).collect::<String>(),
-        terminal(grade.reasoning.as_deref().unwrap_or_default(), WORDS),
+        terminal(&grade.session_id, 2 * ID_WIDTH).chars().take(ID_WIDTH).collect::<String>(),
+        terminal(grade.reasoning.as_deref().unwrap_or_default(), MAX_WORDS),
     )
 }
 
@@ -49,7 +49,8 @@ pub fn line(grade: &QualityGrade) -> String {
 pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
     let mut text = String::new();
     for grade in grades {
-        let (model, rubric) = (terminal(&grade.model, WORDS), rubric_name(grade.rubric_version));
+        let (model, rubric) =
+            (terminal(&grade.model, MAX_WORDS), rubric_name(grade.rubric_version));
         let _ = writeln!(text, "\nby {model}, {rubric}, {}", grade.ts);
         let _ = writeln!(text, "  {:<20} {}", "overall", score(grade.overall));
         for dimension in Dimension::ALL {
@@ -62,12 +63,12 @@ pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
             }
             for (what, words) in [("quote", &note.evidence), ("because", &note.reasoning)] {
                 if !words.is_empty() {
-                    let _ = writeln!(text, "    {what:<8} {}", terminal(words, WORDS));
+                    let _ = writeln!(text, "    {what:<8} {}", terminal(words, MAX_WORDS));
                 }
             }
         }
         if let Some(reasoning) = &grade.reasoning {
-            let _ = writeln!(text, "  summary: {}", terminal(reasoning, 2 * WORDS));
+            let _ = writeln!(text, "  summary: {}", terminal(reasoning, 2 * MAX_WORDS));
         }
     }
     if let Some(combined) = combined.filter(|_| grades.len() > 1) {

@@ -9,14 +9,14 @@ use crate::improve::skill::{
 use selftest_text::escape::terminal;
 use selftest_text::wording::date_time;
 
-const NAME: usize = 32;
-const VERSION: usize = 12;
-const WORDS: usize = 160;
+const NAME_WIDTH: usize = 32;
+const VERSION_WIDTH: usize = 12;
+const MAX_WORDS: usize = 160;
 
 /// One line for each version, with a heading. `-` stands where there is no score.
 pub fn table(skills: &[SkillVersion]) -> String {
     let mut text = format!(
-        "{:<NAME$} {:<VERSION$} {:<10} {:>5} {:>10}  {}\n",
+        "{:<NAME_WIDTH$} {:<VERSION_WIDTH$} {:<10} {:>5} {:>10}  {}\n",
         "SKILL", "VERSION", "STATUS", "SCORE", "EXECUTIONS", "WHY DISABLED"
     );
     for skill in skills {
@@ -39,7 +39,7 @@ pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
     let mut text = String::new();
     if !scores.is_empty() {
         let (skill, version) = ("SKILL", "VERSION");
-        let _ = writeln!(text, "{skill:<NAME$} {version:<VERSION$} SCORE EXECUTIONS");
+        let _ = writeln!(text, "{skill:<NAME_WIDTH$} {version:<VERSION_WIDTH$} SCORE EXECUTIONS");
     }
     for one in scores {
         let _ = writeln!(
@@ -54,8 +54,8 @@ pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
         text += "- stands for insufficient data: fewer than 5 executions\n";
     }
     for one in disabled {
-        let name = terminal(&one.scored.skill_name, NAME);
-        let version = terminal(&one.scored.version, VERSION);
+        let name = terminal(&one.scored.skill_name, NAME_WIDTH);
+        let version = terminal(&one.scored.version, VERSION_WIDTH);
         let _ = writeln!(text, "disabled: {name}, version {version}: {}", words(&one.reasons));
     }
     text
@@ -64,9 +64,9 @@ pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
 /// A change in one line, and what is in use after it.
 pub fn change(change: &SkillChange) -> String {
     let SkillVersion { skill_name, version, .. } = &change.skill;
-    let (name, version) = (terminal(skill_name, NAME), terminal(version, VERSION));
+    let (name, version) = (terminal(skill_name, NAME_WIDTH), terminal(version, VERSION_WIDTH));
     let now = match &change.active {
-        Some(active) => format!("version {} is in use", terminal(&active.version, VERSION)),
+        Some(active) => format!("version {} is in use", terminal(&active.version, VERSION_WIDTH)),
         None => "no version is in use".to_owned(),
     };
     match change.skill.status {
@@ -85,11 +85,11 @@ pub fn history(versions: &[SkillVersion], audit: &[AuditEntry]) -> String {
         let version = versions.iter().find(|version| version.id == entry.skill_version_id);
         let version = version.map_or("-", |version| version.version.as_str());
         let line = format!(
-            "{} {:<VERSION$} {:<14} by {}  {}",
+            "{} {:<VERSION_WIDTH$} {:<14} by {}  {}",
             date_time(entry.time),
-            terminal(version, VERSION),
+            terminal(version, VERSION_WIDTH),
             entry.action,
-            terminal(&entry.actor, NAME),
+            terminal(&entry.actor, NAME_WIDTH),
             words(&entry.reasons)
         );
         text += line.trim_end();
@@ -100,11 +100,15 @@ pub fn history(versions: &[SkillVersion], audit: &[AuditEntry]) -> String {
 
 /// Name and version in their columns.
 fn columns(name: &str, version: &str) -> String {
-    format!("{:<NAME$} {:<VERSION$}", terminal(name, NAME), terminal(version, VERSION))
+    format!(
+        "{:<NAME_WIDTH$} {:<VERSION_WIDTH$}",
+        terminal(name, NAME_WIDTH),
+        terminal(version, VERSION_WIDTH)
+    )
 }
 
 fn words(reasons: &[Reason]) -> String {
-    let words = reasons.iter().map(|reason| terminal(&reason.to_string(), WORDS));
+    let words = reasons.iter().map(|reason| terminal(&reason.to_string(), MAX_WORDS));
     words.collect::<Vec<_>>().join("; ")
 }
 

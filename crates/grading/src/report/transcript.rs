@@ -10,11 +10,11 @@ use selftest_text::escape::{terminal, visible};
 use selftest_text::redact::Redactor;
 
 /// Bytes of a text when it is not printed whole.
-const BEGINNING: usize = 400;
+const MAX_BEGINNING: usize = 400;
 /// Bytes of a call's arguments.
-const ARGUMENTS: usize = 200;
+const MAX_ARGUMENTS: usize = 200;
 /// Bytes of arguments and results of the event that is looked for.
-const TARGET: usize = 4000;
+const MAX_TARGET: usize = 4000;
 
 /// How a session is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub fn transcript(
     let mut text = String::new();
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let _ = writeln!(text, "{name:<10} {}", terminal(&redactor.apply(&value), BEGINNING));
+            let _ =
+                writeln!(text, "{name:<10} {}", terminal(&redactor.apply(&value), MAX_BEGINNING));
         }
     };
     fact("session", Some(head.id.clone()));
@@ -105,13 +106,13 @@ fn add_event(
                 let _ = writeln!(text, "  {label}{}", visible(line));
             }
         } else {
-            let _ = writeln!(text, "  {label}{}", terminal(&words, BEGINNING));
+            let _ = writeln!(text, "  {label}{}", terminal(&words, MAX_BEGINNING));
         }
     };
     body("(thinks) ", &event.reasoning);
     body("", &event.text);
     for call in &event.calls {
-        let limit = if is_target { TARGET } else { ARGUMENTS };
+        let limit = if is_target { MAX_TARGET } else { MAX_ARGUMENTS };
         let arguments = terminal(&redactor.apply(&call.arguments), limit);
         let _ = writeln!(text, "  -> {} {arguments}", terminal(&call.name, 80));
     }
@@ -120,7 +121,7 @@ fn add_event(
         let _ =
             write!(text, "  <- {} {}{code}", terminal(&result.tool, 80), outcome(result.outcome));
         let words = if result.error.is_empty() { &result.text } else { &result.error };
-        let limit = if is_target { TARGET } else { BEGINNING };
+        let limit = if is_target { MAX_TARGET } else { MAX_BEGINNING };
         let words = terminal(&redactor.apply(words), limit);
         let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
     }

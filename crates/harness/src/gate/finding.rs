@@ -14,7 +14,7 @@ use selftest_stats::score::Score;
 use selftest_text::wording::{cases, plural};
 
 /// Bytes of a reason.
-const REASON: usize = 300;
+const MAX_REASON: usize = 300;
 
 /// How a case changed since the baseline was accepted.
 #[derive(
@@ -189,7 +189,7 @@ impl<'a> Trials<'a> {
     /// Why it did not pass at first, in one line.
     fn reason(&self) -> Option<String> {
         let reasons = self.cases.iter().filter_map(|case| case.first_status().1);
-        let why = reasons.map(|why| selftest_text::one_line(&why, REASON)).next();
+        let why = reasons.map(|why| selftest_text::one_line(&why, MAX_REASON)).next();
         why.filter(|why| !why.is_empty())
     }
 

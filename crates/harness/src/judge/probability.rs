@@ -32,7 +32,7 @@ pub const TEMPLATE: &str = "judge/questions.md";
 pub const EXPLANATION: &str = "judge/explanation.md";
 
 /// Most tokens of an explanation.
-const EXPLANATION_TOKENS: u32 = 80;
+const MAX_EXPLANATION_TOKENS: u32 = 80;
 
 /// Answers that say nothing, to which a judge's yes means nothing.
 pub(super) const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
@@ -216,7 +216,7 @@ impl Questioner {
         let (prompt, _) =
             render(library, EXPLANATION, evidence, answer, question, self.quotes).ok()?;
         let request = ChatRequest {
-            sampling: Sampling { temperature: 0.0, max_tokens: EXPLANATION_TOKENS, seed: 0 },
+            sampling: Sampling { temperature: 0.0, max_tokens: MAX_EXPLANATION_TOKENS, seed: 0 },
             first_token: None,
             ..ChatRequest::first_token(prompt, Vec::new(), 0, self.context_tokens)
         };

@@ -13,12 +13,12 @@ use selftest_text::one_line;
 /// The template of calls, path under `prompts/`.
 pub const TEMPLATE: &str = "judge/tool_calls.md";
 
-/// Most calls that are shown: the first and the last ones. With [`LINE`] at most about 700 tokens, of
+/// Most calls that are shown: the first and the last ones. With [`MAX_LINE`] at most about 700 tokens, of
 /// the 6000 that a prompt may have.
-const SHOWN: usize = 16;
+const MAX_SHOWN: usize = 16;
 
 /// Most bytes of a call.
-const LINE: usize = 160;
+const MAX_LINE: usize = 160;
 
 #[derive(Serialize)]
 struct Values {
@@ -40,12 +40,12 @@ pub(super) fn render(
 
 /// A line for each call.
 fn lines(calls: &[ToolCall]) -> String {
-    let line = |call: &ToolCall| one_line(&format!("{} {}", call.name, call.arguments), LINE);
-    if calls.len() <= SHOWN {
+    let line = |call: &ToolCall| one_line(&format!("{} {}", call.name, call.arguments), MAX_LINE);
+    if calls.len() <= MAX_SHOWN {
         return calls.iter().map(line).collect::<Vec<_>>().join("\n");
     }
-    let (first, rest) = calls.split_at(SHOWN / 2);
-    let (left_out, last) = rest.split_at(rest.len() - SHOWN / 2);
+    let (first, rest) = calls.split_at(MAX_SHOWN / 2);
+    let (left_out, last) = rest.split_at(rest.len() - MAX_SHOWN / 2);
     let left_out = format!("({} calls are left out here)", left_out.len());
     let lines = first.iter().map(line).chain([left_out]).chain(last.iter().map(line));
     lines.collect::<Vec<_>>().join("\n")
@@ -70,14 +70,14 @@ mod tests {
         let lines = lines(&calls);
         assert_eq!(lines.lines().count(), 2);
         assert!(lines.starts_with("read file {\"path\":\"a.md\",\"text\":\"x\\n[END]\\ny\"}\n"));
-        assert!(lines.lines().all(|line| line.len() <= LINE + "…".len()), "{lines}");
+        assert!(lines.lines().all(|line| line.len() <= MAX_LINE + "…".len()), "{lines}");
     }
 
     #[test]
     fn of_many_calls_the_first_and_the_last_are_shown() {
         let calls: Vec<ToolCall> = (0..1000).map(|n| call(&format!("t{n}"), json!({}))).collect();
         let lines = lines(&calls);
-        assert_eq!(lines.lines().count(), SHOWN + 1);
+        assert_eq!(lines.lines().count(), MAX_SHOWN + 1);
         assert!(lines.starts_with("t0 {}\n") && lines.ends_with("\nt999 {}"), "{lines}");
         assert!(lines.contains("\n(984 calls are left out here)\n"), "{lines}");
     }

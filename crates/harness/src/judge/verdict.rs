@@ -15,17 +15,17 @@ use selftest_stats::score::Score;
 /// one stands before all scores of [`field_of`], so that a judge explains before it scores.
 const EXPLANATION: &str = "explanation";
 /// Most characters of it that are asked for.
-const EXPLANATION_ASKED: usize = 600;
+const MAX_ASKED_EXPLANATION: usize = 600;
 /// Most characters that are taken: a longer one is no reason to ask again, not every server holds
 /// a bound.
-const EXPLANATION_LIMIT: usize = 8000;
+const MAX_EXPLANATION: usize = 8000;
 
 /// The JSON Schema of a verdict: explanation first, then one score per category.
 ///
 /// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of
 /// llama.cpp and Ollama ignore `minimum` and `maximum`, an enum they keep.
 pub fn schema(rubric: &Rubric) -> Value {
-    schema_with(rubric, &scores(), EXPLANATION_ASKED)
+    schema_with(rubric, &scores(), MAX_ASKED_EXPLANATION)
 }
 
 /// The field of a category's score: its id, or where an id would sort before the explanation,
@@ -41,7 +41,8 @@ pub fn field_of(rubric: &Rubric, id: &str) -> String {
 /// The same schema as the prompt states it, with the scores written out once only: small models
 /// have little room.
 pub fn schema_in_prompt(rubric: &Rubric) -> Value {
-    let mut schema = schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), EXPLANATION_ASKED);
+    let mut schema =
+        schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), MAX_ASKED_EXPLANATION);
     schema["$defs"] = json!({ "score": scores() });
     schema
 }
@@ -71,7 +72,7 @@ pub struct Reader {
 impl Reader {
     /// A reader for this rubric.
     pub fn new(rubric: Rubric) -> Self {
-        let strict = StrictReader::new(&schema_with(&rubric, &scores(), EXPLANATION_LIMIT));
+        let strict = StrictReader::new(&schema_with(&rubric, &scores(), MAX_EXPLANATION));
         Self { rubric, strict }
     }
 
@@ -266,8 +267,8 @@ mod tests {
     #[test]
     fn a_long_explanation_is_no_fault_but_an_endless_one_is() {
         let long = |length: usize| reply(SCORES).replace("fine", &"x".repeat(length));
-        assert!(read(&long(EXPLANATION_ASKED + 1)).is_ok());
-        assert!(read(&long(EXPLANATION_LIMIT + 1)).is_err());
+        assert!(read(&long(MAX_ASKED_EXPLANATION + 1)).is_ok());
+        assert!(read(&long(MAX_EXPLANATION + 1)).is_err());
     }
 
     #[test]

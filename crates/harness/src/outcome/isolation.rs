@@ -21,7 +21,7 @@ const UNMISTAKABLE: &[&str] = &[
 ];
 
 /// Most values of one call's arguments that are looked at.
-const VALUES: usize = 10_000;
+const MAX_VALUES: usize = 10_000;
 
 /// One thing that a system under test should not have done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn tool_calls(step: &Step) -> impl Iterator<Item = &ToolCall> {
 /// Whether a value anywhere in the arguments has the path in it, as a whole.
 fn names(arguments: &Value, path: &str) -> bool {
     let mut waiting = vec![arguments];
-    for _ in 0..VALUES {
+    for _ in 0..MAX_VALUES {
         match waiting.pop() {
             Some(Value::String(text)) if holds(text, path) => return true,
             Some(Value::Array(items)) => waiting.extend(items),

@@ -39,7 +39,7 @@ pub struct RoleUsage {
 }
 
 /// Most names of served models that are kept.
-const MOST_SERVED: usize = 10;
+const MAX_SERVED: usize = 10;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
 const fn is_zero(count: &u64) -> bool {
@@ -72,7 +72,7 @@ impl RoleUsage {
     }
 
     fn add_served<'a>(&mut self, names: impl IntoIterator<Item = &'a String>) {
-        let room = MOST_SERVED.saturating_sub(self.served_models.len());
+        let room = MAX_SERVED.saturating_sub(self.served_models.len());
         let new: Vec<String> =
             names.into_iter().filter(|name| !self.served_models.contains(*name)).cloned().collect();
         self.served_models.extend(new.into_iter().take(room));

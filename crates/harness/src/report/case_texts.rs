@@ -10,7 +10,7 @@ use super::state::SEPARATOR;
 
 /// Bytes that are held before they are written, in the order of the plan: what ends at about the same
 /// time then stands together.
-const HELD: usize = 1 << 20;
+const MAX_HELD: usize = 1 << 20;
 
 /// The texts of cases by position.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl CaseTexts {
         if let Some(Place::Held(former)) = self.places.insert(position, Place::Held(text)) {
             self.held -= former.len();
         }
-        if self.held >= HELD && !self.is_stuck {
+        if self.held >= MAX_HELD && !self.is_stuck {
             self.is_stuck = self.append(file).is_err();
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn texts_come_in_the_order_of_the_plan_whatever_was_kept_when(
-            kept in proptest::collection::vec((0_usize..12, 0_usize..HELD / 2), 0..24),
+            kept in proptest::collection::vec((0_usize..12, 0_usize..MAX_HELD / 2), 0..24),
         ) {
             let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
             for (number, (position, length)) in kept.into_iter().enumerate() {
@@ -150,7 +150,7 @@ mod tests {
                 texts.keep(position, text.clone(), tempfile::tempfile);
                 all.insert(position, text);
             }
-            prop_assert!(texts.held < HELD);
+            prop_assert!(texts.held < MAX_HELD);
             prop_assert!(written(&texts) == expected(&all));
         }
     }
@@ -159,7 +159,7 @@ mod tests {
     fn without_a_file_nothing_is_lost() {
         let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
         for position in [2, 0, 1] {
-            let text = position.to_string().repeat(HELD);
+            let text = position.to_string().repeat(MAX_HELD);
             texts.keep(position, text.clone(), || Err(io::ErrorKind::StorageFull.into()));
             all.insert(position, text);
         }

@@ -17,22 +17,22 @@ const MARK: &str = "<!-- selftest:comment ";
 /// Most bytes of a comment. GitHub takes 65,536 characters.
 const MAX_COMMENT: usize = 60_000;
 /// Most rows of a table.
-const ROWS: usize = 50;
+const MAX_ROWS: usize = 50;
 /// Most cases of which prompt and answer are shown.
-const QUOTED: usize = 10;
+const MAX_QUOTED: usize = 10;
 /// Most bytes of a prompt or an answer.
-const QUOTE: usize = 600;
+const MAX_QUOTE: usize = 600;
 /// Most bytes of a reason, and of an id.
-const REASON: usize = 200;
-const ID: usize = 80;
+const MAX_REASON: usize = 200;
+const MAX_ID: usize = 80;
 /// Most ids in a list.
-const LISTED: usize = 30;
+const MAX_LISTED: usize = 30;
 
 /// The hidden line by which a later run finds its comment.
 pub fn marker(key: &str) -> String {
     // A comment ends at two hyphens and a bracket; a key has neither.
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._/-".contains(c) { c } else { '_' };
-    let key: String = key.chars().take(ID).map(plain).collect::<String>().replace("--", "-_");
+    let key: String = key.chars().take(MAX_ID).map(plain).collect::<String>().replace("--", "-_");
     format!("{MARK}{key} -->")
 }
 
@@ -48,11 +48,11 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
     }
     let mut foot = format!(
         "\n<sub>{}, {}",
-        safe(report.run_id.as_str(), ID),
-        wording::judged(&safe(&report.models.judge, REASON))
+        safe(report.run_id.as_str(), MAX_ID),
+        wording::judged(&safe(&report.models.judge, MAX_REASON))
     );
     if let Some(gate) = &report.gate {
-        let (file, run) = (safe(&gate.baseline, REASON), safe(&gate.baseline_run_id, ID));
+        let (file, run) = (safe(&gate.baseline, MAX_REASON), safe(&gate.baseline_run_id, MAX_ID));
         let _ = write!(foot, "; baseline {file} of {run}");
     }
     foot.push_str("</sub>");
@@ -100,7 +100,7 @@ fn headline(report: &ReportDocument) -> String {
 
 fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFinding) {
     if let Some(why) = &gate.judge_difference {
-        let why = safe(why, REASON);
+        let why = safe(why, MAX_REASON);
         let _ = writeln!(
             text,
             "> {why}. What a judge decides was not compared; accept a new baseline.\n"
@@ -131,13 +131,14 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
         }
     }
     if !gate.removed.is_empty() {
-        let named: Vec<String> = gate.removed.iter().take(LISTED).map(|id| safe(id, ID)).collect();
-        let more = gate.removed.len().saturating_sub(LISTED);
+        let named: Vec<String> =
+            gate.removed.iter().take(MAX_LISTED).map(|id| safe(id, MAX_ID)).collect();
+        let more = gate.removed.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "### Removed\n\n{}{more}\n", named.join(", "));
     }
     let worse = gate.with(Change::Regression).chain(gate.with(Change::Unconfirmed));
-    for gated in worse.take(QUOTED) {
+    for gated in worse.take(MAX_QUOTED) {
         let case = report.cases.iter().find(|case| case.id == gated.id && case.pass == Some(false));
         quote(text, case);
     }
@@ -145,7 +146,7 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
 
 fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
     let _ = writeln!(text, "### {heading}\n\n| Case | Passed | Score | Why |\n|---|---|---|---|");
-    for case in found.iter().take(ROWS) {
+    for case in found.iter().take(MAX_ROWS) {
         let score = match (case.score_before, case.score) {
             (None, None) => "-".to_owned(),
             (before, now) => format!("{} → {}", number(before), number(now)),
@@ -154,10 +155,10 @@ fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
         let _ = writeln!(
             text,
             "| {} | {} of {} | {score} | {} |",
-            safe(&case.id, ID),
+            safe(&case.id, MAX_ID),
             case.passed,
             case.decided,
-            safe(why, REASON)
+            safe(why, MAX_REASON)
         );
     }
     more(text, found.len());
@@ -174,26 +175,26 @@ fn failures(text: &mut String, report: &ReportDocument) {
         }
         let _ =
             writeln!(text, "### {heading}\n\n| Case | Result | Score | Why |\n|---|---|---|---|");
-        for case in found.iter().take(ROWS) {
+        for case in found.iter().take(MAX_ROWS) {
             let why = case.reason.as_deref().unwrap_or_default();
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} |",
-                safe(&case.name(), ID),
+                safe(&case.name(), MAX_ID),
                 case.status.label(),
                 number(case.scores.overall),
-                safe(why, REASON)
+                safe(why, MAX_REASON)
             );
         }
         more(text, found.len());
     }
-    for case in failed.iter().take(QUOTED) {
+    for case in failed.iter().take(MAX_QUOTED) {
         quote(text, Some(case));
     }
 }
 
 fn more(text: &mut String, count: usize) {
-    match count.saturating_sub(ROWS) {
+    match count.saturating_sub(MAX_ROWS) {
         0 => text.push('\n'),
         more => {
             let _ = writeln!(text, "\nand {more} more\n");
@@ -208,11 +209,11 @@ fn quote(text: &mut String, case: Option<&CaseDocument>) {
     let _ = writeln!(
         text,
         "<details><summary>Prompt and answer</summary>\n\n**{}**\n\n{}\n",
-        safe(&case.name(), ID),
-        escape::fenced(prompt, QUOTE)
+        safe(&case.name(), MAX_ID),
+        escape::fenced(prompt, MAX_QUOTE)
     );
     if let Some(output) = &case.output {
-        let _ = writeln!(text, "{}\n", escape::fenced(output, QUOTE));
+        let _ = writeln!(text, "{}\n", escape::fenced(output, MAX_QUOTE));
     }
     text.push_str("</details>\n\n");
 }

@@ -17,7 +17,7 @@ use crate::sut::namespace::RunId;
 static PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
 
 /// Most JSON files that the index looks at, the newest by name.
-const INDEXED: usize = 5_000;
+const MAX_INDEXED: usize = 5_000;
 
 /// Why the reports cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -190,8 +190,8 @@ impl ReportFiles {
         }
         // Names begin with the date.
         names.sort_unstable_by(|a, b| b.cmp(a));
-        let left_out = u32::try_from(names.len().saturating_sub(INDEXED)).unwrap_or(u32::MAX);
-        names.truncate(INDEXED);
+        let left_out = u32::try_from(names.len().saturating_sub(MAX_INDEXED)).unwrap_or(u32::MAX);
+        names.truncate(MAX_INDEXED);
         let mut runs = Runs { left_out, ..Runs::default() };
         for path in names {
             match read_run(&path) {

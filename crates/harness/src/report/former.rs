@@ -11,7 +11,7 @@ use super::document::ReportDocument;
 use crate::outcome::CaseResult;
 
 /// Newest reports that are looked into.
-const REPORTS: usize = 20;
+const MAX_REPORTS: usize = 20;
 /// Larger reports are left out.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -47,7 +47,7 @@ impl FormerResults {
                 return found;
             }
         };
-        for file in files.into_iter().filter(|file| file.size <= MAX_BYTES).take(REPORTS) {
+        for file in files.into_iter().filter(|file| file.size <= MAX_BYTES).take(MAX_REPORTS) {
             let is_missing =
                 |key: &String| wanted.contains_key(key) && !found.trials.contains_key(key);
             if wanted.len() == found.trials.len() {

@@ -16,11 +16,11 @@ use crate::outcome::{CaseResult, CaseStatus};
 use selftest_text::escape;
 
 /// Cases in flight that the bar names.
-const NAMED: usize = 2;
+const MAX_NAMED: usize = 2;
 /// Most columns of a case's id in lines.
-const ID: usize = 40;
+const MAX_ID: usize = 40;
 /// Bytes of a reason or a warning.
-const REASON: usize = 160;
+const MAX_REASON: usize = 160;
 
 /// Shows the progress of a run.
 pub struct ProgressObserver {
@@ -109,7 +109,7 @@ impl ProgressObserver {
         // A repeat is numbered.
         let number = header.suite.as_ref().map(|suite| suite.repeats).filter(|count| *count > 1);
         let number = number.map_or(0, |count| format!(" #{count}").len());
-        self.width = longest.map_or(0, |longest| longest + number).min(ID);
+        self.width = longest.map_or(0, |longest| longest + number).min(MAX_ID);
         if let Output::Bar(bar) = &self.output {
             bar.set_style(
                 ProgressStyle::with_template("{bar:20} {pos}/{len}  {elapsed}  {wide_msg}")
@@ -119,13 +119,13 @@ impl ProgressObserver {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
-        let mut judge = escape::terminal(&header.models.judge, REASON);
+        let mut judge = escape::terminal(&header.models.judge, MAX_REASON);
         if let Some(fitness) = &header.models.judge_fitness {
             judge += &format!(" ({})", fitness.own_sentence());
         } else if let Some(impression) = header.models.judge_impression {
             judge += &format!(" (not measured; {impression})");
         }
-        let sut = escape::terminal(&header.sut, REASON);
+        let sut = escape::terminal(&header.sut, MAX_REASON);
         let line = format!(
             "{}: {} against {sut}, {}",
             header.run_id,
@@ -136,7 +136,7 @@ impl ProgressObserver {
     }
 
     fn enter(&mut self, index: usize, id: &str, phase: CasePhase) -> Result<(), ObserverError> {
-        let id = escape::terminal(id, ID);
+        let id = escape::terminal(id, MAX_ID);
         let is_new = self.in_flight.insert(index, (id.clone(), phase)).is_none();
         if is_new && matches!(self.output, Output::Lines(_)) {
             return self.line(&format!("{id}: started"));
@@ -171,7 +171,7 @@ impl ProgressObserver {
         let reading = CaseView::new(case);
         self.count(reading.status);
         let done = self.done();
-        let id = escape::terminal(reading.name(), ID);
+        let id = escape::terminal(reading.name(), MAX_ID);
         let mut line = format!(
             "[{done}/{}] {id:<width$}  {}  {}  {}",
             self.planned,
@@ -185,7 +185,7 @@ impl ProgressObserver {
         );
         let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;
         if let Some(reason) = reading.reason.as_ref().filter(|_| is_news) {
-            let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, REASON));
+            let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, MAX_REASON));
             line = format!("{line}  {reason}");
         }
         if reading.status == CaseStatus::NotRun {
@@ -199,7 +199,7 @@ impl ProgressObserver {
     /// A further trial of a case that is over.
     fn again(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
         let reading = CaseView::new(case);
-        let id = escape::terminal(reading.name(), ID);
+        let id = escape::terminal(reading.name(), MAX_ID);
         self.in_flight.retain(|_, (other, _)| *other != id);
         let Some(last) = case.reruns.last() else { return Ok(()) };
         let status = self.style.paint(colour(last.status), last.status.label());
@@ -240,10 +240,10 @@ impl ProgressObserver {
                 parts.push(format!("{count} {word}"));
             }
         }
-        let named = self.in_flight.values().take(NAMED);
+        let named = self.in_flight.values().take(MAX_NAMED);
         parts.extend(named.map(|(id, phase)| format!("{phase} {id}")));
-        if self.in_flight.len() > NAMED {
-            parts.push(format!("{} more", self.in_flight.len() - NAMED));
+        if self.in_flight.len() > MAX_NAMED {
+            parts.push(format!("{} more", self.in_flight.len() - MAX_NAMED));
         }
         parts.join(", ")
     }
@@ -258,15 +258,15 @@ impl Observer for ProgressObserver {
                 self.enter(*index, scenario_id, *phase)
             }
             RunEventKind::PromptRejected { scenario_id, attempt, reason, .. } => {
-                let id = escape::terminal(scenario_id, ID);
-                let reason = escape::terminal(reason, REASON);
+                let id = escape::terminal(scenario_id, MAX_ID);
+                let reason = escape::terminal(reason, MAX_REASON);
                 self.line(&format!("{id}: prompt {attempt} rejected: {reason}"))
             }
             RunEventKind::CaseFinished(case) => self.finish(case),
             RunEventKind::CaseRunAgain(case) => self.again(case),
             RunEventKind::Warning(warning) => {
                 let mark = self.style.paint(Colour::Unsure, "warning");
-                self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * REASON)))
+                self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * MAX_REASON)))
             }
             RunEventKind::RunFinished { .. } => {
                 if let Output::Bar(bar) = &self.output {

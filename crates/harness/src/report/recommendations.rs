@@ -10,7 +10,7 @@ use crate::scenario::TaskStatus;
 use selftest_models::structured::UnscoredReason;
 
 /// Most cases that one sentence names.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// One sentence each, the most important first; one that says "None" when there is nothing to
 /// do. The sentences hold ids and model names: escape them like any foreign text.
@@ -57,10 +57,12 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
     match &words[..] {
         [] => None,
         [only] => Some(only.clone()),
-        [rest @ .., last] if words.len() <= NAMED => {
+        [rest @ .., last] if words.len() <= MAX_NAMED => {
             Some(format!("{} and {last}", rest.join(", ")))
         }
-        _ => Some(format!("{} and {} more", words[..NAMED].join(", "), words.len() - NAMED)),
+        _ => {
+            Some(format!("{} and {} more", words[..MAX_NAMED].join(", "), words.len() - MAX_NAMED))
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
-const WARNING: usize = 1_000;
-const WARNINGS: usize = 200;
+const MAX_WARNING: usize = 1_000;
+const MAX_WARNINGS: usize = 200;
 
 /// The state of a run.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl RunState {
             }
             RunEventKind::CasesRecalled(cases) => cases.iter().for_each(|case| self.add(case)),
             RunEventKind::Warning(warning) => {
-                if self.warnings.len() < WARNINGS {
-                    self.warnings.push(selftest_text::clip(warning, WARNING));
+                if self.warnings.len() < MAX_WARNINGS {
+                    self.warnings.push(selftest_text::clip(warning, MAX_WARNING));
                 }
             }
             RunEventKind::RunFinished { summary, outcome, at, changed_files, gate } => {

@@ -22,7 +22,7 @@ use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
 
 /// Bytes of a reason.
-const REASON: usize = 200;
+const MAX_REASON: usize = 200;
 /// Columns of a line about the whole run.
 const NOTICE_WIDTH: usize = 80;
 
@@ -163,12 +163,12 @@ pub fn closing(
     }
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
-        lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
+        lines.push(format!("{count} not run: {}", escape::terminal(reason, MAX_REASON)));
     }
     let undecided = |case: &&CaseView<'_>| case.status.pass().is_none() && !case.was_not_run();
     for case in cases.iter().filter(undecided) {
         if let Some(reason) = &case.reason {
-            let reason = escape::terminal(reason, REASON);
+            let reason = escape::terminal(reason, MAX_REASON);
             lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
         }
     }
@@ -200,7 +200,7 @@ pub fn closing(
 pub fn gate(finding: &GateFinding, style: Style) -> String {
     let sentences = finding.sentences();
     let lines = sentences.iter().enumerate().map(|(at, sentence)| {
-        let line = escape::terminal(sentence, 2 * REASON);
+        let line = escape::terminal(sentence, 2 * MAX_REASON);
         if at == 0 { style.paint(Colour::Faint, &line) } else { line }
     });
     lines.map(|line| line + "\n").collect()

@@ -10,7 +10,7 @@ use super::form::Form;
 use super::kind::Kind;
 
 /// How many are shown.
-const SHOWN: usize = 2;
+const MAX_SHOWN: usize = 2;
 
 struct Topic {
     path: &'static str,
@@ -96,7 +96,7 @@ impl Example {
 /// A few examples of what is to be written.
 pub fn examples(kind: Kind, form: Option<Form>, draw: &mut Draw) -> Vec<Example> {
     let topics: Vec<usize> = (0..TOPICS.len()).collect();
-    let drawn = draw.sample(&topics, SHOWN).into_iter().filter_map(|at| TOPICS.get(at));
+    let drawn = draw.sample(&topics, MAX_SHOWN).into_iter().filter_map(|at| TOPICS.get(at));
     drawn.map(|topic| example(topic, kind, form)).collect()
 }
 
@@ -174,7 +174,7 @@ mod tests {
     fn examples_are_drawn() {
         let shown = |seed| examples(Kind::Summary, None, &mut Draw::new(seed));
         assert_eq!(shown(1), shown(1));
-        assert_eq!(shown(1).len(), SHOWN);
+        assert_eq!(shown(1).len(), MAX_SHOWN);
         assert!((2..9).any(|seed| shown(seed) != shown(1)));
     }
 }

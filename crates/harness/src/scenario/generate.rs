@@ -31,9 +31,9 @@ use selftest_text::words::fold;
 /// over 0.5).
 const NEAR_DUPLICATE: f64 = 0.5;
 /// Most characters of a generated prompt and of its hints.
-const FIELD_LIMIT: usize = 4000;
+const MAX_FIELD: usize = 4000;
 /// Most expectations of a generated case.
-const MOST_EXPECTATIONS: usize = 4;
+const MAX_EXPECTATIONS: usize = 4;
 /// The template for scenarios without one of their own.
 const GENERIC: &str = "generator/generic.md";
 
@@ -482,7 +482,7 @@ impl Try {
             .kind
             .is_clear()
             .then(|| format!("The answer agrees with this line of the text: “{fact}”"));
-        let room = MOST_EXPECTATIONS - usize::from(first.is_some()) - usize::from(last.is_some());
+        let room = MAX_EXPECTATIONS - usize::from(first.is_some()) - usize::from(last.is_some());
         let written = rejection::criteria(&reply.expectations).into_iter().take(room);
         first.into_iter().chain(written).chain(last).collect()
     }
@@ -546,8 +546,8 @@ pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
         if !field.chars().any(char::is_alphanumeric) {
             return Err(format!("the {name} is empty"));
         }
-        if field.chars().count() > FIELD_LIMIT {
-            return Err(format!("the {name} is over {FIELD_LIMIT} characters"));
+        if field.chars().count() > MAX_FIELD {
+            return Err(format!("the {name} is over {MAX_FIELD} characters"));
         }
     }
     Ok(read)

@@ -20,7 +20,7 @@ const MAX_FILE: usize = 256 * 1024;
 /// Fewest and most characters of a quote.
 const QUOTE: Range<usize> = 20..181;
 /// Fewest words of a quote.
-const QUOTE_WORDS: usize = 4;
+const MIN_QUOTE_WORDS: usize = 4;
 
 /// The name of the text that stands in for a project without any.
 pub const BUILT_IN_PATH: &str = "built-in text";
@@ -307,7 +307,7 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
     // Languages without spaces have no such words.
     let wide = text.chars().filter(|c| *c >= '\u{3040}').count() >= 10;
-    let fewest = if prose { QUOTE_WORDS } else { 2 };
+    let fewest = if prose { MIN_QUOTE_WORDS } else { 2 };
     let telling = wide || words.count() >= fewest;
     let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
     let whole = text.matches('`').count().is_multiple_of(2)

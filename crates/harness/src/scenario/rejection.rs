@@ -11,10 +11,10 @@ use super::Excerpt;
 use super::ground::normalised;
 
 /// Words in a row that a prompt may share with its template, less one.
-const SHARED_WORDS: usize = 6;
+const MAX_SHARED_WORDS: usize = 6;
 /// Fewest words of a prompt; languages without spaces may have as many characters instead.
-const FEWEST_WORDS: usize = 3;
-const FEWEST_CHARACTERS: usize = 12;
+const MIN_WORDS: usize = 3;
+const MIN_CHARACTERS: usize = 12;
 
 /// Words that no sentence ends in.
 const DANGLING: &[&str] =
@@ -99,7 +99,7 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     let folded = fold(prompt);
     let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
     let characters = prompt.chars().filter(|c| c.is_alphanumeric()).count();
-    if words.len() < FEWEST_WORDS && characters < FEWEST_CHARACTERS {
+    if words.len() < MIN_WORDS && characters < MIN_CHARACTERS {
         return Some("the prompt is too short to be a request".to_owned());
     }
     if let Some(why) = cut(prompt) {
@@ -122,8 +122,9 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     }
     let instructions = fold(shown.instructions);
     let told: Vec<&str> = Words::of(&instructions).map(|word| word.text).collect();
-    let copied =
-        words.windows(SHARED_WORDS).find(|run| told.windows(SHARED_WORDS).any(|w| w == *run));
+    let copied = words
+        .windows(MAX_SHARED_WORDS)
+        .find(|run| told.windows(MAX_SHARED_WORDS).any(|w| w == *run));
     copied.map(|run| format!("the prompt repeats its instructions: {}", run.join(" ")))
 }
 

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::{GeneratedCase, Grounds, TaskStatus, safety};
 
 /// Excerpts that are tried before the built-in text is taken.
-const TRIES: usize = 30;
+const MAX_TRIES: usize = 30;
 
 /// A case of this kind. `is_new` says whether a prompt may be used; where none of many may, the
 /// last one is. There is always one: each part of the built-in text fits some form of each kind.
@@ -20,7 +20,7 @@ pub fn case(
     is_new: impl Fn(&str) -> bool,
 ) -> Option<GeneratedCase> {
     let mut repeated = None;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         let passage = sources.passage(draw);
         if let Some(case) = fill(kind, &passage, draw) {
             if is_new(&case.prompt) {
@@ -33,7 +33,7 @@ pub fn case(
         let passage = built_in(draw);
         fill(kind, &passage, draw)
     };
-    repeated.or_else(|| (0..TRIES).find_map(|_| fallback()))
+    repeated.or_else(|| (0..MAX_TRIES).find_map(|_| fallback()))
 }
 
 /// A case about this passage; `None` where it does not fit the kind, or quotes what is unsafe.

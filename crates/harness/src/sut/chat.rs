@@ -138,7 +138,7 @@ struct ChatSession {
 }
 
 /// Bytes of a cut answer that are kept.
-const KEPT_OF_CUT: usize = 2000;
+const MAX_CUT_ANSWER: usize = 2000;
 
 impl ChatSession {
     async fn answer(&mut self) -> Result<SutReply, SutError> {
@@ -186,13 +186,13 @@ impl ChatSession {
         match reply.finish {
             Finish::Stop => {}
             Finish::Length => {
-                self.cut = Some(selftest_text::one_line(&reply.text, KEPT_OF_CUT));
+                self.cut = Some(selftest_text::one_line(&reply.text, MAX_CUT_ANSWER));
                 let limit = self.assistant.settings.max_tokens;
                 let what = format!("the answer was cut by sut.chat.max_tokens ({limit})");
                 return Err(SutError::Cut { what });
             }
             Finish::Repeated => {
-                self.cut = Some(selftest_text::one_line(&reply.text, KEPT_OF_CUT));
+                self.cut = Some(selftest_text::one_line(&reply.text, MAX_CUT_ANSWER));
                 let what = "the model repeated itself without end, and was stopped".to_owned();
                 return Err(SutError::Cut { what });
             }

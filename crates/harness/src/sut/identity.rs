@@ -12,8 +12,8 @@ use super::{Fixture, FixtureSource};
 use selftest_text::digest;
 
 /// Most files and bytes that are read: an agent is smaller than that, a data folder may not be.
-const FILES: usize = 20_000;
-const BYTES: u64 = 1 << 30;
+const MAX_FILES: usize = 20_000;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Why there is no digest.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum IdentityFault {
         cause: io::Error,
     },
     /// There is too much to read before each run.
-    #[error("`{}` and what stands before it are more than {FILES} files or {} MB", path.display(), BYTES >> 20)]
+    #[error("`{}` and what stands before it are more than {MAX_FILES} files or {} MB", path.display(), MAX_BYTES >> 20)]
     TooLarge {
         /// The path at which it was too much.
         path: PathBuf,
@@ -74,7 +74,7 @@ impl Reading {
         let unreadable = |cause| IdentityFault::Unreadable { path: name.to_owned(), cause };
         let too_large = || IdentityFault::TooLarge { path: name.to_owned() };
         self.files += 1;
-        if self.files > FILES {
+        if self.files > MAX_FILES {
             return Err(too_large());
         }
         let found = fs::metadata(path).map_err(unreadable)?;
@@ -105,7 +105,7 @@ impl Reading {
         let mut content = Sha256::new();
         let mut file = File::open(path).map_err(unreadable)?;
         let mut part = vec![0; 64 * 1024];
-        while self.bytes <= BYTES {
+        while self.bytes <= MAX_BYTES {
             let count = file.read(&mut part).map_err(unreadable)?;
             if count == 0 {
                 break;
@@ -113,7 +113,7 @@ impl Reading {
             self.bytes += count as u64;
             content.update(&part[..count]);
         }
-        if self.bytes > BYTES {
+        if self.bytes > MAX_BYTES {
             return Err(too_large());
         }
         self.part(name.as_os_str().as_encoded_bytes(), &content.finalize());

@@ -17,7 +17,7 @@ use selftest_text::wording::plural;
 /// Most grades by models, and most corrections, that are shown.
 const MAX_LISTED: usize = 10;
 /// Most bytes of a cost, which may name models without a price.
-const COST: usize = 400;
+const MAX_COST: usize = 400;
 /// Ids that a refusal names.
 const MAX_IDS: usize = 5;
 
@@ -241,7 +241,7 @@ fn about(grade: &GradeRecord, prices: &Prices, quoting: Quoting) -> About {
         duration_seconds: grade.duration_seconds,
         messages: grade.details.messages,
         tokens: Tokens::of(grade),
-        cost: terminal(&Cost::of(&grade.details.spent, prices).words(), COST),
+        cost: terminal(&Cost::of(&grade.details.spent, prices).words(), MAX_COST),
     }
 }
 

@@ -13,9 +13,9 @@ use crate::problem::Problem;
 use selftest_harness::report::{RunArchive, RunEntry, trend_picture, wording};
 
 /// Runs of a page.
-const ROWS: usize = 50;
+const MAX_ROWS: usize = 50;
 /// Runs whose heads are read for the picture, which shows the latest of them.
-const PICTURED: usize = 40;
+const MAX_PICTURED: usize = 40;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -41,8 +41,8 @@ fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, Problem> {
     if !before.is_empty() {
         files.retain(|file| file.run_id.as_str() < before);
     }
-    let more = files.len() > ROWS;
-    files.truncate(ROWS);
+    let more = files.len() > MAX_ROWS;
+    files.truncate(MAX_ROWS);
     let older = files.last().filter(|_| more);
     let older = older.map(|file| link::query("/selftests", &[("before", file.run_id.as_str())]));
     let rows: Vec<RunEntry> = files.iter().filter_map(|file| runs.entry(file)).collect();
@@ -67,7 +67,7 @@ pub(super) async fn trend(State(app): State<Arc<App>>) -> Result<Response, Probl
     let picture = move || {
         let files = app.runs.files().map_err(|error| Problem::unreadable(&error))?;
         let newest = files.iter().filter_map(|file| app.runs.entry(file));
-        let newest = newest.filter(|run| run.experiment.is_none()).take(PICTURED);
+        let newest = newest.filter(|run| run.experiment.is_none()).take(MAX_PICTURED);
         Ok(trend_picture(&newest.collect::<Vec<_>>())?)
     };
     blocking(picture).await.map(svg)

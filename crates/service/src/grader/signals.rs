@@ -14,7 +14,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Bytes of a message that are kept.
-const SHOWN: usize = 240;
+const MAX_SHOWN: usize = 240;
 
 /// How often people said what. Each is a count of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -166,7 +166,7 @@ impl Sink for Listener<'_> {
                 event: event.number,
                 time: event.time,
                 signals,
-                text: one_line(&self.redactor.apply(&event.text), SHOWN),
+                text: one_line(&self.redactor.apply(&event.text), MAX_SHOWN),
             });
         }
         self.previous = Some(event.text.as_str().to_owned());

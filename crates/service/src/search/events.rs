@@ -11,16 +11,16 @@ use selftest_text::search::indexed;
 use selftest_text::{clip, one_line};
 
 /// Bytes of the words of a message.
-const MESSAGE: usize = 2000;
+const MAX_MESSAGE: usize = 2000;
 
 /// Bytes of thoughts, of the arguments of a call, of the output of a tool.
-const DETAIL: usize = 600;
+const MAX_DETAIL: usize = 600;
 
 /// Bytes of all texts of an event.
-const EVENT: usize = 3000;
+const MAX_EVENT: usize = 3000;
 
 /// Bytes of all texts of a session, after which its further events are not found.
-const SESSION: usize = 8 * 1024 * 1024;
+const MAX_SESSION: usize = 8 * 1024 * 1024;
 
 /// Bytes beyond a limit within which a secret is looked for that begins before it.
 const MARGIN: usize = 1000;
@@ -62,20 +62,22 @@ impl<'w> Indexer<'w> {
     }
 
     fn text(&self, event: &Event<'_>) -> String {
-        let mut parts =
-            vec![self.bounded(&event.text, MESSAGE), self.bounded(&event.reasoning, DETAIL)];
+        let mut parts = vec![
+            self.bounded(&event.text, MAX_MESSAGE),
+            self.bounded(&event.reasoning, MAX_DETAIL),
+        ];
         for call in &event.calls {
-            let arguments = self.bounded(&call.arguments, DETAIL);
+            let arguments = self.bounded(&call.arguments, MAX_DETAIL);
             parts.push(format!("{} {arguments}", one_line(&call.name, 80)));
         }
         for result in &event.results {
-            parts.push(self.bounded(&result.text, DETAIL));
+            parts.push(self.bounded(&result.text, MAX_DETAIL));
             if !result.text.contains(result.error.as_str()) {
-                parts.push(self.bounded(&result.error, DETAIL));
+                parts.push(self.bounded(&result.error, MAX_DETAIL));
             }
         }
         parts.retain(|part| !part.trim().is_empty());
-        clip(&parts.join("\n"), EVENT)
+        clip(&parts.join("\n"), MAX_EVENT)
     }
 }
 
@@ -108,7 +110,7 @@ fn facets_of_session(head: &Head, details: &Details) -> String {
 
 impl Sink for Indexer<'_> {
     fn event(&mut self, event: Event<'_>) {
-        if self.bytes > SESSION {
+        if self.bytes > MAX_SESSION {
             return;
         }
         let text = self.text(&event);
@@ -168,7 +170,7 @@ mod tests {
     fn events_are_bounded_texts_without_secrets() {
         let secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6";
         // The secret lies across the limit.
-        let long = format!("{} {secret} tail", "x ".repeat(MESSAGE / 2 - 10));
+        let long = format!("{} {secret} tail", "x ".repeat(MAX_MESSAGE / 2 - 10));
         let session = format!(
             r#"[{{"role":"user","content":"{long}"}},
             {{"role":"assistant","tool_calls":[{{"id":"c","function":{{"name":"bash",
@@ -184,7 +186,7 @@ mod tests {
         let events = &sessions[0].events;
         assert_eq!(events.len(), 3);
         assert!(!events[0].text.contains("sk-proj"), "{}", events[0].text);
-        assert!(events[0].text.len() <= MESSAGE);
+        assert!(events[0].text.len() <= MAX_MESSAGE);
         assert_eq!(events[1].text, r#"bash {"command":"cargo test"}"#);
         assert!(events[1].words.starts_with("bash command cargo test "), "{}", events[1].words);
         for (event, facet, value, has) in [

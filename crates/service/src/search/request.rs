@@ -10,7 +10,7 @@ use selftest_store::{Facet, SearchQuery, SearchedSession, Store, StoreError};
 use selftest_text::search::SearchWords;
 
 /// Bytes of a snippet.
-const SNIPPET: usize = 220;
+const MAX_SNIPPET: usize = 220;
 
 /// Words and filters of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl SearchRequest {
         let event = |hit: selftest_store::SearchHit| FoundEvent {
             event: hit.event,
             snippet: words
-                .snippet(&hit.text, SNIPPET)
+                .snippet(&hit.text, MAX_SNIPPET)
                 .into_iter()
                 .map(|piece| FoundPiece { text: piece.text, is_hit: piece.is_hit })
                 .collect(),

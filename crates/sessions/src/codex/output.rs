@@ -17,7 +17,7 @@ use crate::text::Text;
 use crate::wire::{Int, Object};
 
 /// Lines at the beginning of an output among which an exit code may stand.
-const HEADER_LINES: usize = 6;
+const MAX_HEADER_LINES: usize = 6;
 
 /// `output` of a tool: JSON in a string with `metadata.exit_code`, plain text, or a list or an
 /// object of text parts.
@@ -166,7 +166,8 @@ fn stated_exit_code(text: &str) -> Option<i64> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
         return rest[..end].parse().ok();
     }
-    let header = text.lines().take(HEADER_LINES).take_while(|line| !line.starts_with("Output:"));
+    let header =
+        text.lines().take(MAX_HEADER_LINES).take_while(|line| !line.starts_with("Output:"));
     for line in header {
         let code = line
             .strip_prefix("Exit code: ")

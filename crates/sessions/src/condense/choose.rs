@@ -24,7 +24,7 @@ const SHARES: [(Tier, usize); 7] = [
 ];
 
 /// Rounds in which room that a tier does not need goes to the others.
-const ROUNDS: usize = 6;
+const MAX_ROUNDS: usize = 6;
 
 /// Most bytes of the text of each item; `None` where it is not shown. `gap` is what a line about
 /// missing events takes.
@@ -44,12 +44,12 @@ pub(super) fn choose(
     });
     let mut chosen = Vec::new();
     let (mut left, floor) = (room, floor(room));
-    for round in 0..=ROUNDS {
+    for round in 0..=MAX_ROUNDS {
         let available = left;
         for (queue, share) in &mut queues {
             // The last round is first come, first served.
             let mut mine =
-                if round == ROUNDS { left } else { (available / 100 * *share).min(left) };
+                if round == MAX_ROUNDS { left } else { (available / 100 * *share).min(left) };
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
                 let cost = fixed(item) + line::length(session, item, floor * item.weight);

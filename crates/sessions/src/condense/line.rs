@@ -9,7 +9,7 @@ use crate::{Event, Mark, Origin, Outcome, Session};
 use selftest_text::one_line;
 
 /// Bytes of a tool's name.
-const NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// `[13 call bash]`.
 pub(super) fn label(session: &Session, item: &Item) -> String {
@@ -33,7 +33,7 @@ fn role(event: &Event<'_>, item: &Item) -> String {
         },
         Kind::Call => {
             let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());
-            let name = one_line(name, NAME).replace(['[', ']'], "");
+            let name = one_line(name, MAX_NAME).replace(['[', ']'], "");
             if name.is_empty() { "call".to_owned() } else { format!("call {name}") }
         }
         Kind::Result => {

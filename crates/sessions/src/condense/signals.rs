@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Bytes of a text that are looked at: a command stands at the beginning, thanks at either end.
-const LOOKED_AT: usize = 1500;
+const MAX_LOOKED_AT: usize = 1500;
 
 macro_rules! pattern {
     ($name:ident, $pattern:literal) => {
@@ -38,11 +38,11 @@ pattern!(
 
 /// Both ends of a text, as far as they are looked at.
 fn ends(text: &str) -> [&str; 2] {
-    if text.len() <= 2 * LOOKED_AT {
+    if text.len() <= 2 * MAX_LOOKED_AT {
         return [text, ""];
     }
-    let head = &text[..text.floor_char_boundary(LOOKED_AT)];
-    let tail = &text[text.ceil_char_boundary(text.len() - LOOKED_AT)..];
+    let head = &text[..text.floor_char_boundary(MAX_LOOKED_AT)];
+    let tail = &text[text.ceil_char_boundary(text.len() - MAX_LOOKED_AT)..];
     [head, tail]
 }
 

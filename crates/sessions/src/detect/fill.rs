@@ -11,10 +11,10 @@ use crate::any_json::{AnyJson, Fill};
 use crate::repaired::repair;
 
 /// Keys of an object that are looked at.
-const KEYS: usize = 1000;
+const MAX_KEYS: usize = 1000;
 
 /// Elements of a list that are looked at.
-const ELEMENTS: usize = 4;
+const MAX_ELEMENTS: usize = 4;
 
 /// Lists inside of lists that are looked into.
 const MAX_DEPTH: usize = 5;
@@ -84,7 +84,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
         self.outline.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
             let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
-            if self.outline.keys.len() >= KEYS || self.outline.has(&key) {
+            if self.outline.keys.len() >= MAX_KEYS || self.outline.has(&key) {
                 map.next_value::<de::IgnoredAny>()?;
                 continue;
             }
@@ -120,7 +120,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         self.outline.is_list = true;
-        while self.outline.elements.len() < ELEMENTS && self.depth < MAX_DEPTH {
+        while self.outline.elements.len() < MAX_ELEMENTS && self.depth < MAX_DEPTH {
             self.outline.elements.push(Outline::default());
             let outline = self.outline.elements.last_mut();
             let Some(outline) = outline else { break };

@@ -23,7 +23,7 @@ use outline::Outline;
 const FIRST_LOOK: u64 = 32 * 1024;
 
 /// Bytes that are looked at.
-const LOOKED_AT: u64 = 256 * 1024;
+const MAX_LOOKED_AT: u64 = 256 * 1024;
 
 /// Bytes that are looked at where these are not enough: what tells the format may stand behind
 /// the schemas of tools or a long message. A bound on the time that a large file of anything else
@@ -31,7 +31,7 @@ const LOOKED_AT: u64 = 256 * 1024;
 const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 
 /// Lines that are looked at.
-const LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Beginnings of files that have to be made readable first, and how.
 const UNREADABLE: [(&[u8], &str); 8] = [
@@ -64,8 +64,8 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     if let Some(format) = of_first_lines(&start, &mut Vec::new()) {
         return Ok(format);
     }
-    let start = if has_more { source.beginning(LOOKED_AT)? } else { start };
-    let has_more = start.len() as u64 == LOOKED_AT;
+    let start = if has_more { source.beginning(MAX_LOOKED_AT)? } else { start };
+    let has_more = start.len() as u64 == MAX_LOOKED_AT;
     let start = without_mark(&start);
     if start.iter().all(u8::is_ascii_whitespace) {
         return Err(ReadError::Empty);
@@ -102,7 +102,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
 /// The format that one of the first lines shows; those that show none are put into `seen`.
 fn of_first_lines(start: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
     let lines = start.split(|byte| *byte == b'\n').filter(|line| !is_blank(line));
-    lines.take(LINES).find_map(|line| of_line(without_mark(line), seen))
+    lines.take(MAX_LINES).find_map(|line| of_line(without_mark(line), seen))
 }
 
 /// The same of a stream, whose lines may be long.
@@ -111,7 +111,7 @@ fn of_lines<'s>(
     seen: &mut Vec<Outline>,
 ) -> Result<Option<Format>, ReadError> {
     let mut lines = Lines::new(Box::new(input));
-    for _ in 0..LINES {
+    for _ in 0..MAX_LINES {
         let Some(line) = lines.next(&mut Notes::default())? else { break };
         if let Some(format) = of_line(line.bytes, seen) {
             return Ok(Some(format));

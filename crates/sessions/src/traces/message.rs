@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 const MAX_DEPTH: usize = 6;
 
 /// Bytes of a text by which a message is recognised when it comes again.
-const COUNTED: usize = 4096;
+const MAX_COUNTED: usize = 4096;
 
 /// A message, as the reader of chat messages takes it.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Said {
         let mut key = XxHash3_64::with_seed(0);
         key.write(role.as_bytes());
         let words = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        key.write(&words.as_bytes()[..words.len().min(COUNTED)]);
+        key.write(&words.as_bytes()[..words.len().min(MAX_COUNTED)]);
         found.names.iter().for_each(|name| key.write(name.as_bytes()));
         let answers = found.answers;
         let json = Value::Object(message).to_string();

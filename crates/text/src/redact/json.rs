@@ -10,7 +10,7 @@ use super::shapes::{AUTHORIZATION, NAME};
 use super::{REDACTED, Redactor};
 
 /// Digits of the shortest number that is a secret by its name.
-const SHORTEST_NUMBER: usize = 6;
+const MIN_NUMBER: usize = 6;
 
 impl Redactor {
     /// Takes the secrets out of every text of a JSON value, and what stands under a name such as
@@ -45,7 +45,7 @@ fn is_secret(name: &str, value: &Value) -> bool {
             AUTHORIZATION.is_match(text)
         }
         Value::String(text) => NAME.is_match(name) && may_be_secret(text),
-        Value::Number(number) => NAME.is_match(name) && number.to_string().len() >= SHORTEST_NUMBER,
+        Value::Number(number) => NAME.is_match(name) && number.to_string().len() >= MIN_NUMBER,
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
     }
 }

@@ -2,9 +2,9 @@
 //! files that hold secrets. Pure; reads none of these itself.
 
 /// Fewest bytes of a value: shorter ones would take ordinary words with them.
-const SHORTEST: usize = 8;
+const MIN_VALUE: usize = 8;
 /// Most bytes of a value that is looked for in every text.
-const LONGEST: usize = 16 * 1024;
+const MAX_VALUE: usize = 16 * 1024;
 
 /// Words of names under which secrets stand.
 const SECRET: [&str; 22] = [
@@ -142,7 +142,7 @@ fn password_of_address(text: &str) -> Option<String> {
 }
 
 fn kept(values: impl IntoIterator<Item = String>) -> Vec<String> {
-    let fits = |value: &String| (SHORTEST..=LONGEST).contains(&value.len());
+    let fits = |value: &String| (MIN_VALUE..=MAX_VALUE).contains(&value.len());
     // A word of prose or a number is in every text.
     let is_plain = |value: &String| value.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
     let mut values: Vec<String> =

@@ -23,10 +23,10 @@ use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SET, SHAPES, Secret};
 pub const REDACTED: &str = "[redacted]";
 
 /// Known values shorter than this are not replaced: they would take ordinary words with them.
-const SHORTEST_KNOWN_VALUE: usize = 8;
+const MIN_KNOWN_VALUE: usize = 8;
 
 /// Most passes over a text with secrets: what is left of one stands nearer to other words than before.
-const MOST_PASSES: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// Replaces secrets by [`REDACTED`].
 #[derive(Clone, Default)]
@@ -48,7 +48,7 @@ impl Redactor {
         let mut known: Vec<String> = known
             .into_iter()
             .map(|value| value.trim().to_owned())
-            .filter(|value| value.len() >= SHORTEST_KNOWN_VALUE)
+            .filter(|value| value.len() >= MIN_KNOWN_VALUE)
             .flat_map(|value| {
                 let once = escaped(&value);
                 let twice = escaped(&once);
@@ -85,7 +85,7 @@ impl Redactor {
                 text = Cow::Owned(replaced.into_owned());
             }
         }
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MAX_PASSES {
             let secrets = rules::secrets(&text);
             if secrets.is_empty() {
                 break;

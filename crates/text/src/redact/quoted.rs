@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 /// Characters of the shortest value.
-const SHORTEST: usize = 4;
+const MIN_VALUE: usize = 4;
 
 /// Whether it may be a secret: no reference such as `${NAME}`, no placeholder, and long enough.
 pub(super) fn may_be_secret(value: &str) -> bool {
     !value.starts_with(|c: char| c.is_whitespace() || "$<{[".contains(c))
-        && value.chars().nth(SHORTEST - 1).is_some()
+        && value.chars().nth(MIN_VALUE - 1).is_some()
 }
 
 /// The value that begins at `from`, behind an opening quote with its backslashes.

@@ -1,7 +1,7 @@
 //! Whether a value looks like a key: drawn at random, and no word, path, name of a version or time.
 
 /// Characters of the shortest random value.
-const SHORTEST: usize = 16;
+const MIN_VALUE: usize = 16;
 /// Characters of a part of a value between dots and slashes that shows that it is random.
 const MIXED: usize = 10;
 
@@ -23,7 +23,7 @@ pub(super) fn entropy(text: &str) -> f64 {
 /// entry.
 pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> bool {
     let value = value.trim_end_matches(['.', '!', '%', '@', '-']);
-    if value.len() < SHORTEST || value.starts_with(['/', '.', '@', '%', '-']) {
+    if value.len() < MIN_VALUE || value.starts_with(['/', '.', '@', '%', '-']) {
         return false;
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();

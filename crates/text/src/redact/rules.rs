@@ -18,7 +18,7 @@ const PUBLISHED: &str = include_str!("published_rules.tsv");
 const OWN: &str = include_str!("own_rules.tsv");
 
 /// Bytes of the shortest run of letters and digits in a key.
-const SHORTEST_RUN: usize = 14;
+const MIN_RUN: usize = 14;
 /// Bytes of a run that is no word even where it has no digit.
 const LONG_RUN: usize = 30;
 /// Bytes before and behind a run in which a keyword is looked for.
@@ -27,9 +27,9 @@ const BEHIND: usize = 24;
 /// Bytes around a keyword that are looked at for what stands near it.
 const NEAR: usize = 200;
 /// Most bytes of one secret.
-const LONGEST: usize = 4096;
+const MAX_SECRET: usize = 4096;
 /// Least entropy of a value whose rule states none: a word is no key.
-const LEAST_ENTROPY: f64 = 2.5;
+const MIN_ENTROPY: f64 = 2.5;
 
 /// Where a secret stands, seen from the keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,7 @@ fn windows(text: &str) -> Vec<Range<usize>> {
     let mut windows = Vec::new();
     let mut start = 0;
     // Only every so many bytes is looked at, unless it may belong to a run: then those before it.
-    while let Some(part) = bytes.get(start..start + SHORTEST_RUN) {
+    while let Some(part) = bytes.get(start..start + MIN_RUN) {
         if let Some(other) = part.iter().rposition(|byte| !is_of_run(*byte)) {
             start += other + 1;
             continue;
@@ -163,7 +163,7 @@ fn windows(text: &str) -> Vec<Range<usize>> {
         let end = start + run;
         if run >= LONG_RUN || bytes[start..end].iter().any(u8::is_ascii_digit) {
             // In megabytes of an image nothing has a name.
-            let looked_at = end.min(start + LONGEST);
+            let looked_at = end.min(start + MAX_SECRET);
             windows.push(start.saturating_sub(BEFORE)..(looked_at + BEHIND).min(bytes.len()));
         }
         start = end + 1;
@@ -190,7 +190,7 @@ fn token(text: &str, keyword: &Range<usize>, back: usize, rule: &Rule) -> Option
     if !text.is_char_boundary(start) || is_word_before(text, start) {
         return None;
     }
-    let part = &text[start..text.floor_char_boundary(start + LONGEST)];
+    let part = &text[start..text.floor_char_boundary(start + MAX_SECRET)];
     let end = start + rule.regex(true).find(part)?.end();
     let secret = &text[start..end];
     if entropy(secret) < rule.entropy {
@@ -207,20 +207,21 @@ fn named(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>
         return None;
     }
     let start = value_behind(text, keyword.end, &ASSIGNED)?;
-    let part = &text[start..text.floor_char_boundary(start + LONGEST)];
+    let part = &text[start..text.floor_char_boundary(start + MAX_SECRET)];
     let end = start + rule.regex(true).find(part)?.end();
     let secret = &text[start..end];
     let goes_on = text[end..].bytes().next().is_some_and(is_of_token);
     let is_secret = !goes_on
         && secret.bytes().any(|byte| byte.is_ascii_digit())
-        && entropy(secret) >= rule.entropy.max(LEAST_ENTROPY);
+        && entropy(secret) >= rule.entropy.max(MIN_ENTROPY);
     is_secret.then_some(start..end)
 }
 
 /// Any random-looking value of a name in which the keyword stands.
 fn generic(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>> {
     let start = value_behind(text, keyword.end, &ASSIGNED_TO_ANY)?;
-    let length = text[start..].bytes().take(LONGEST).take_while(|byte| is_of_value(*byte)).count();
+    let length =
+        text[start..].bytes().take(MAX_SECRET).take_while(|byte| is_of_value(*byte)).count();
     let is_bare = matches!(rule.entropy, bits if bits > 3.5);
     is_random(&text[start..start + length], rule.entropy, is_bare).then_some(start..start + length)
 }

@@ -17,7 +17,7 @@ use selftest_text::redact::Redactor;
 /// Most groups of errors that a grade names.
 const MAX_GROUPS: usize = 50;
 /// Bytes of words that are kept as evidence.
-const WORDS: usize = 240;
+const MAX_WORDS: usize = 240;
 
 /// The result of grading a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,7 +123,7 @@ impl Heuristic<'_> {
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
         let shown = Shown::new(&tally.response, &redacted);
-        let redact = |text: &str| one_line(&self.redactor.apply(text), WORDS);
+        let redact = |text: &str| one_line(&self.redactor.apply(text), MAX_WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
         let indicators = completion::indicators(&tally, &self.weights.completion, &shown);
@@ -209,11 +209,11 @@ impl Heuristic<'_> {
         let count = |(key, group): (&ErrorKey, &ErrorGroup)| ErrorCount {
             class: key.class,
             cause: key.cause,
-            template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
+            template: one_line(&self.redactor.apply(&tally.template(key)), MAX_WORDS),
             tool: key.tool.clone(),
             count: group.count,
             first_event: group.first.event,
-            example: one_line(&self.redactor.apply(&group.first.text), WORDS),
+            example: one_line(&self.redactor.apply(&group.first.text), MAX_WORDS),
         };
         groups.into_iter().map(count).collect()
     }

@@ -52,7 +52,7 @@ struct Segment<'a> {
 }
 
 /// Bytes of a command that are looked at.
-const LOOKED_AT: usize = 8 * 1024;
+const MAX_LOOKED_AT: usize = 8 * 1024;
 /// Commands in one that are looked at.
 const MAX_SEGMENTS: usize = 64;
 /// How names of scripts end.
@@ -60,7 +60,7 @@ const SCRIPT: &str = ".sh";
 
 /// The steps of a command that count, in order.
 pub(super) fn steps(command: &str) -> Vec<Step> {
-    let command = &command[..command.floor_char_boundary(LOOKED_AT)];
+    let command = &command[..command.floor_char_boundary(MAX_LOOKED_AT)];
     let segments = segments(command);
     let keeps_pipe_codes = command.contains("pipefail");
     let mut steps = Vec::new();

@@ -29,8 +29,8 @@ pub(super) enum CheckResult {
 }
 
 /// Bytes at each end of an output that are looked at: summaries stand at the end.
-const HEAD: usize = 1000;
-const TAIL: usize = 4000;
+const MAX_HEAD: usize = 1000;
+const MAX_TAIL: usize = 4000;
 
 const FAILS: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? |suites? )?(?:failed|failing|failures?|errored|broken)\b|\b[1-9]\d* errors?\b|(?:failures|errors)=[1-9]|^(?:E  |FAIL(?:ED)?\b|--- FAIL)|test result: FAILED|\bBUILD (?:FAILED|FAILURE)|^error(?:\[E\d+\])?:|\berror TS\d+|npm ERR!|could not compile|^Traceback \(most recent call last\)|panicked at|✗|✕|\bTests: +[1-9]\d* failed";
 const PASSES: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? )?(?:passed|passing|ok|succeeded)\b|test result: ok\. [1-9]|^ok\s+\S+|^PASS\b|^OK(?: \([1-9]\d* tests?|$)|\bBUILD SUCCESS|\b[1-9]\d* (?:examples|runs|tests), .*\b0 failures|\bAll checks passed|Success: no issues found|\b0 errors\b|Found 0 errors|^\s*Finished .*(?:dev|release|test|profile)|✓ built in|Compiled successfully|All tests passed|\b100% tests passed|\bpassed in \d|All files pass|All matched files use";
@@ -40,11 +40,11 @@ static WORDS: LazyLock<RegexSet> = LazyLock::new(|| english::regex_set([FAILS, P
 
 /// The result of a check, by its exit code and output.
 pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
-    let looked_at: String = if words.len() <= HEAD + TAIL {
+    let looked_at: String = if words.len() <= MAX_HEAD + MAX_TAIL {
         words.to_owned()
     } else {
-        let head = &words[..words.floor_char_boundary(HEAD)];
-        format!("{head}\n{}", &words[words.ceil_char_boundary(words.len() - TAIL)..])
+        let head = &words[..words.floor_char_boundary(MAX_HEAD)];
+        format!("{head}\n{}", &words[words.ceil_char_boundary(words.len() - MAX_TAIL)..])
     };
     let found = WORDS.matches(&looked_at);
     let (fails, passes, nothing) = (found.matched(0), found.matched(1), found.matched(2));

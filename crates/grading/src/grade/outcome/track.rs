@@ -23,7 +23,7 @@ const MAX_RUNS: usize = 16;
 /// Names of files that the agent made.
 const MAX_CREATED: usize = 500;
 /// Bytes of a command or message that are kept.
-const WORDS: usize = 1000;
+const MAX_WORDS: usize = 1000;
 
 /// Phrases that claim completion, beside the specification's indicators.
 static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
@@ -95,7 +95,7 @@ impl OutcomeTracker {
                     let steps = steps(&command);
                     if !steps.is_empty() && self.open.len() < MAX_OPEN {
                         let call_id = call.id.as_str().to_owned();
-                        let end = command.floor_char_boundary(WORDS);
+                        let end = command.floor_char_boundary(MAX_WORDS);
                         let command = command[..end].to_owned();
                         self.open.push(Open { call_id, steps, command });
                     }
@@ -337,7 +337,7 @@ fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> 
 
 /// Evidence with the event's own text.
 fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
-    let words = event.text[..event.text.floor_char_boundary(WORDS)].to_owned();
+    let words = event.text[..event.text.floor_char_boundary(MAX_WORDS)].to_owned();
     OutcomeEvidence { sign, event: event.number, words }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::quality_settings::QualityWeights;
-use super::reading::{EVIDENCE, QualityReading, REASONING, SUMMARY, bounded};
+use super::reading::{MAX_EVIDENCE, MAX_REASONING, MAX_SUMMARY, QualityReading, bounded};
 use super::rubric::{Dimension, FIRST_OWN_VERSION};
 use selftest_sessions::LeftOut;
 use utoipa::ToSchema;
@@ -99,8 +99,8 @@ impl QualityReading {
             .iter()
             .map(|reading| {
                 let note = Note {
-                    evidence: bounded(&reading.evidence, EVIDENCE),
-                    reasoning: bounded(&reading.reasoning, REASONING),
+                    evidence: bounded(&reading.evidence, MAX_EVIDENCE),
+                    reasoning: bounded(&reading.reasoning, MAX_REASONING),
                     unsupported: reading.unsupported,
                 };
                 (reading.dimension.name().to_owned(), json!(note))
@@ -128,7 +128,8 @@ impl QualityReading {
             code_clean: score(Dimension::CodeClean),
             edge_cases: score(Dimension::EdgeCases),
             overall: self.overall(weights),
-            reasoning: Some(bounded(&self.summary, SUMMARY)).filter(|summary| !summary.is_empty()),
+            reasoning: Some(bounded(&self.summary, MAX_SUMMARY))
+                .filter(|summary| !summary.is_empty()),
             details: Some(details),
         }
     }

@@ -16,13 +16,13 @@ use selftest_models::structured::{Unreadable, scores};
 use selftest_stats::score::Score;
 
 /// Most characters of a quote.
-pub(super) const EVIDENCE: usize = 160;
+pub(super) const MAX_EVIDENCE: usize = 160;
 /// Most characters of a dimension's reasoning.
-pub(super) const REASONING: usize = 200;
+pub(super) const MAX_REASONING: usize = 200;
 /// Most characters of the summary (docs/spec/session-quality.md#table: about 200).
-pub(super) const SUMMARY: usize = 200;
+pub(super) const MAX_SUMMARY: usize = 200;
 /// A shorter quote must be a whole line: a word or two occur anywhere.
-const SHORTEST_QUOTE: usize = 8;
+const MIN_QUOTE: usize = 8;
 
 /// The JSON Schema of a reply: per dimension quote, reasoning and score, in the order in which a
 /// model should think; then a summary. Every string is bounded, so that replies are finite.
@@ -42,14 +42,14 @@ pub(super) fn schema_in_prompt() -> Value {
 
 fn schema_with(dimension: &Value) -> Value {
     let mut fields = Dimension::ALL.map(|one| (one.name(), dimension.clone())).to_vec();
-    fields.push(("summary", text_of(SUMMARY)));
+    fields.push(("summary", text_of(MAX_SUMMARY)));
     object(fields)
 }
 
 fn dimension(score: &Value) -> Value {
     object(vec![
-        ("evidence", text_of(EVIDENCE)),
-        ("reasoning", text_of(REASONING)),
+        ("evidence", text_of(MAX_EVIDENCE)),
+        ("reasoning", text_of(MAX_REASONING)),
         ("score", score.clone()),
     ])
 }
@@ -153,14 +153,14 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
             let supported = score.filter(|_| transcript.holds(evidence));
             Some(DimensionReading {
                 dimension,
-                evidence: bounded(evidence, EVIDENCE),
-                reasoning: bounded(part.get("reasoning")?.as_str()?, REASONING),
+                evidence: bounded(evidence, MAX_EVIDENCE),
+                reasoning: bounded(part.get("reasoning")?.as_str()?, MAX_REASONING),
                 score: supported,
                 unsupported: score != supported,
             })
         })
         .collect();
-    let summary = bounded(value.get("summary")?.as_str()?, SUMMARY);
+    let summary = bounded(value.get("summary")?.as_str()?, MAX_SUMMARY);
     Some(QualityReading { dimensions: dimensions?.try_into().ok()?, summary })
 }
 
@@ -214,7 +214,7 @@ impl Transcript {
         let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
         let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
         let quote = folded(&said);
-        if quote.chars().count() < SHORTEST_QUOTE {
+        if quote.chars().count() < MIN_QUOTE {
             return !quote.is_empty() && self.lines.contains(&quote);
         }
         self.folded.contains(&quote)

@@ -7,7 +7,7 @@ use serde_json::{Deserializer, Map, Value};
 use selftest_text::one_line;
 
 /// Most tags that are looked at.
-const TAGS: usize = 1000;
+const MAX_TAGS: usize = 1000;
 
 /// The fields of a reflection that criteria look at.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,9 +89,9 @@ fn tags(value: &Value) -> Vec<String> {
     };
     match value {
         Value::Array(items) => {
-            items.iter().filter_map(Value::as_str).filter_map(trimmed).take(TAGS).collect()
+            items.iter().filter_map(Value::as_str).filter_map(trimmed).take(MAX_TAGS).collect()
         }
-        Value::String(text) => text.split(',').filter_map(trimmed).take(TAGS).collect(),
+        Value::String(text) => text.split(',').filter_map(trimmed).take(MAX_TAGS).collect(),
         _ => Vec::new(),
     }
 }

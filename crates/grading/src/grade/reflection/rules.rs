@@ -12,7 +12,7 @@ use selftest_schema::{Schema, SchemaFault};
 use selftest_text::one_line;
 
 /// Faults of a schema that are named in an issue.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Something in the criteria that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -135,8 +135,11 @@ impl AgentRules {
     pub(super) fn schema_fault(&self, document: &Value) -> Option<String> {
         let mut faults = self.schema.faults(document);
         // Without the values, which are foreign and may be long.
-        let named: Vec<String> =
-            faults.by_ref().take(NAMED).map(|fault| one_line(&fault.to_string(), 160)).collect();
+        let named: Vec<String> = faults
+            .by_ref()
+            .take(MAX_NAMED)
+            .map(|fault| one_line(&fault.to_string(), 160))
+            .collect();
         let more = if faults.next().is_some() { "; and more" } else { "" };
         (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
     }

@@ -10,7 +10,7 @@ use crate::grade::share::{mean, rounded};
 use selftest_stats::{Interval, mean_interval};
 
 /// Most weeks of a trend, the latest.
-const WEEKS: u8 = 26;
+const MAX_WEEKS: u8 = 26;
 
 /// A score and when its reflection was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ pub fn trend(scores: &[ScoredAt]) -> Vec<ReflectionWeek> {
         return Vec::new();
     };
     let mut shown: Vec<Week> =
-        (0..WEEKS).rev().map(|back| last.before(back)).filter(|week| week >= first).collect();
+        (0..MAX_WEEKS).rev().map(|back| last.before(back)).filter(|week| week >= first).collect();
     // Time has a first week.
     shown.dedup();
     let scored = |week: &Week| weeks.get(week).map_or(&[][..], Vec::as_slice);
@@ -102,11 +102,11 @@ mod tests {
     fn long_histories_are_cut_and_none_has_no_week() {
         assert_eq!(trend(&[]), []);
         let weeks = trend(&[at("2020-01-01", 0.9), at("2026-11-17", 0.9)]);
-        assert_eq!(weeks.len(), usize::from(WEEKS));
+        assert_eq!(weeks.len(), usize::from(MAX_WEEKS));
         assert_eq!((weeks[0].count, weeks[25].count), (0, 1));
         let ends = [Timestamp::MIN, Timestamp::MAX];
         let ends = ends.map(|made_at| ScoredAt { made_at, score: 0.5, weak: true });
-        assert_eq!(trend(&ends).len(), usize::from(WEEKS));
+        assert_eq!(trend(&ends).len(), usize::from(MAX_WEEKS));
         assert_eq!(trend(&ends[..1]).len(), 1);
     }
 }

@@ -12,16 +12,16 @@ use super::{PATTERNS, TaskType};
 use crate::english;
 
 /// Bytes of a request that are looked at.
-const LOOKED_AT: usize = 2000;
+const MAX_LOOKED_AT: usize = 2000;
 
 /// Characters of the person's own words that count: further on they explain and paste.
-const OWN_WORDS: usize = 300;
+const MAX_OWN_WORDS: usize = 300;
 
 /// Bytes within which a request says what is to be done.
-const BEGINNING: usize = 80;
+const MAX_BEGINNING: usize = 80;
 
 /// The least points that decide.
-const LEAST: i32 = 2;
+const MIN_POINTS: i32 = 2;
 
 /// Points of a word of the table: at the beginning, and behind it.
 const TABLE: [i32; 2] = [3, 2];
@@ -169,7 +169,7 @@ pub(super) enum Said {
 /// The type that the words of a request name.
 pub(super) fn said(request: &str) -> Said {
     let patterns = &*PATTERNS_OF_WORDS;
-    let text = &request[..request.floor_char_boundary(LOOKED_AT)];
+    let text = &request[..request.floor_char_boundary(MAX_LOOKED_AT)];
     let own = own_words(text, patterns);
     let rows: Vec<(TaskType, usize)> = PATTERNS
         .iter()
@@ -177,13 +177,13 @@ pub(super) fn said(request: &str) -> Said {
         .filter_map(|((row, _), pattern)| Some((*row, pattern.find(&own)?.start())))
         .collect();
     if let [(row, at)] = rows[..]
-        && at < BEGINNING
+        && at < MAX_BEGINNING
     {
         return Said::Table(row);
     }
     let mut points = [0; TaskType::ALL.len()];
     for (row, at) in rows {
-        points[row as usize] += TABLE[usize::from(at >= BEGINNING)];
+        points[row as usize] += TABLE[usize::from(at >= MAX_BEGINNING)];
     }
     for at in &patterns.cues.matches(&own) {
         let (cued, worth, ..) = CUES[at];
@@ -195,7 +195,7 @@ pub(super) fn said(request: &str) -> Said {
     if points[TaskType::Deployment as usize] >= 3 {
         points[TaskType::CodeReview as usize] -= 3;
     }
-    let mut best = (TaskType::General, LEAST - 1);
+    let mut best = (TaskType::General, MIN_POINTS - 1);
     for &task_type in TaskType::ALL {
         if points[task_type as usize] > best.1 {
             best = (task_type, points[task_type as usize]);
@@ -211,6 +211,6 @@ fn own_words(text: &str, patterns: &Patterns) -> String {
     let own = patterns.name.replace_all(&own, " file ");
     let words: Vec<&str> = own.split_whitespace().collect();
     let words = words.join(" ");
-    let end = words.char_indices().nth(OWN_WORDS).map_or(words.len(), |(at, _)| at);
+    let end = words.char_indices().nth(MAX_OWN_WORDS).map_or(words.len(), |(at, _)| at);
     words[..end].to_owned()
 }

@@ -13,10 +13,10 @@ use crate::grade::outcome::{is_editor, is_shell, without_server};
 use selftest_sessions::Event;
 
 /// Calls that are looked at; further ones of a session change no type.
-const CALLS: u32 = 400;
+const MAX_CALLS: u32 = 400;
 
 /// Bytes of arguments that are looked at.
-const LOOKED_AT: usize = 1000;
+const MAX_LOOKED_AT: usize = 1000;
 
 /// Keys under which tools are given a file.
 const FILES: [&str; 7] =
@@ -81,13 +81,13 @@ impl TaskWork {
     /// Takes the calls of an event into account.
     pub fn add(&mut self, event: &Event<'_>) {
         for call in &event.calls {
-            if self.calls >= CALLS {
+            if self.calls >= MAX_CALLS {
                 return;
             }
             self.calls += 1;
             let name = without_server(&call.name);
             let arguments = call.arguments.trim_start();
-            let arguments = &arguments[..arguments.floor_char_boundary(LOOKED_AT)];
+            let arguments = &arguments[..arguments.floor_char_boundary(MAX_LOOKED_AT)];
             if is_editor(name) {
                 self.edit(name, arguments);
             } else if is_shell(name) || (!name.is_empty() && arguments.starts_with(name)) {

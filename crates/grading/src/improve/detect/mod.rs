@@ -21,10 +21,10 @@ pub const MAX_GAPS: usize = 1000;
 /// Most sessions that are kept as evidence.
 pub const MAX_EVIDENCE: usize = 20;
 /// Bytes of an evidence's words and of a gap's subject.
-const WORDS: usize = 240;
+const MAX_WORDS: usize = 240;
 /// Least similarity of two requests that are the same one, as in `signal`
 /// (docs/spec/skills-and-signals.md#repetition).
-const ALIKE: f64 = 0.5;
+const MIN_SIMILARITY: f64 = 0.5;
 /// Most repeated requests that are compared with each other, the newest ones.
 const MAX_REQUESTS: usize = 2000;
 
@@ -101,7 +101,7 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Fou
             return None;
         }
         let occurrences = met.iter().fold(0_u64, |sum, (_, count, _)| sum.saturating_add(*count));
-        let shown = one_line(tool, WORDS);
+        let shown = one_line(tool, MAX_WORDS);
         let (kind, key, description) = if is_unknown {
             let words = format!(
                 "the tool {shown} does not exist and was called {occurrences} times in \
@@ -198,7 +198,7 @@ fn repeated_requests(
     requests.sort_by_key(|one| (one.at, &one.session_id, one.event));
     let first = requests.len().saturating_sub(MAX_REQUESTS);
     let cluster = |key: String, text: &str| {
-        let (words, text) = (WordSet::of(text), one_line(text, WORDS));
+        let (words, text) = (WordSet::of(text), one_line(text, MAX_WORDS));
         Cluster { key, text, words, members: Vec::new() }
     };
     let mut clusters: Vec<Cluster<'_>> =
@@ -209,7 +209,8 @@ fn repeated_requests(
             // Without a word that counts it is like no other.
             continue;
         }
-        let found = clusters.iter().position(|cluster| cluster.words.jaccard(&words) >= ALIKE);
+        let found =
+            clusters.iter().position(|cluster| cluster.words.jaccard(&words) >= MIN_SIMILARITY);
         let at = found.unwrap_or_else(|| {
             let name = &digest::of_bytes(request.text.as_bytes())[..12];
             clusters.push(cluster(format!("repeated_request:{name}"), &request.text));
@@ -242,7 +243,7 @@ fn repeated_requests(
             session_id: one.session_id.clone(),
             event: Some(one.event),
             at: one.at,
-            words: one_line(&one.text, WORDS),
+            words: one_line(&one.text, MAX_WORDS),
         });
         Some(FoundGap {
             kind: GapKind::RepeatedRequest,
@@ -267,7 +268,7 @@ fn evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidenc
         session_id: record.session_id.clone(),
         event,
         at: record.details.counts_at,
-        words: one_line(words, WORDS),
+        words: one_line(words, MAX_WORDS),
     }
 }
 

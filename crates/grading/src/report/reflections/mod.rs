@@ -14,10 +14,10 @@ use selftest_text::wording::{date, plural};
 
 pub use trend::render as trend_picture;
 
-const PROJECT: usize = 24;
-const AGENT: usize = 14;
-const ID: usize = 36;
-const WORDS: usize = 240;
+const PROJECT_WIDTH: usize = 24;
+const AGENT_WIDTH: usize = 14;
+const ID_WIDTH: usize = 36;
+const MAX_WORDS: usize = 240;
 
 /// Shown where there is no value.
 const ABSENT: &str = "-";
@@ -29,7 +29,7 @@ pub fn cards(scores: &[ReflectionScore]) -> String {
         text += &line(score);
         for issue in &score.issues {
             let (cost, code) = (cost(issue), issue.code.name());
-            let _ = writeln!(text, "  {cost:>5} {code}: {}", terminal(&issue.text, WORDS));
+            let _ = writeln!(text, "  {cost:>5} {code}: {}", terminal(&issue.text, MAX_WORDS));
         }
     }
     text
@@ -56,21 +56,21 @@ pub fn scores(found: &ReflectionScores) -> String {
 
 fn heading() -> String {
     format!(
-        "{:>5} {:<4} {:>5}  {:<AGENT$} {:<10} {:<PROJECT$} {:<ID$} ISSUES\n",
+        "{:>5} {:<4} {:>5}  {:<AGENT_WIDTH$} {:<10} {:<PROJECT_WIDTH$} {:<ID_WIDTH$} ISSUES\n",
         "SCORE", "WEAK", "LOOP", "AGENT", "DATE", "PROJECT", "REFLECTION"
     )
 }
 
 fn line(score: &ReflectionScore) -> String {
     format!(
-        "{:>5.2} {:<4} {:>5}  {:<AGENT$} {:<10} {:<PROJECT$} {:<ID$} {}\n",
+        "{:>5.2} {:<4} {:>5}  {:<AGENT_WIDTH$} {:<10} {:<PROJECT_WIDTH$} {:<ID_WIDTH$} {}\n",
         score.score,
         if score.weak { "weak" } else { "" },
         score.loop_count,
-        terminal(score.agent.as_deref().unwrap_or(ABSENT), AGENT),
+        terminal(score.agent.as_deref().unwrap_or(ABSENT), AGENT_WIDTH),
         date(score.made_at),
-        terminal(&score.project_id, PROJECT),
-        terminal(&score.reflection_id, ID),
+        terminal(&score.project_id, PROJECT_WIDTH),
+        terminal(&score.reflection_id, ID_WIDTH),
         score.issues.len(),
     )
 }
@@ -87,7 +87,7 @@ pub fn projects(projects: &[ProjectReflections]) -> String {
             project.average_score,
             project.weak,
             date(project.newest),
-            terminal(&project.project_id, WORDS),
+            terminal(&project.project_id, MAX_WORDS),
         );
     }
     text

@@ -51,9 +51,9 @@ fn title(week: &ReflectionWeek) -> String {
 /// Names of weeks at even distances, the latest among them, far enough apart to be read.
 fn labels(weeks: &[ReflectionWeek]) -> Vec<WeekLabel> {
     // In pixels: what a name needs, and the plot's width.
-    const NAME: usize = 72;
+    const MAX_NAME: usize = 72;
     const PLOT: usize = 644;
-    let step = (weeks.len() * NAME).div_ceil(PLOT).max(1);
+    let step = (weeks.len() * MAX_NAME).div_ceil(PLOT).max(1);
     let positions = (0..weeks.len()).rev().step_by(step);
     let labels = positions.map(|position| WeekLabel {
         // The last column may be narrower than half a name.

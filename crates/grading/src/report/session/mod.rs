@@ -20,10 +20,10 @@ pub use view::{EventView, Showing, Shown, shown, spent, texts};
 use parts::Part;
 
 /// Bytes of a text in a document.
-const TEXT: usize = 200_000;
+const MAX_TEXT: usize = 200_000;
 
 /// Bytes of a line.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 #[derive(Template)]
 #[template(path = "session/events.html")]
@@ -57,9 +57,9 @@ pub fn html(session: &Session, prices: &Prices) -> Result<String, askama::Error>
 /// The session as Markdown.
 pub fn markdown(session: &Session) -> String {
     let overview = Overview::of(session);
-    let mut text = format!("# {}\n\n", inline(&overview.title(&session.head), LINE));
+    let mut text = format!("# {}\n\n", inline(&overview.title(&session.head), MAX_LINE));
     for (name, value) in overview.facts(&session.head) {
-        text += &format!("- {name}: {}\n", inline(&value, LINE));
+        text += &format!("- {name}: {}\n", inline(&value, MAX_LINE));
     }
     for event in &session.events {
         add_event(&mut text, event);
@@ -74,28 +74,28 @@ fn add_event(text: &mut String, event: &Event<'_>) {
     *text += &format!("\n## {} {}", event.number, view::speaker(event).1);
     let time = event.time.map(wording::date_time);
     for more in time.as_deref().into_iter().chain(event.mark.map(view::mark)) {
-        *text += &format!(", {}", inline(more, LINE));
+        *text += &format!(", {}", inline(more, MAX_LINE));
     }
     *text += "\n";
     if !event.reasoning.is_empty() {
-        *text += &format!("\nthinks:\n\n{}\n", fenced(&event.reasoning, TEXT));
+        *text += &format!("\nthinks:\n\n{}\n", fenced(&event.reasoning, MAX_TEXT));
     }
     if !event.text.is_empty() {
-        *text += &format!("\n{}\n", fenced(&event.text, TEXT));
+        *text += &format!("\n{}\n", fenced(&event.text, MAX_TEXT));
     }
     for call in &event.calls {
-        let arguments = fenced(&call.arguments, TEXT);
-        *text += &format!("\ncalls {}:\n\n{arguments}\n", inline(&call.name, LINE));
+        let arguments = fenced(&call.arguments, MAX_TEXT);
+        *text += &format!("\ncalls {}:\n\n{arguments}\n", inline(&call.name, MAX_LINE));
     }
     for result in &event.results {
         let (outcome, _) = view::outcome(result.outcome);
-        *text += &format!("\n{} {outcome}", inline(&result.tool, LINE));
+        *text += &format!("\n{} {outcome}", inline(&result.tool, MAX_LINE));
         let mut words = result.text.clone();
         words.join(&result.error);
         if words.is_empty() {
             *text += "\n";
         } else {
-            *text += &format!(":\n\n{}\n", fenced(&words, TEXT));
+            *text += &format!(":\n\n{}\n", fenced(&words, MAX_TEXT));
         }
     }
 }

@@ -6,10 +6,10 @@ use selftest_sessions::{Event, Head, Origin, Outcome, Role, Session};
 use selftest_text::escape::terminal;
 
 /// Bytes of a line.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 /// Bytes of the request that are kept.
-const REQUEST: usize = 2000;
+const MAX_REQUEST: usize = 2000;
 
 /// A fact about a session: what it is, and its value.
 pub type Fact = (&'static str, String);
@@ -45,7 +45,7 @@ impl Overview {
         self.failed += failed.count() as u64;
         let is_asked = event.role == Role::User && event.origin == Origin::Human;
         if self.request.is_empty() && is_asked {
-            self.request = selftest_text::clip(&event.text, REQUEST);
+            self.request = selftest_text::clip(&event.text, MAX_REQUEST);
         }
         self.spending.add(event);
     }
@@ -80,7 +80,7 @@ impl Overview {
             ("unread", head.unknown_blocks.words()),
         ];
         let present =
-            all.into_iter().filter_map(|(name, value)| Some((name, terminal(&value?, LINE))));
+            all.into_iter().filter_map(|(name, value)| Some((name, terminal(&value?, MAX_LINE))));
         present.filter(|(_, value)| !value.is_empty()).collect()
     }
 }

@@ -9,7 +9,7 @@ use super::diff::{self, Line};
 use selftest_text::escape::{block, terminal};
 
 /// Bytes of a name or a line.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 /// Edits of one call that are shown.
 const MAX_EDITS: usize = 50;
@@ -69,7 +69,7 @@ pub enum Part {
 
 fn code(label: &str, text: &str, limit: usize) -> Part {
     diff::of_patch(text).map_or_else(
-        || Part::Code { label: terminal(label, LINE), text: block(text, limit) },
+        || Part::Code { label: terminal(label, MAX_LINE), text: block(text, limit) },
         |lines| cleaned(lines, limit),
     )
 }
@@ -140,7 +140,7 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
             fenced = Some((fence, label, String::new()));
         } else if is_image(trimmed) {
             end(&mut words, &mut parts);
-            parts.push(Part::Image(terminal(trimmed, LINE)));
+            parts.push(Part::Image(terminal(trimmed, MAX_LINE)));
         } else {
             words.push_str(line);
             words.push('\n');
@@ -164,7 +164,7 @@ pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
         return Vec::new();
     }
     if is_image(text.trim()) {
-        return vec![Part::Image(terminal(text.trim(), LINE))];
+        return vec![Part::Image(terminal(text.trim(), MAX_LINE))];
     }
     vec![code("", &unstyled(text), limit)]
 }
@@ -218,10 +218,10 @@ fn field(name: &str, value: &Value, limit: usize) -> Vec<Part> {
     if text.contains('\n') {
         return vec![code(name, &text, limit)];
     }
-    if text.len() > LINE {
-        return vec![Part::Code { label: terminal(name, LINE), text: block(&text, limit) }];
+    if text.len() > MAX_LINE {
+        return vec![Part::Code { label: terminal(name, MAX_LINE), text: block(&text, limit) }];
     }
-    vec![Part::Field { name: terminal(name, LINE), value: terminal(&text, LINE) }]
+    vec![Part::Field { name: terminal(name, MAX_LINE), value: terminal(&text, MAX_LINE) }]
 }
 
 fn plain(value: &Value) -> String {

@@ -11,7 +11,7 @@ use selftest_text::escape::{block, terminal};
 use selftest_text::wording;
 
 /// Bytes of a name or a line.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 /// Most bytes of one text in a page, longest first: the next is tried where a page would be too
 /// large.
@@ -285,7 +285,7 @@ fn result_view(
 }
 
 fn name(tool: &str) -> String {
-    if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, LINE) }
+    if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, MAX_LINE) }
 }
 
 /// Usage of a model call, in words: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
@@ -298,7 +298,7 @@ pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     }
     let mut words = parts.join(", ") + " tokens";
     if !event.model.is_empty() {
-        words += &format!(" · {}", terminal(&event.model, LINE));
+        words += &format!(" · {}", terminal(&event.model, MAX_LINE));
     }
     let mut spending = Spending::default();
     spending.add(event);

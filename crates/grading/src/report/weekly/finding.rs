@@ -8,7 +8,7 @@ use selftest_text::one_line;
 use selftest_text::wording::plural;
 
 /// Places that are named.
-const PLACES: usize = 3;
+const MAX_PLACES: usize = 3;
 
 /// The name of a finding: its cause, or a pattern of a tool's words.
 pub fn name(finding: &Finding) -> String {
@@ -110,7 +110,7 @@ fn words(pattern: &Pattern) -> String {
 
 /// The first places of a finding.
 pub fn places(finding: &Finding) -> impl ExactSizeIterator<Item = &Place> {
-    finding.places.items.iter().take(PLACES)
+    finding.places.items.iter().take(MAX_PLACES)
 }
 
 /// How many more places there are.

@@ -101,9 +101,9 @@ fn description(report: &WeeklyReport) -> String {
 
 const MAX_BARS: usize = 10;
 /// Bytes of a tool's name; what fits to the left of the bars.
-const NAME: usize = 26;
+const MAX_NAME: usize = 26;
 /// Width of the longest bar.
-const WIDEST: f64 = 310.0;
+const MAX_WIDTH: f64 = 310.0;
 /// Where bars begin.
 const LEFT: f64 = 210.0;
 
@@ -150,7 +150,7 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
 
 #[expect(clippy::cast_precision_loss, reason = "widths of bars need no precision")]
 fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
-    let width = (WIDEST * tool.errors as f64 / most as f64).max(2.0);
+    let width = (MAX_WIDTH * tool.errors as f64 / most as f64).max(2.0);
     let rate =
         tool.error_rate.map_or(String::new(), |rate| format!(" ({})", format::rate(Some(rate))));
     Bar {
@@ -168,5 +168,5 @@ fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
 
 fn label(name: &str) -> String {
     // Control characters are shown by their number; these two are no XML either.
-    escape::terminal(name, NAME).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    escape::terminal(name, MAX_NAME).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

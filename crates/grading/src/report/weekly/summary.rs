@@ -7,9 +7,9 @@ use selftest_text::escape;
 use selftest_text::wording::plural;
 
 /// Rows of a table.
-const ROWS: usize = 5;
+const MAX_ROWS: usize = 5;
 /// Bytes of a tool's name.
-const NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// The summary of the sessions of the last `days` days, with intervals, the weakest task types, the
 /// tools with most errors and the classes of errors. Ends with a line feed.
@@ -58,7 +58,7 @@ fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
 }
 
 fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
-    let rows = patterns.task_types.iter().take(ROWS).map(|pattern| {
+    let rows = patterns.task_types.iter().take(MAX_ROWS).map(|pattern| {
         vec![
             pattern.task_type.to_string(),
             pattern.sessions.to_string(),
@@ -71,9 +71,9 @@ fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
 }
 
 fn tools(patterns: &Patterns) -> Vec<Vec<String>> {
-    let rows = patterns.tools_with_errors().take(ROWS).map(|tool| {
+    let rows = patterns.tools_with_errors().take(MAX_ROWS).map(|tool| {
         vec![
-            escape::terminal(&tool.tool, NAME),
+            escape::terminal(&tool.tool, MAX_NAME),
             tool.errors.to_string(),
             tool.calls.to_string(),
             format::rate(tool.error_rate),
@@ -83,7 +83,7 @@ fn tools(patterns: &Patterns) -> Vec<Vec<String>> {
 }
 
 fn error_classes(patterns: &Patterns) -> Vec<Vec<String>> {
-    let rows = patterns.error_classes.iter().take(ROWS).map(|pattern| {
+    let rows = patterns.error_classes.iter().take(MAX_ROWS).map(|pattern| {
         vec![
             pattern.class.to_string(),
             pattern.count.to_string(),

@@ -56,7 +56,7 @@ const WORDS: [&str; 13] = [
 ];
 
 /// Numbers up to here are as often counted as read.
-const COUNTED: u32 = 12;
+const MAX_COUNTED: u32 = 12;
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
@@ -110,7 +110,7 @@ pub(super) fn unknown_number<'k>(
             let mut all = readings(found.as_str());
             let around = spaced.iter().filter(|(range, _)| range.contains(&found.start()));
             all.extend(around.flat_map(|(_, readings)| readings.clone()));
-            let counted = found.as_str().parse::<u32>().is_ok_and(|number| number <= COUNTED);
+            let counted = found.as_str().parse::<u32>().is_ok_and(|number| number <= MAX_COUNTED);
             let is_part = known.iter().any(|text| text.contains(found.as_str()));
             !counted && !is_part && !all.iter().any(|reading| given.contains(reading))
         })

@@ -6,7 +6,7 @@ use crate::gate::finding::{Change, GateFinding, GatedCase};
 use selftest_text::escape::terminal;
 
 /// Most bytes of a reason.
-const REASON: usize = 300;
+const MAX_REASON: usize = 300;
 
 /// Cases that are looked at together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
@@ -121,6 +121,6 @@ fn words(case: &GatedCase) -> String {
     if case.decided > 1 {
         parts.push(format!("{} of {} trials passed", case.passed, case.decided));
     }
-    parts.extend(case.reason.as_deref().map(|why| terminal(why, REASON)));
+    parts.extend(case.reason.as_deref().map(|why| terminal(why, MAX_REASON)));
     parts.join("; ")
 }

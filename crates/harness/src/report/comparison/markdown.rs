@@ -8,8 +8,8 @@ use crate::report::wording;
 use selftest_text::escape::inline;
 
 /// Bytes of a name, and of a sentence.
-const NAME: usize = 120;
-const WORDS: usize = 1_000;
+const MAX_NAME: usize = 120;
+const MAX_WORDS: usize = 1_000;
 /// Cases in the table, those that differ most first.
 const MAX_ROWS: usize = 50;
 
@@ -17,18 +17,20 @@ const MAX_ROWS: usize = 50;
 /// cases that differ.
 pub fn markdown(found: &RunComparison) -> String {
     let analysis = &found.analysis;
-    let mut text = format!("**{}**\n\n", inline(&found.sentence, WORDS));
+    let mut text = format!("**{}**\n\n", inline(&found.sentence, MAX_WORDS));
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         text += &format!(
             "- {name}: {}, {}, {}\n",
-            inline(&side.run_id, NAME),
-            inline(&side.system_under_test, NAME),
-            inline(&wording::judged(&side.judge), NAME)
+            inline(&side.run_id, MAX_NAME),
+            inline(&side.system_under_test, MAX_NAME),
+            inline(&wording::judged(&side.judge), MAX_NAME)
         );
     }
     text.extend(measures(analysis).map(|line| format!("- {line}\n")));
     text.extend(analysis.within_cases().map(|line| format!("- {line}\n")));
-    text.extend(found.remarks.iter().map(|remark| format!("- note: {}\n", inline(remark, WORDS))));
+    text.extend(
+        found.remarks.iter().map(|remark| format!("- note: {}\n", inline(remark, MAX_WORDS))),
+    );
     let mut differing: Vec<_> = analysis
         .cases
         .iter()
@@ -46,7 +48,7 @@ pub fn markdown(found: &RunComparison) -> String {
     for (case, score) in differing.iter().take(MAX_ROWS) {
         text += &format!(
             "| {} | {:.2} | {:.2} | {} |\n",
-            inline(&case.case, NAME),
+            inline(&case.case, MAX_NAME),
             score.control,
             score.treatment,
             signed(score.treatment - score.control, 2)

@@ -8,8 +8,8 @@ use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
 /// Bytes of a case's name, and of other foreign texts.
-const NAME: usize = 64;
-const WORDS: usize = 300;
+const MAX_NAME: usize = 64;
+const MAX_WORDS: usize = 300;
 
 /// Names of the arms, at most a few characters each.
 pub type Labels<'a> = Arms<&'a str>;
@@ -96,14 +96,15 @@ pub(super) fn verdict(analysis: &Analysis, sentence: &str, style: Style) -> Stri
 
 fn side_line(name: &str, side: &Side) -> String {
     let suite = side.suite.as_ref().map(|suite| format!(", suite {}", wording::suite(suite)));
-    let sut = terminal(&side.system_under_test, WORDS);
-    let judge = terminal(&side.judge, WORDS);
-    let suite = terminal(&suite.unwrap_or_default(), WORDS);
+    let sut = terminal(&side.system_under_test, MAX_WORDS);
+    let judge = terminal(&side.judge, MAX_WORDS);
+    let suite = terminal(&suite.unwrap_or_default(), MAX_WORDS);
     format!("{name}  {}  {sut}, {}{suite}\n", side.run_id, wording::judged(&judge))
 }
 
 fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
-    let names: Vec<String> = analysis.cases.iter().map(|case| terminal(&case.case, NAME)).collect();
+    let names: Vec<String> =
+        analysis.cases.iter().map(|case| terminal(&case.case, MAX_NAME)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let columns = labels.map(|label| label.chars().count().max(4));
     let heading = format!(

@@ -17,9 +17,9 @@ const WIDTH: usize = 80;
 /// Columns before the text of a part.
 const INDENT: usize = 12;
 /// Most questions of a judge that are shown of a case: those most in doubt.
-const QUESTIONS: usize = 2;
+const MAX_QUESTIONS: usize = 2;
 /// Most failed checks that are shown of a case.
-const CHECKS: usize = 5;
+const MAX_CHECKS: usize = 5;
 
 /// One part of a failed case: what it is, and its text.
 struct Part {
@@ -84,7 +84,7 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
     let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
     // The first one is the reason, unless a fact came before it.
     let others = failed.map(CheckResult::describe).filter(|words| *words != reason(case));
-    for words in others.take(CHECKS) {
+    for words in others.take(MAX_CHECKS) {
         add("failed", words);
     }
     // Where something else failed the case, the judge's words are about another matter.
@@ -104,7 +104,7 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
 
 /// The questions that the judge doubts most.
 fn doubts(step: &Step) -> Vec<String> {
-    let questions = case_view::questions(step).into_iter().take(QUESTIONS);
+    let questions = case_view::questions(step).into_iter().take(MAX_QUESTIONS);
     let words = questions.map(|asked| {
         let yes = wording::score(Some(asked.probability));
         format!("{} (probability of yes {yes})", asked.answer.question.text)

@@ -34,7 +34,7 @@ use selftest_text::one_line;
 const ASKING: [&str; 2] = ["read-only", "default"];
 
 /// Most characters of an agent's words in an error.
-const QUOTE: usize = 300;
+const MAX_QUOTE: usize = 300;
 
 pub(super) struct AcpSession {
     program: CommandSession,
@@ -235,7 +235,7 @@ async fn speak(
         )
         .on_receive_request(
             async move |request: WriteTextFileRequest, responder, _| {
-                let path = one_line(&request.path.to_string_lossy(), QUOTE);
+                let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
                 lock(&wanted_to_write).refused(&format!("to write {path}"));
                 let why = "this session only reads".to_owned();
                 responder.respond_with_error(Error::invalid_request().data(why))
@@ -252,7 +252,7 @@ async fn speak(
                     responder.respond_with_error(missing(Some(path)).into())
                 }
                 Err(why) => {
-                    let path = one_line(&request.path.to_string_lossy(), QUOTE);
+                    let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
                     lock(&wanted_to_read).refused(&format!("to read {path}: {why}"));
                     responder.respond_with_error(Error::invalid_params().data(why.to_string()))
                 }
@@ -304,13 +304,13 @@ async fn open(
         opened.modes.as_ref().filter(|_| opening.only_reads).and_then(asking)
     {
         let request = SetSessionModeRequest::new(id.clone(), asking.clone());
-        let (now, asking) = (one_line(&now.0, QUOTE), one_line(&asking.0, QUOTE));
+        let (now, asking) = (one_line(&now.0, MAX_QUOTE), one_line(&asking.0, MAX_QUOTE));
         let set = agent.send_request(request).block_task().await;
         lock(turn).note(match set {
             Ok(_) => format!("the agent began in its mode `{now}`, and was put into `{asking}`"),
             Err(error) => format!(
                 "the agent began in its mode `{now}`, and could not be put into `{asking}`: {}",
-                one_line(&error.message, QUOTE)
+                one_line(&error.message, MAX_QUOTE)
             ),
         });
     }
@@ -343,10 +343,10 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
 /// An agent's error, in words.
 fn words(error: &Error) -> String {
     let mut words =
-        format!("the agent answered with an error: {}", one_line(&error.message, QUOTE));
+        format!("the agent answered with an error: {}", one_line(&error.message, MAX_QUOTE));
     if let Some(data) = &error.data {
         let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-        words += &format!(": {}", one_line(&data, QUOTE));
+        words += &format!(": {}", one_line(&data, MAX_QUOTE));
     }
     if error.code == ErrorCode::AUTH_REQUIRED {
         words += "; it sees none of your settings: hand its key on with sut.acp.pass_environment";

@@ -16,13 +16,13 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Most bytes of an answer.
-const MOST_SAID: usize = 1 << 20;
+const MAX_SAID: usize = 1 << 20;
 /// Most calls of tools that are kept of one turn.
-const MOST_CALLS: usize = 10_000;
+const MAX_CALLS: usize = 10_000;
 /// Most refusals that are told one by one.
-const MOST_REFUSALS: usize = 50;
+const MAX_REFUSALS: usize = 50;
 /// Most characters of an agent's words in a note.
-const QUOTE: usize = 160;
+const MAX_QUOTE: usize = 160;
 
 /// One turn, and what has been refused in the session so far.
 #[derive(Debug, Default)]
@@ -130,7 +130,7 @@ impl Turn {
     }
 
     fn say(&mut self, text: &str) {
-        let room = MOST_SAID.saturating_sub(self.said_bytes);
+        let room = MAX_SAID.saturating_sub(self.said_bytes);
         let text = &text[..text.floor_char_boundary(room)];
         self.said_bytes += text.len();
         if self.said.is_empty() {
@@ -155,7 +155,7 @@ impl Turn {
         self.part();
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
             *known = call;
-        } else if self.calls.len() < MOST_CALLS {
+        } else if self.calls.len() < MAX_CALLS {
             self.calls.push(call);
         }
     }
@@ -202,13 +202,13 @@ impl Turn {
             self.more_of(call.clone());
         }
         self.was_refused = true;
-        self.refused(&one_line(&what, QUOTE));
+        self.refused(&one_line(&what, MAX_QUOTE));
         refusal(&request.options)
     }
 
     /// Keeps that something was refused.
     pub(super) fn refused(&mut self, what: &str) {
-        if self.refusals.len() < MOST_REFUSALS {
+        if self.refusals.len() < MAX_REFUSALS {
             self.refusals.push(format!("the agent asked for, and was refused: {what}"));
         } else {
             self.left_out += 1;
@@ -489,10 +489,10 @@ mod tests {
     fn a_flood_is_bounded() {
         let mut turn = Turn::default();
         for _ in 0..3 {
-            turn.say(&"ä".repeat(MOST_SAID / 2));
+            turn.say(&"ä".repeat(MAX_SAID / 2));
         }
-        assert!(turn.said_bytes <= MOST_SAID);
-        for _ in 0..MOST_REFUSALS + 2 {
+        assert!(turn.said_bytes <= MAX_SAID);
+        for _ in 0..MAX_REFUSALS + 2 {
             turn.refused("x");
         }
         assert_eq!(turn.notes().last().unwrap(), "2 more refusals");

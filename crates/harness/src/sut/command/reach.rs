@@ -16,7 +16,7 @@ const KEPT: Duration = Duration::from_mins(1);
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Most addresses of one name.
-const MOST: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 /// Addresses that a program may connect to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Names {
 /// Each once, and those that this machine has a way to, where it has a way to any.
 fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
     let mut all: Vec<IpAddr> = Vec::new();
-    for ip in found.filter(|ip| !ip.is_unspecified()).take(MOST) {
+    for ip in found.filter(|ip| !ip.is_unspecified()).take(MAX_ADDRESSES) {
         if !all.contains(&ip) {
             all.push(ip);
         }

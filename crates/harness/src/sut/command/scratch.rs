@@ -10,7 +10,7 @@ use crate::sut::leftover;
 use crate::sut::namespace::SessionId;
 
 /// How often a folder is made again that somebody took for a dead one.
-const TRIES: u32 = 200;
+const MAX_TRIES: u32 = 200;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -35,7 +35,7 @@ impl Scratch {
             format!("cannot make the scratch folder {}: {error}", path.display())
         };
         fs::create_dir_all(root).map_err(failed)?;
-        for number in 0..TRIES {
+        for number in 0..MAX_TRIES {
             match Self::try_make(&path) {
                 Ok(Some(scratch)) => return Ok(scratch),
                 Ok(None) => {}

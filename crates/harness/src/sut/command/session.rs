@@ -28,7 +28,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Lines of a type that is not known, such as `log`, that are read over in one session.
-const OTHER_LINES: u32 = 10_000;
+const MAX_OTHER_LINES: u32 = 10_000;
 
 /// How long a program that answered may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ const SILENT_LIMIT: Duration = Duration::from_secs(5);
 const MAX_TOOL_CALLS: usize = 10_000;
 
 /// Most bytes of foreign text in an error message.
-const QUOTE: usize = 400;
+const MAX_QUOTE: usize = 400;
 
 pub(in crate::sut) struct CommandSession {
     setup: Arc<Setup>,
@@ -103,7 +103,7 @@ impl ResultLine {
         let (what, named, own) = pairs
             .into_iter()
             .find(|(_, named, own)| named.as_ref().is_some_and(|named| named != own))?;
-        let named = one_line(named.as_deref().unwrap_or_default(), QUOTE);
+        let named = one_line(named.as_deref().unwrap_or_default(), MAX_QUOTE);
         Some(format!("it answered for the {what} `{named}`, and not for its own, {own}"))
     }
 }
@@ -276,7 +276,7 @@ impl CommandSession {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
         let stderr = stderr.map(|line| self.setup.host.redactor.apply(&line).into_owned());
         let mut what = match stderr {
-            Some(line) => format!("{what}; its last words: {}", one_line(&line, QUOTE)),
+            Some(line) => format!("{what}; its last words: {}", one_line(&line, MAX_QUOTE)),
             None => what.to_owned(),
         };
         // Mostly it is this that it could not do without.
@@ -446,7 +446,7 @@ async fn read_result(
             continue;
         }
         let garbage = || {
-            let quote = one_line(&String::from_utf8_lossy(&line), QUOTE);
+            let quote = one_line(&String::from_utf8_lossy(&line), MAX_QUOTE);
             format!("expected one JSON object with a `type` per line, got: {quote}")
         };
         let value: Value =
@@ -455,15 +455,15 @@ async fn read_result(
             Some("result") => {
                 let result = ResultLine::deserialize(&value);
                 return result.map(Some).map_err(|error| {
-                    let quote = one_line(&String::from_utf8_lossy(&line), QUOTE);
+                    let quote = one_line(&String::from_utf8_lossy(&line), MAX_QUOTE);
                     SutError::failed(format!("the result is not as expected: {error}: {quote}"))
                 });
             }
             Some(_) => {
                 *other_lines += 1;
-                if *other_lines > OTHER_LINES {
+                if *other_lines > MAX_OTHER_LINES {
                     return Err(SutError::failed(format!(
-                        "more than {OTHER_LINES} lines without a result"
+                        "more than {MAX_OTHER_LINES} lines without a result"
                     )));
                 }
             }

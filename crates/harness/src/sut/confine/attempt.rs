@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most different attempts that are kept of one case.
-const MOST: usize = 50;
+const MAX_ATTEMPTS: usize = 50;
 
 /// Most bytes of the words of one attempt.
 const MAX_WORDS: usize = 300;
@@ -137,8 +137,8 @@ pub fn read_notes(file: &Path) -> (Vec<Attempts>, usize) {
             *counts.entry(Attempt::new(kind, what)).or_default() += 1;
         }
     }
-    let left_out = counts.len().saturating_sub(MOST);
-    let kept = counts.into_iter().take(MOST);
+    let left_out = counts.len().saturating_sub(MAX_ATTEMPTS);
+    let kept = counts.into_iter().take(MAX_ATTEMPTS);
     (kept.map(|(attempt, times)| Attempts { attempt, times }).collect(), left_out)
 }
 
@@ -161,7 +161,7 @@ mod tests {
         text += "{\"kind\":\"rea";
         std::fs::write(&file, text).unwrap();
         let (attempts, left_out) = read_notes(&file);
-        assert_eq!((attempts.len(), left_out), (MOST, 12));
+        assert_eq!((attempts.len(), left_out), (MAX_ATTEMPTS, 12));
         assert_eq!(attempts[0].attempt.kind, AttemptKind::AnswerKey);
         assert!(!attempts[0].attempt.what.contains('\u{1b}'), "{attempts:?}");
         assert_eq!(

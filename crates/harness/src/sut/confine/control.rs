@@ -16,7 +16,7 @@ use super::kernel;
 use super::policy::{Policy, Walls};
 
 /// Most bytes of the message.
-const MESSAGE: usize = 4096;
+const MAX_MESSAGE: usize = 4096;
 
 /// The protections around a program, as found when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -144,7 +144,7 @@ pub(super) fn tell(
 /// Receives the standing, and the listener where calls wait. `None` when the process ended without
 /// a word.
 pub(super) fn hear(control: BorrowedFd<'_>) -> Option<(Standing, Option<OwnedFd>)> {
-    let mut message = [0; MESSAGE];
+    let mut message = [0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;

@@ -12,7 +12,7 @@ use super::attempt::{Attempt, AttemptKind};
 use crate::sut::sut_settings::Limits;
 
 /// Most bytes of one of its files that are of interest.
-const TEXT: usize = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// How often the processor time is looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -93,7 +93,7 @@ impl Grouped {
 
 /// The number after a name in a file of lines.
 fn value(file: &File, name: &str) -> Option<u64> {
-    let mut bytes = [0; TEXT];
+    let mut bytes = [0; MAX_TEXT];
     let read = file.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())

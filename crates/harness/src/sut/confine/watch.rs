@@ -33,16 +33,16 @@ use connect::Address;
 pub(super) use connect::Connectors;
 
 /// Most notes of one program: enough to see what it is up to.
-const MOST_NOTES: usize = 2000;
+const MAX_NOTES: usize = 2000;
 
 /// Most files that are known to be granted.
-const MOST_GRANTED: usize = 10_000;
+const MAX_GRANTED: usize = 10_000;
 
 /// Most bytes of a path, as the kernel has it.
-const PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 
 /// Most bytes of an address.
-const ADDRESS: usize = 128;
+const MAX_ADDRESS: usize = 128;
 
 /// Folders of the system with files that libraries look for in good faith. Not granted either, but
 /// no attempt unless nobody but their owner may read them.
@@ -136,7 +136,7 @@ impl Watch {
 
     fn note(&mut self, attempt: &Attempt) {
         self.noted += 1;
-        if let (Some(file), true) = (&self.notes, self.noted <= MOST_NOTES) {
+        if let (Some(file), true) = (&self.notes, self.noted <= MAX_NOTES) {
             attempt.note(file);
         }
     }
@@ -191,7 +191,7 @@ impl Watch {
         }
         let look = self.looked_at(&path, writes);
         let is_plain = !writes && look == GO_ON && is_below(&path, &self.rights.whole);
-        if is_plain && self.granted.len() < MOST_GRANTED {
+        if is_plain && self.granted.len() < MAX_GRANTED {
             self.granted.insert(path);
         }
         look
@@ -268,7 +268,7 @@ impl Watch {
     }
 
     fn connected(&self, caller: &Caller, call: &Call, at: u64, length: u64) -> Look {
-        let length = usize::try_from(length).unwrap_or(ADDRESS).min(ADDRESS);
+        let length = usize::try_from(length).unwrap_or(MAX_ADDRESS).min(MAX_ADDRESS);
         let Some(bytes) = caller.memory(at, length) else { return GO_ON };
         match Address::read(&bytes) {
             Address::Other | Address::Nothing => GO_ON,
@@ -437,7 +437,7 @@ impl Caller {
     fn path(&self, folder: Option<u64>, at: u64) -> Option<PathBuf> {
         let mut bytes = self.memory(at, 256)?;
         if !bytes.contains(&0) {
-            bytes = self.memory(at, PATH)?;
+            bytes = self.memory(at, MAX_PATH)?;
         }
         let end = bytes.iter().position(|&byte| byte == 0)?;
         bytes.truncate(end);

@@ -14,7 +14,7 @@ use selftest_models::http;
 use selftest_text::one_line;
 
 /// Most bytes of an answer.
-const BODY_LIMIT: usize = 4 << 20;
+const MAX_BODY: usize = 4 << 20;
 
 /// How long a connection may take to open.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const REQUEST_LIMIT: Duration = Duration::from_mins(1);
 
 /// Most bytes of foreign text in an error message.
-const QUOTE: usize = 200;
+const MAX_QUOTE: usize = 200;
 
 pub(super) struct TaskClient {
     client: Client,
@@ -59,8 +59,8 @@ impl Answer {
             let text = String::from_utf8_lossy(&self.body);
             let what = match text.trim_start() {
                 "" => "an empty body".to_owned(),
-                html if html.starts_with('<') => format!("HTML: {}", one_line(html, QUOTE)),
-                other => format!("text: {}", one_line(other, QUOTE)),
+                html if html.starts_with('<') => format!("HTML: {}", one_line(html, MAX_QUOTE)),
+                other => format!("text: {}", one_line(other, MAX_QUOTE)),
             };
             format!("{} answered with no JSON but {what}", self.request)
         })
@@ -73,7 +73,7 @@ impl TaskClient {
             what,
             hint: Some("write sut.http.base_url as http://host:port".to_owned()),
         };
-        let shown = one_line(base, QUOTE);
+        let shown = one_line(base, MAX_QUOTE);
         let base: Url = base
             .parse()
             .map_err(|error| not_started(format!("`{shown}` is no address: {error}")))?;
@@ -135,8 +135,8 @@ impl TaskClient {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
         {
-            if body.len() + chunk.len() > BODY_LIMIT {
-                return Err(format!("{request} answered with more than {BODY_LIMIT} bytes").into());
+            if body.len() + chunk.len() > MAX_BODY {
+                return Err(format!("{request} answered with more than {MAX_BODY} bytes").into());
             }
             body.extend_from_slice(&chunk);
         }
@@ -146,10 +146,10 @@ impl TaskClient {
         let location = response.headers().get("location").map(|to| {
             format!(
                 " to {}, which is not followed",
-                one_line(&String::from_utf8_lossy(to.as_bytes()), QUOTE)
+                one_line(&String::from_utf8_lossy(to.as_bytes()), MAX_QUOTE)
             )
         });
-        let text = one_line(&String::from_utf8_lossy(&body), QUOTE);
+        let text = one_line(&String::from_utf8_lossy(&body), MAX_QUOTE);
         let after = if text.is_empty() { String::new() } else { format!(": {text}") };
         Err(Failure {
             what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
@@ -173,6 +173,6 @@ fn causes(error: &reqwest::Error) -> String {
     if words.is_empty() {
         "the request failed".to_owned()
     } else {
-        one_line(&words.join(": "), QUOTE)
+        one_line(&words.join(": "), MAX_QUOTE)
     }
 }

@@ -33,7 +33,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Most bytes of a task id.
-const ID_LIMIT: usize = 256;
+const MAX_ID: usize = 256;
 
 /// A server under test.
 pub struct HttpSut {
@@ -323,7 +323,7 @@ fn task_id(body: &Value, pointer: &str) -> Result<String, String> {
     if id.is_empty()
         || id == "."
         || id == ".."
-        || id.len() > ID_LIMIT
+        || id.len() > MAX_ID
         || id.contains(char::is_control)
     {
         return Err(format!("`{}`", one_line(&id, 60)));

@@ -14,7 +14,7 @@ use selftest_text::redact::Redactor;
 const CUT: &str = "\n… [cut: ";
 
 /// Most entries of the project that are looked at.
-const ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// Tokens that the heading of a file takes besides its path.
 const HEADING_TOKENS: u32 = 8;
@@ -121,7 +121,7 @@ fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
         })
         .build();
     let mut paths: Vec<_> = walk
-        .take(ENTRIES)
+        .take(MAX_ENTRIES)
         .flatten()
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(|entry| {

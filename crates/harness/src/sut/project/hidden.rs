@@ -14,13 +14,13 @@ use selftest_text::digest;
 use super::GENERATED;
 
 /// Most entries of a project that are looked at.
-const ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// Most bytes at the beginning of a file that are looked at.
-const BEGINNING: u64 = 4096;
+const MAX_BEGINNING: u64 = 4096;
 
 /// Most bytes of an answer key whose copies are looked for by content.
-const LARGEST_KEY: u64 = 8 << 20;
+const MAX_KEY: u64 = 8 << 20;
 
 /// Folders of installed packages: large, and with certificates of their own.
 const PACKAGES: &[&str] = &[".venv", "venv", "site-packages", ".tox", ".nox", "vendor"];
@@ -104,7 +104,7 @@ impl Hidden {
         let keys = Keys::of(&protected);
         let mut hidden = Self::default();
         let mut folders = vec![project];
-        let mut left = ENTRIES;
+        let mut left = MAX_ENTRIES;
         while let Some(folder) = folders.pop() {
             let Ok(entries) = folder.read_dir() else { continue };
             for entry in entries.flatten() {
@@ -158,7 +158,7 @@ impl Keys {
             keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
             waiting.push(path.clone());
         }
-        let mut left = ENTRIES;
+        let mut left = MAX_ENTRIES;
         while let Some(path) = waiting.pop() {
             left = left.saturating_sub(1);
             let Ok(found) = path.symlink_metadata() else { continue };
@@ -168,7 +168,7 @@ impl Keys {
             if found.is_dir() {
                 let entries = path.read_dir().into_iter().flatten().flatten();
                 waiting.extend(entries.map(|entry| entry.path()));
-            } else if found.is_file() && (1..=LARGEST_KEY).contains(&found.len()) {
+            } else if found.is_file() && (1..=MAX_KEY).contains(&found.len()) {
                 keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
                 if let Ok(bytes) = fs::read(&path) {
                     let digests = keys.contents.entry(found.len()).or_default();
@@ -268,7 +268,7 @@ fn is_secret(path: &Path, name: &str) -> bool {
 
 fn beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(BEGINNING).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_BEGINNING).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

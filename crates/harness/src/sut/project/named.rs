@@ -10,7 +10,7 @@ use crate::scenario::ground::Source;
 use selftest_text::redact::Redactor;
 
 /// Most bytes that are read of a file.
-const MOST: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// Why a named file cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,11 +95,11 @@ pub fn read_named(
     }
     let mut bytes = Vec::new();
     let file = File::open(&found).map_err(unreadable)?;
-    file.take(MOST as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         // Cut within a character; anything else is no text.
-        Err(error) if error.error_len().is_none() && bytes.len() == MOST => {
+        Err(error) if error.error_len().is_none() && bytes.len() == MAX_BYTES => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
         Err(_) => return Err(NamedFileFault::Binary),
@@ -139,11 +139,11 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         fs::write(root.join("latin.txt"), b"caf\xe9 and more").unwrap();
-        fs::write(root.join("long.txt"), "é".repeat(MOST)).unwrap();
+        fs::write(root.join("long.txt"), "é".repeat(MAX_BYTES)).unwrap();
         let read = |path: &str| read_named(root, &["mine.yaml".into()], path, &Redactor::default());
         assert_eq!(read("docs/usage.md").unwrap().text, "# Usage\n");
         assert_eq!(read("./docs/usage.md").unwrap().path, "docs/usage.md");
-        assert_eq!(read("long.txt").unwrap().text.len(), MOST);
+        assert_eq!(read("long.txt").unwrap().text.len(), MAX_BYTES);
         for (path, fault) in [
             ("/etc/passwd", NamedFileFault::Absolute),
             ("../a.md", NamedFileFault::Outside),

@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 use super::{GENERATED, barred, is_barred};
 
 /// Above so many files, contents are not read.
-const FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 /// Above so many bytes, contents are not read.
-const BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A file that changed so shortly before it was read may change again without a trace: clocks
 /// of file systems tick this slowly.
@@ -119,7 +119,7 @@ impl Snapshot {
         let taken_at = SystemTime::now();
         let mut files = metadata(&root, &barred);
         let bytes: u64 = files.values().map(|entry| entry.bytes).sum();
-        let metadata_only = files.len() > FILES || bytes > BYTES;
+        let metadata_only = files.len() > MAX_FILES || bytes > MAX_BYTES;
         if !metadata_only {
             let known_until = earlier.and_then(|earlier| earlier.taken_at.checked_sub(TICK));
             for (path, entry) in &mut files {

@@ -22,10 +22,10 @@ use super::super::calls::Net;
 use super::super::kernel::{self, Answer, Call};
 use super::super::policy::Walls;
 use super::super::view::OWN;
-use super::{ADDRESS, Caller, GO_ON, Look, Watch, is_below, refuse};
+use super::{Caller, GO_ON, Look, MAX_ADDRESS, Watch, is_below, refuse};
 
 /// Most connections that are being made at a time.
-const AT_A_TIME: usize = 256;
+const MAX_AT_A_TIME: usize = 256;
 
 /// Bytes of the stack of the thread that waits for one of them.
 const STACK: usize = 128 << 10;
@@ -111,7 +111,7 @@ impl Connectors {
         let too_many = Some(fail(libc::EAGAIN));
         let Ok(listener) = listener.try_clone().map(Arc::new) else { return too_many };
         let begun = Begun::one_more(&self.begun);
-        if self.begun.load(Ordering::Relaxed) > AT_A_TIME {
+        if self.begun.load(Ordering::Relaxed) > MAX_AT_A_TIME {
             return too_many;
         }
         let sent = self.way.send(Waiting { connection, listener, id, begun });
@@ -157,7 +157,7 @@ impl Watch {
     ) -> Result<Connection, Look> {
         let [number, at, length, ..] = call.arguments;
         let length = usize::try_from(length as u32).unwrap_or(usize::MAX);
-        if length > ADDRESS {
+        if length > MAX_ADDRESS {
             return Err(fail(libc::EINVAL));
         }
         let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
@@ -280,7 +280,7 @@ impl Watch {
         if !self.is_inside(&socket) {
             return refuse(AttemptKind::Socket, "the internet, listening");
         }
-        let length = usize::try_from(length as u32).unwrap_or(usize::MAX).min(ADDRESS);
+        let length = usize::try_from(length as u32).unwrap_or(usize::MAX).min(MAX_ADDRESS);
         let Some(bytes) = caller.memory(at, length) else { return fail(libc::EFAULT) };
         let Address::Internet(address) = Address::read(&bytes) else {
             return fail(libc::EAFNOSUPPORT);
