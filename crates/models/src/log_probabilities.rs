@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::TokenProbability;
 
 /// Most alternatives that OpenAI and Ollama tell.
-pub(crate) const MOST: u8 = 20;
+pub(crate) const MAX_ALTERNATIVES: u8 = 20;
 
 /// The alternatives for the first token of a reply, from the list of its tokens. None where the
 /// server tells nothing, tells the chosen token only (then the share of the others is unknown), or

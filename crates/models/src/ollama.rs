@@ -218,7 +218,7 @@ impl OllamaModel {
         });
         if request.first_token.is_some() {
             body["logprobs"] = json!(true);
-            body["top_logprobs"] = json!(log_probabilities::MOST);
+            body["top_logprobs"] = json!(log_probabilities::MAX_ALTERNATIVES);
         } else if let Some(schema) = &request.schema {
             body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
         }

@@ -52,7 +52,7 @@ impl Dialect {
             max_tokens: true,
             temperature: true,
             thinking_switch: !is_openai,
-            top_logprobs: log_probabilities::MOST,
+            top_logprobs: log_probabilities::MAX_ALTERNATIVES,
         }
     }
 

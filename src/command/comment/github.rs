@@ -21,7 +21,7 @@ const PAGE: usize = 100;
 const MAX_PAGES: usize = 30;
 /// How often a request is sent that meets a rate limit, and the longest wait between.
 const MAX_TRIES: u32 = 3;
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A pull request or an issue.
@@ -152,7 +152,7 @@ impl GitHub {
                 });
             }
             match limit {
-                Some(wait) if wait <= LONGEST_WAIT && tries < MAX_TRIES => {
+                Some(wait) if wait <= MAX_WAIT && tries < MAX_TRIES => {
                     tries += 1;
                     tokio::time::sleep(wait).await;
                 }
