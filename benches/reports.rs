@@ -9,8 +9,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use selftest_harness::report::ci::{self, CaseSources, FileKind, RenderContext};
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::ci::{self, CaseSources, FileKind, RenderContext};
+use selftest_reports::document::ReportDocument;
 use serde_json::{Value, json};
 
 const CASES: usize = 1_000;

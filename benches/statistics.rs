@@ -10,7 +10,7 @@ mod model;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use selftest_harness::check::{CheckOutcome, Observation, ToolCall, decide, read_list};
+use selftest_checks::check::{CheckOutcome, Observation, ToolCall, decide, read_list};
 use selftest_stats::{CaseTrials, MIN_DRAWS, bootstrap_mean, permutation_test};
 use serde_json::{Value, json};
 

@@ -8,7 +8,6 @@
 //! in the crates of `crates/`; `ARCHITECTURE.md` has the map.
 
 pub mod cli;
-pub mod config;
 pub mod exit;
 
 pub mod command;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::config::{LastFile, Resolved, Sources, resolve, show};
+use selftest_config::{LastFile, Resolved, Sources, resolve, show};
 
 fuzz_target!(|yaml: &str| {
     match load(yaml) {

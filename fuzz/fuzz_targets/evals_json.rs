@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use selftest_harness::evals;
+use selftest_checks::evals;
 
 fuzz_target!(|bytes: &[u8]| {
     for name in ["evals.json", "promptfooconfig.yaml", "samples.jsonl"] {

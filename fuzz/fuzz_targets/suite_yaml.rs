@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use selftest::config::suite;
+use selftest_config::suite;
 
 fuzz_target!(|yaml: &str| {
     let path = Path::new("fuzz.yaml");

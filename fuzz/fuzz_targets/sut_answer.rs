@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_harness::check::questions::count_questions;
+use selftest_checks::check::questions::count_questions;
 use selftest_harness::sut::status;
 
 fuzz_target!(|answer: &str| {

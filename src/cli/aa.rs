@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use selftest_harness::report::ci::ReportRequest;
+use selftest_reports::ci::ReportRequest;
 
 use super::{GateArgs, RunArgs, TrialArgs};
 

@@ -45,7 +45,7 @@ pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, GateArgs, LimitArgs, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
-use selftest_harness::report::ci::ReportRequest;
+use selftest_reports::ci::ReportRequest;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};

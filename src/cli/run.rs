@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::shard::Shard;
+use selftest_reports::ci::ReportRequest;
 use serde::{Deserialize, Serialize};
 
 /// How results are printed on stdout.

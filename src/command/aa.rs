@@ -13,8 +13,8 @@ use super::resume::Purpose;
 use super::run;
 use crate::cli::{AaArgs, GlobalArgs};
 use crate::exit::Exit;
-use selftest_harness::report::Style;
-use selftest_harness::report::comparison::aa::{against_itself, text};
+use selftest_reports::Style;
+use selftest_reports::comparison::aa::{against_itself, text};
 
 pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;

@@ -12,16 +12,16 @@ use super::label;
 use super::named_run::report;
 use super::{eprint, print};
 use crate::cli::{CalibrateArgs, GlobalArgs};
-use crate::config::Resolved;
 use crate::exit::Exit;
+use selftest_config::Resolved;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
 use selftest_harness::calibration::{
     CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer, calibrate,
 };
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::label_store::{LABELS_FOLDER, LabelStore};
-use selftest_harness::report::labelling::{answers, judge, labelled};
-use selftest_harness::report::reliability;
+use selftest_reports::document::ReportDocument;
+use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
+use selftest_reports::labelling::{answers, judge, labelled};
+use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;
 

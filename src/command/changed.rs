@@ -10,14 +10,14 @@ use serde_json::json;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use crate::config::Resolved;
+use selftest_config::Resolved;
 use selftest_harness::event::RunHeader;
 use selftest_harness::outcome::CaseResult;
-use selftest_harness::report::RunArchive;
-use selftest_harness::report::former::FormerResults;
 use selftest_harness::run::cache_key::CacheScope;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::identity::{self, IdentityFault};
+use selftest_reports::RunArchive;
+use selftest_reports::former::FormerResults;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 

@@ -17,12 +17,12 @@ use super::failure::Failure;
 use super::resume::Purpose;
 use super::{resuming, run};
 use crate::cli::{CiArgs, GlobalArgs};
-use crate::config::{Environment, Flag, Origin, Resolved};
 use crate::exit::Exit;
+use selftest_config::{Environment, Flag, Origin, Resolved};
 use selftest_harness::gate::GateMode;
-use selftest_harness::report::comment::render;
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::terminal::Detail;
+use selftest_reports::comment::render;
+use selftest_reports::document::ReportDocument;
+use selftest_reports::terminal::Detail;
 use selftest_text::file;
 
 /// Where the reports are in the folder of the JSON reports.

@@ -12,10 +12,10 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::otlp::Collector;
-use crate::config::{Environment, Origin, Resolved, suite};
+use selftest_config::{Environment, Origin, Resolved, suite};
 use selftest_harness::event::SuiteRun;
-use selftest_harness::report::ci::{CaseSources, CiFiles, ReportRequest, github};
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::ci::{CaseSources, CiFiles, ReportRequest, github};
+use selftest_reports::document::ReportDocument;
 
 /// The reports that are asked for besides those of every run.
 pub(super) struct CiReports {
@@ -146,7 +146,7 @@ pub(super) fn case_sources(
 /// The lines of the scenarios in the configuration.
 fn scenario_lines(resolved: &Resolved) -> BTreeMap<String, u32> {
     let scenarios = resolved.config.scenarios.iter().enumerate();
-    let line = |(at, scenario): (usize, &selftest_harness::scenario::Scenario)| {
+    let line = |(at, scenario): (usize, &selftest_checks::scenario::Scenario)| {
         let Origin::File { line } = resolved.origins.get(&format!("/scenarios/{at}/id"))? else {
             return None;
         };

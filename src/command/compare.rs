@@ -14,8 +14,8 @@ use crate::cli::GlobalArgs;
 use crate::exit::Exit;
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Conclusion};
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::{Style, comparison};
+use selftest_reports::document::ReportDocument;
+use selftest_reports::{Style, comparison};
 
 /// How a comparison is printed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

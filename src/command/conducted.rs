@@ -13,22 +13,22 @@ use super::context::Project;
 use super::failure::Failure;
 use super::{eprint, print};
 use crate::cli::{Format, RunArgs};
-use crate::config::Resolved;
 use crate::exit::Exit;
+use selftest_config::Resolved;
 use selftest_harness::event::{EventLog, Observer, RunHeader};
 use selftest_harness::journal::Journal;
 use selftest_harness::outcome::CaseResult;
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::next_step::NextStep;
-use selftest_harness::report::terminal::{Closing, Detail};
-use selftest_harness::report::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
-};
 use selftest_harness::run::execute::{Course, Executed, execute as execute_plan};
 use selftest_harness::run::observe;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
+use selftest_reports::document::ReportDocument;
+use selftest_reports::next_step::NextStep;
+use selftest_reports::terminal::{Closing, Detail};
+use selftest_reports::{
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
+};
 
 /// A run that has ended, for what is made of it.
 pub(super) struct Ended {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use crate::cli::{GlobalArgs, RunArgs};
-use crate::config::{self, Environment, Flag, LastFile, Resolved};
+use selftest_config::{self as config, Environment, Flag, LastFile, Resolved};
 use selftest_harness::gate::baseline;
-use selftest_harness::report::ci::ReportRequest;
-use selftest_harness::report::terminal::Detail;
 use selftest_harness::sut::project::ANSWER_KEYS;
+use selftest_reports::ci::ReportRequest;
+use selftest_reports::terminal::Detail;
 use selftest_text::redact::{Redactor, known};
 
 /// A project folder with the environment of this process.

@@ -144,5 +144,6 @@ fn told(pruned: &Pruned, before: &str, dry_run: bool) -> String {
         );
     }
     let verb = if dry_run { "would be deleted" } else { "deleted" };
-    text + &format!("{} from before {before} {verb}\n", plural(total, "row"))
+    text.push_str(&format!("{} from before {before} {verb}\n", plural(total, "row")));
+    text
 }

@@ -13,22 +13,22 @@ use super::model::FetchBar;
 use super::print;
 use super::setup::Setup;
 use crate::cli::{Cli, GlobalArgs};
-use crate::config::{Config, Environment, Resolved};
 use crate::exit::Exit;
+use selftest_checks::scenario::{GeneratedCase, TaskStatus};
+use selftest_config::{Config, Environment, Resolved};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::Fitness;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
-use selftest_harness::report::ReportFiles;
 use selftest_harness::scenario::generate::load_templates;
-use selftest_harness::scenario::{GeneratedCase, TaskStatus};
-use selftest_harness::sut::confine::{Standing, Walls};
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::locate::{FetchObserver, Locator};
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{ChatModel, ModelError, StructuredMode};
+use selftest_reports::ReportFiles;
+use selftest_sandbox::{Standing, Walls};
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]

@@ -17,16 +17,11 @@ use super::run::planned;
 use super::setup::{Prepared, Setup};
 use super::suite_file::SuiteFile;
 use crate::cli::ExperimentArgs;
-use crate::config::Resolved;
+use selftest_config::Resolved;
 use selftest_harness::event::{EventLog, ExperimentRun, Observer, RunHeader};
 use selftest_harness::experiment::{Arm, Arms};
 use selftest_harness::journal::{Digests, Journal};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_harness::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style,
-};
 use selftest_harness::run::arms::{ArmRun, execute_arms, number};
 use selftest_harness::run::observe::{self, Events, ObserverThread};
 use selftest_harness::run::order::interleaved;
@@ -34,6 +29,9 @@ use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::skill::Skill;
 use selftest_models::journaled::{CallKeeper, CallLog};
+use selftest_reports::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
+use selftest_reports::document::ReportDocument;
+use selftest_reports::{ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style};
 
 /// An experiment that is to be conducted.
 pub(super) struct Experiment<'a> {

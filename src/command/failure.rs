@@ -1,7 +1,7 @@
 //! Why a command could not do its work: words for people, and an exit code.
 
-use crate::config::ConfigErrors;
 use crate::exit::Exit;
+use selftest_config::ConfigErrors;
 use selftest_harness::sut::SutError;
 use selftest_models::ModelError;
 use selftest_models::prompts::PromptError;

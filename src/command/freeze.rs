@@ -11,10 +11,10 @@ use super::failure::Failure;
 use super::named_run::report;
 use super::{eprint, print};
 use crate::cli::GlobalArgs;
-use crate::config;
 use crate::exit::Exit;
+use selftest_config as config;
 use selftest_harness::experiment::power::never_concludes;
-use selftest_harness::report::freeze::{Frozen, freeze};
+use selftest_reports::freeze::{Frozen, freeze};
 use selftest_text::wording::plural;
 
 /// Where suites are kept, and kept from what is tested.

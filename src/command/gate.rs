@@ -11,7 +11,7 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::suite_file::SuiteFile;
-use crate::config::Resolved;
+use selftest_config::Resolved;
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::gate::{BaselineGate, Gate};

@@ -10,7 +10,7 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::model::FetchBar;
-use crate::config::Resolved;
+use selftest_config::Resolved;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
 use selftest_models::locate::Locator;

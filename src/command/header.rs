@@ -7,11 +7,11 @@ use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
-use selftest_harness::report::document::ReportDocument;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::chat::TEMPLATE as CHAT_TEMPLATE;
-use selftest_harness::sut::confine::{NoSandbox, Standing, Walls};
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
+use selftest_reports::document::ReportDocument;
+use selftest_sandbox::{NoSandbox, Standing, Walls};
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
 

@@ -14,9 +14,9 @@ use crate::cli::{GlobalArgs, LabelArgs};
 use crate::exit::Exit;
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_harness::calibration::{Label, LabelFile};
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::label_store::{LabelStore, LabelStoreError};
-use selftest_harness::report::labelling::{answers, shown};
+use selftest_reports::document::ReportDocument;
+use selftest_reports::label_store::{LabelStore, LabelStoreError};
+use selftest_reports::labelling::{answers, shown};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 

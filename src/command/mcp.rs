@@ -12,7 +12,7 @@ use super::grading::{GradersOnRequest, rubric};
 use super::interruption::interruption;
 use crate::cli::{DatabaseArgs, GlobalArgs};
 use crate::exit::Exit;
-use selftest_harness::report::RunArchive;
+use selftest_reports::RunArchive;
 use selftest_server::mcp::McpServer;
 use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;

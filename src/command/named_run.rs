@@ -6,10 +6,10 @@ use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
-use crate::config::Resolved;
+use selftest_config::Resolved;
 use selftest_harness::event::RunModels;
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::{RunArchive, RunFile, read_report};
+use selftest_reports::document::ReportDocument;
+use selftest_reports::{RunArchive, RunFile, read_report};
 use selftest_text::one_line;
 
 /// The newest report.

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::eprint;
 use super::failure::Failure;
-use crate::config::Environment;
-use selftest_harness::report::ci::otlp::{self, OtlpRequest};
-use selftest_harness::report::document::ReportDocument;
+use selftest_config::Environment;
 use selftest_models::http::{client_builder, is_loopback, root_cause};
+use selftest_reports::ci::otlp::{self, OtlpRequest};
+use selftest_reports::document::ReportDocument;
 use selftest_text::escape::terminal;
 
 /// Headers for every request, `name=value` separated by commas, as OpenTelemetry names them.

@@ -8,9 +8,9 @@ use super::run::run_cases;
 use super::suite_file::SuiteFile;
 use super::{compare, eprint, named_run};
 use crate::cli::{Format, GlobalArgs, ReplayArgs};
-use crate::config::Resolved;
 use crate::exit::Exit;
-use selftest_harness::report::document::ReportDocument;
+use selftest_config::Resolved;
+use selftest_reports::document::ReportDocument;
 
 pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;

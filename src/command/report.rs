@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::named_run;
 use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
-use selftest_harness::report::ci::ReportRequest;
+use selftest_reports::ci::ReportRequest;
 
 pub(super) async fn execute(
     named: &str,

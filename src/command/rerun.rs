@@ -5,9 +5,9 @@ use super::failure::Failure;
 use super::suite_file::SuiteFile;
 use super::{eprint, named_run};
 use crate::cli::RunArgs;
-use crate::config::Resolved;
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::not_passed::NotPassed;
+use selftest_config::Resolved;
+use selftest_reports::document::ReportDocument;
+use selftest_reports::not_passed::NotPassed;
 use selftest_text::escape::terminal;
 
 /// Runs in a row of which each ran cases of the one before.

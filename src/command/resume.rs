@@ -16,15 +16,15 @@ use super::eprint;
 use super::failure::Failure;
 use super::named_run::LATEST;
 use crate::cli::{ExperimentArgs, Format, RunArgs};
-use crate::config::{Config, Flag, Resolved};
+use selftest_config::{Config, Flag, Resolved};
 use selftest_harness::event::RunHeader;
 use selftest_harness::experiment::Arms;
 use selftest_harness::journal::{self, Digests, Journal, JournalError, JournalHeader, Recovered};
 use selftest_harness::outcome::CaseResult;
-use selftest_harness::report::read_report;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::{CallLog, KeptCall};
+use selftest_reports::read_report;
 use selftest_text::digest;
 use selftest_text::one_line;
 

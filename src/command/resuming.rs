@@ -10,10 +10,10 @@ use super::resume::{ExperimentRequest, Purpose, Request, Resumed, Start};
 use super::run::run_request;
 use super::{aa, ci_reports, eprint, replay, skills};
 use crate::cli::{Format, GlobalArgs, RunArgs};
-use crate::config::Resolved;
 use crate::exit::Exit;
+use selftest_config::Resolved;
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_harness::report::terminal::Detail;
+use selftest_reports::terminal::Detail;
 
 pub(super) async fn execute(
     args: &RunArgs,

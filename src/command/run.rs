@@ -20,14 +20,14 @@ use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
 use super::{gate, rejudge, rerun};
 use crate::cli::{GlobalArgs, RunArgs};
-use crate::config::{Config, Resolved};
 use crate::exit::Exit;
-use selftest_harness::report::skill_creator::Configuration;
-use selftest_harness::report::terminal::Detail;
+use selftest_config::{Config, Resolved};
 use selftest_harness::run::execute::Course;
 use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::{CallKeeper, CallLog};
+use selftest_reports::skill_creator::Configuration;
+use selftest_reports::terminal::Detail;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;

@@ -4,10 +4,11 @@ use super::context::Project;
 use super::failure::Failure;
 use super::print;
 use crate::cli::{GlobalArgs, SchemaName};
-use crate::config;
 use crate::exit::Exit;
+use selftest_config as config;
 use selftest_harness::gate::baseline::Baseline;
-use selftest_harness::{judge, report};
+use selftest_harness::judge;
+use selftest_reports as report;
 use serde_json::json;
 
 pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {

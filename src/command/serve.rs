@@ -18,7 +18,7 @@ use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
-use selftest_harness::report::RunArchive;
+use selftest_reports::RunArchive;
 use selftest_server::{Access, App, Improvement, SkillQueue, serve};
 use selftest_service::grader::keep_tallied;
 use selftest_service::jobs::{Queue, Worker};

@@ -4,8 +4,8 @@ use super::context::{Project, flags};
 use super::failure::Failure;
 use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
-use crate::config::{self, show};
 use crate::exit::Exit;
+use selftest_config::{self as config, show};
 use selftest_text::wording::plural;
 
 pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {

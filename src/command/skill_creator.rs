@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
-use selftest_harness::report::skill_creator::{self, Configuration};
+use selftest_reports::skill_creator::{self, Configuration};
 
 /// The arm with the skill.
 pub(super) const WITH_SKILL: &str = "with_skill";

@@ -13,13 +13,11 @@ use super::context::Project;
 use super::failure::Failure;
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, SuiteAction, SuiteCheckArgs};
-use crate::config;
 use crate::exit::Exit;
-use selftest_harness::check::{self, Check};
-use selftest_harness::evals::{
-    Decider, Demand, DemandCounts, Dialect, EvalCase, EvalsFile, folder,
-};
-use selftest_harness::scenario::suite::Suite;
+use selftest_checks::check::{self, Check};
+use selftest_checks::evals::{Decider, Demand, DemandCounts, Dialect, EvalCase, EvalsFile, folder};
+use selftest_checks::suite::Suite;
+use selftest_config as config;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 

@@ -14,7 +14,7 @@ use super::skill_file::FILE as SKILL_FILE;
 use super::{eprint, run};
 use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
-use selftest_harness::evals::folder::{self, SkillFolder};
+use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_text::wording::plural;
 
 /// Between two looks.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use selftest_harness::check::{
+use selftest_checks::check::{
     self, CommandEnd, CommandRun, FileReport, Observation, ToolCall, commands, decide,
 };
 

@@ -136,7 +136,7 @@ fn the_man_page_renders() {
 #[test]
 fn config_check_accepts_the_specified_yaml() {
     let workspace =
-        Workspace::new().config(include_str!("../../src/config/fixtures/specified.yaml"));
+        Workspace::new().config(include_str!("../../crates/config/src/fixtures/specified.yaml"));
     let _ = workspace.args(["config", "check"]).run().exit(0);
 }
 

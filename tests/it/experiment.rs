@@ -174,7 +174,7 @@ fn a_program_gets_the_skill_as_a_file() {
     let (with, without) = (output("treatment"), output("control"));
     assert!(with.starts_with("told: ---") && with.contains(MARK), "{with}");
     assert!(without.starts_with("told: nothing"), "{without}");
-    if selftest_harness::sut::confine::landlock_abi() > 0 {
+    if selftest_sandbox::landlock_abi() > 0 {
         assert!(with.ends_with("found: nothing"), "{with}");
         assert!(without.ends_with("found: nothing"), "{without}");
     }

@@ -83,7 +83,7 @@ fn the_report_is_valid_against_its_published_schema() {
 fn the_specified_yaml_runs_unchanged_against_an_openai_compatible_server() {
     let server = ModelServer::start();
     let run = Workspace::new()
-        .config(include_str!("../../src/config/fixtures/specified.yaml"))
+        .config(include_str!("../../crates/config/src/fixtures/specified.yaml"))
         .env("OPENAI_BASE_URL", server.openai_url())
         .env("OPENAI_API_KEY", KEY)
         // "gpt-4o-mini or local model" stands for generator and judge; the file names no SUT.

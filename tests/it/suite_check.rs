@@ -10,7 +10,7 @@ use crate::workspace::{CLEAR, OPENAI, Workspace, config, files};
 
 /// A project with the fixtures of every dialect below `skills`.
 fn project() -> Workspace {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/harness/fixtures/evals");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/checks/fixtures/evals");
     let mut paths: Vec<PathBuf> = files(&fixtures);
     paths.sort();
     paths.into_iter().fold(Workspace::new(), |workspace, path| {

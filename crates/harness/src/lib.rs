@@ -5,17 +5,12 @@
 //! database or of the command line. `run` and `report` do not know each other: what happens is
 //! told as events, which reports observe.
 
-mod task_status;
-
-pub mod check;
 pub mod prompts;
 pub mod rubric;
 pub mod scenario;
 
 pub mod judge;
 pub mod sut;
-
-pub mod evals;
 
 pub mod outcome;
 
@@ -29,5 +24,7 @@ pub mod notice;
 pub mod event;
 pub mod journal;
 
-pub mod report;
 pub mod run;
+
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;

@@ -22,8 +22,8 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use super::App;
 use super::pages::{CaseRow, Progress};
 use super::problem::Problem;
-use selftest_harness::report::RunFile;
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::RunFile;
+use selftest_reports::document::ReportDocument;
 
 /// How often the file is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(300);

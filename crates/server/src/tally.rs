@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::{RunArchive, RunFile};
 use selftest_harness::sut::namespace::RunId;
+use selftest_reports::document::ReportDocument;
+use selftest_reports::{RunArchive, RunFile};
 
 /// The newest runs that are looked at.
 const MAX_RUNS: usize = 100;

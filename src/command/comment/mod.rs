@@ -12,10 +12,10 @@ use super::context::Project;
 use super::failure::Failure;
 use super::{eprint, named_run, print};
 use crate::cli::{CommentArgs, GlobalArgs};
-use crate::config::Environment;
 use crate::exit::Exit;
 use github::{GitHub, Target};
-use selftest_harness::report::comment::{marker, render};
+use selftest_config::Environment;
+use selftest_reports::comment::{marker, render};
 
 /// The API of github.com.
 const API: &str = "https://api.github.com";

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::config::Environment;
+use selftest_config::Environment;
 use selftest_service::grader::ScanObserver;
 use selftest_service::search::IndexObserver;
 use selftest_store::FileResult;

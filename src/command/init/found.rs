@@ -12,7 +12,7 @@ use strum::VariantArray as _;
 use super::manifest::{Package, PackageProgram, plain_name, toml_name};
 use super::target::{Agent, Target};
 use super::task_api::TaskApi;
-use crate::config::Environment;
+use selftest_config::Environment;
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_text::wording::plural;

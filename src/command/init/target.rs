@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::manifest::PackageProgram;
 use super::task_api::TaskApi;
-use crate::config::Environment;
+use selftest_config::Environment;
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
 /// Protocol.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::found::Found;
 use super::questions::Answers;
-use crate::config;
+use selftest_config as config;
 use selftest_grading::prompts::BUILT_IN as GRADING_PROMPTS;
 use selftest_harness::prompts::BUILT_IN as HARNESS_PROMPTS;
 

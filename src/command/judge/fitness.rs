@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{QUICK, bar};
-use crate::config::{Config, Environment};
+use selftest_config::{Config, Environment};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench;
 use selftest_harness::judge::fitness::{Bar, Fitness, Impression, KnownScores};

@@ -14,9 +14,9 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use super::{eprint, print};
 use crate::cli::{AttackArgs, BenchArgs, GlobalArgs, JudgeAction};
-use crate::config::{Environment, Resolved};
 use crate::exit::Exit;
 use fitness::JudgeIdentity;
+use selftest_config::{Environment, Resolved};
 use selftest_harness::judge::TEMPLATES;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{

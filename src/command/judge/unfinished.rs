@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::fitness::FOLDER;
 use crate::command::eprint;
-use crate::config::Environment;
+use selftest_config::Environment;
 use selftest_harness::journal::Records;
 use selftest_text::digest;
 

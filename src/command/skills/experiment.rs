@@ -18,15 +18,15 @@ use crate::command::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use crate::command::skill_file::{FILE, read_skill};
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
-use crate::config::Resolved;
 use crate::exit::Exit;
+use selftest_config::Resolved;
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Arms, Conclusion};
-use selftest_harness::report::comparison::experiment::text;
-use selftest_harness::report::skill_creator::Configuration;
-use selftest_harness::report::terminal::Detail;
-use selftest_harness::report::{Style, comparison};
 use selftest_harness::sut::skill::Skill;
+use selftest_reports::comparison::experiment::text;
+use selftest_reports::skill_creator::Configuration;
+use selftest_reports::terminal::Detail;
+use selftest_reports::{Style, comparison};
 use selftest_text::one_line;
 
 /// Where skills are found by name.

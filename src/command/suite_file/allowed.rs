@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use selftest_harness::evals::ShellRule;
-use selftest_harness::sut::confine::{Standing, Walls};
-use selftest_harness::sut::sut_settings::Sandbox;
+use selftest_checks::evals::ShellRule;
+use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::{Standing, Walls};
 use selftest_text::escape::terminal;
 
 /// The least version of Landlock's interface under which strangers' lines are run where there are no

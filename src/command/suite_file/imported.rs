@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::super::skill_file::{self, FILE as SKILL_FILE, names};
 use super::allowed::AllowedCommands;
-use selftest_harness::check::CommandCheck;
-use selftest_harness::evals::EvalFile;
-use selftest_harness::evals::folder::{self, SkillFolder};
-use selftest_harness::scenario::suite::SuiteCase;
+use selftest_checks::check::CommandCheck;
+use selftest_checks::evals::EvalFile;
+use selftest_checks::evals::folder::{self, SkillFolder};
+use selftest_checks::suite::SuiteCase;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
 use selftest_text::escape::terminal;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::chrome::{Chrome, browse};
 use super::every_page::{FAINT, NAMELESS};
 use super::runs;
-use selftest_harness::report::ci::{self, CaseSources, FileKind, RenderContext};
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::ci::{self, CaseSources, FileKind, RenderContext};
+use selftest_reports::document::ReportDocument;
 
 /// Texts that try to become more than text.
 const HOSTILE: &str = "</pre></details><script>document.title = 'broken'</script>\

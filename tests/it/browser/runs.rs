@@ -1,6 +1,6 @@
 //! Selftest runs of the made-up team.
 
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::document::ReportDocument;
 use selftest_stats::wilson;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
 use selftest_grading::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
-use selftest_harness::report::document::ReportDocument;
+use selftest_reports::document::ReportDocument;
 use selftest_service::search::SearchIndex;
 use selftest_sessions::Format;
 use selftest_store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};

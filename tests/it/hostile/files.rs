@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use selftest_harness::sut::confine::AttemptKind;
 use selftest_harness::sut::{SandboxState, SystemUnderTest as _};
+use selftest_sandbox::AttemptKind;
 
 use super::{has_namespaces, probe};
 use crate::sut::world::World;

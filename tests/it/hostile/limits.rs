@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_harness::sut::confine::{AttemptKind, Held, RunGroup};
+use selftest_sandbox::{AttemptKind, Held, RunGroup};
 
 use super::{has_namespaces, probe};
 use crate::require;

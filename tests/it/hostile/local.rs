@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_harness::sut::sut_settings::Sandbox;
+use selftest_sandbox::limits::Sandbox;
 
 use super::has_namespaces;
 use crate::sut::world::World;

@@ -15,9 +15,9 @@ mod programs;
 mod protocol;
 mod user;
 
-use selftest_harness::sut::confine::{Attempts, Standing, Walls};
-use selftest_harness::sut::sut_settings::Sandbox;
 use selftest_harness::sut::{SandboxEvidence, SandboxState};
+use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::{Attempts, Standing, Walls};
 
 use crate::require;
 use crate::sut::world::{World, harness};

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use selftest_harness::sut::sut_settings::Sandbox;
 use selftest_harness::sut::{SandboxState, SystemUnderTest as _};
+use selftest_sandbox::limits::Sandbox;
 
 use super::has_namespaces;
 use crate::sut::world::World;

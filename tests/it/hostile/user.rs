@@ -133,7 +133,7 @@ fn without_namespaces_a_list_of_addresses_holds_too() {
     if !has_namespaces() {
         return;
     }
-    if selftest_harness::sut::confine::landlock_abi() < 4 {
+    if selftest_sandbox::landlock_abi() < 4 {
         require::skip("a list of addresses without namespaces: needs Landlock 4");
         return;
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use selftest_harness::scenario::TaskStatus;
+use selftest_checks::scenario::TaskStatus;
 use selftest_harness::sut::sut_settings::WorkFolder;
 use selftest_harness::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use selftest_harness::scenario::TaskStatus;
+use selftest_checks::scenario::TaskStatus;
 use selftest_harness::sut::sut_settings::Protocol;
 use selftest_harness::sut::{SutError, SystemUnderTest as _};
 

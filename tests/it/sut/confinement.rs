@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_harness::sut::confine::{Standing, Walls, landlock_abi};
-use selftest_harness::sut::sut_settings::Sandbox;
+use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::{Standing, Walls, landlock_abi};
 
 use super::world::{World, hangs, processes, until};
 use crate::require;

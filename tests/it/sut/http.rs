@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use selftest_harness::scenario::TaskStatus;
+use selftest_checks::scenario::TaskStatus;
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::sut_settings::HttpSettings;

@@ -10,11 +10,12 @@ use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
 use selftest_harness::sut::sut_settings::{
-    CommandSettings, ProgramSettings, PromptInput, Protocol, Sandbox,
+    CommandSettings, ProgramSettings, PromptInput, Protocol,
 };
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
 };
+use selftest_sandbox::limits::Sandbox;
 use selftest_text::redact::Redactor;
 
 /// Long enough for the slowest machine; nothing waits for it when all is well.

@@ -47,7 +47,7 @@ pub(super) mod tests {
     use crate::judge::{CategoryScore, Judgement};
     use crate::outcome::StepKind;
     use crate::rubric::Rubric;
-    use crate::scenario::TaskStatus;
+    use selftest_checks::scenario::TaskStatus;
     use selftest_stats::score::Score;
 
     fn card(scores: [f64; 4]) -> Scorecard {

@@ -368,37 +368,7 @@ impl Calibration {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn judge() -> CalibratedJudge {
-        CalibratedJudge {
-            model: "scripted/judge".to_owned(),
-            weights: "digest".to_owned(),
-            method: Some(JudgeMethod::Verdict),
-            prompt_digest: "prompt".to_owned(),
-            rubric_digest: "rubric".to_owned(),
-        }
-    }
-
-    /// Answers whose label follows what the judge said, but for every `wrong`-th.
-    pub(crate) fn answers(count: usize, wrong: usize) -> Vec<LabelledAnswer> {
-        (0..count)
-            .map(|number| {
-                let said = f64::from(u32::try_from(number * 7 % 11).unwrap()) - 5.0;
-                let is_wrong = wrong > 0 && number % wrong == wrong - 1;
-                LabelledAnswer {
-                    run_id: "run".to_owned(),
-                    case: format!("case-{number}"),
-                    is_good: (said > 0.0) != is_wrong,
-                    passed: said > -3.0,
-                    features: vec![said, 1.0],
-                }
-            })
-            .collect()
-    }
-
-    pub(crate) fn calibrated(count: usize, wrong: usize) -> Calibration {
-        let features = vec!["score".to_owned(), "least".to_owned()];
-        calibrate(judge(), features, &answers(count, wrong)).unwrap()
-    }
+    pub(crate) use crate::fixtures::{answers, calibrated, judge};
 
     #[test]
     fn a_judge_of_use_beats_the_constant() {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::outcome::Step;
-use crate::scenario::suite::case_digest;
-use crate::scenario::{GeneratedCase, Scenario};
+use selftest_checks::scenario::{GeneratedCase, Scenario};
+use selftest_checks::suite::case_digest;
 use selftest_text::{digest, one_line};
 
 /// Version of the file. Grows when a key changes its meaning or goes away.

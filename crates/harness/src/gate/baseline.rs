@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::judge::judge_settings::JudgeMethod;
 use crate::outcome::repeats::RepeatedResult;
 use crate::outcome::{CaseResult, Step};
-use crate::scenario::suite::case_digest;
+use selftest_checks::suite::case_digest;
 use selftest_stats::score::{Score, Threshold};
 
 /// Version of the format. Grows when a key changes its meaning or goes away.
@@ -147,7 +147,7 @@ impl Baseline {
 }
 
 /// The identity of a case; none without a prompt.
-pub(crate) fn digest_of(case: &CaseResult) -> Option<String> {
+pub fn digest_of(case: &CaseResult) -> Option<String> {
     Some(case_digest(&case.scenario, case.case.as_ref()?))
 }
 

@@ -319,8 +319,8 @@ mod tests {
 
     use super::super::read::{begun, find, opened};
     use super::*;
+    use crate::fixtures::{header as run_header, rich_cases};
     use crate::journal::{Digests, JournalError};
-    use crate::report::fixture::{header as run_header, rich_cases};
 
     fn header() -> JournalHeader {
         JournalHeader::new(

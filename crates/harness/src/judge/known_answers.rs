@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
+use selftest_checks::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
 
 const CALIBRATION: &str = include_str!("../../calibration/known_answers.yaml");
 const HELD_OUT: &str = include_str!("../../calibration/held_out_answers.yaml");

@@ -17,7 +17,7 @@ use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, too_lo
 use super::prompt::Evidence;
 use super::question::{MAX_EXPECTATION, Question, instructions};
 use crate::rubric::Rubric;
-use crate::scenario::{Excerpt, GeneratedCase};
+use selftest_checks::scenario::{Excerpt, GeneratedCase};
 use selftest_models::fence::neutralise;
 use selftest_models::prompts::{PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};

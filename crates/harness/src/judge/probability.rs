@@ -17,7 +17,7 @@ use super::prompt::Evidence;
 use super::question::Question;
 use super::quote::quote;
 use super::tool_calls;
-use crate::scenario::Excerpt;
+use selftest_checks::scenario::Excerpt;
 use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::tool_calls;
 use super::verdict::field_of;
-use crate::check::ToolCall;
 use crate::rubric::{Category, Rubric};
-use crate::scenario::{GeneratedCase, TaskStatus};
+use selftest_checks::check::ToolCall;
+use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::fence::{Nonce, fence};
 use selftest_models::prompts::{Prefix, PromptError, PromptLibrary, Rendered};
 

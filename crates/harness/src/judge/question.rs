@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::{Category, Rubric, SAFETY};
-use crate::scenario::{GeneratedCase, TaskStatus};
+use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 
 /// A question whose answer is yes for a good answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

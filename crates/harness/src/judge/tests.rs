@@ -15,9 +15,9 @@ use super::probability::{AnsweredBy, EXPLANATION, TEMPLATE};
 use super::prompt::Evidence;
 use super::scale::{Scale, Scales, Weight};
 use super::{Scorecard, ScoredQuestion, Verdict, tool_calls};
-use crate::check::ToolCall;
 use crate::rubric::Rubric;
-use crate::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
+use selftest_checks::check::ToolCall;
+use selftest_checks::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{

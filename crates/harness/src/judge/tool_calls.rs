@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::check::ToolCall;
+use selftest_checks::check::ToolCall;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_text::one_line;
 

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CheckOutcome, Finding};
 use crate::judge::{Judgement, Scorecard, Verdict};
 use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
-use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
 use crate::sut::namespace::{RunId, SessionId};
 use crate::sut::{SutEvidence, SutReply};
+use selftest_checks::check::{CheckOutcome, Finding};
+use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
 

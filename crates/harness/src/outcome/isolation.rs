@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::case::Interruption;
 use super::{CaseResult, Step};
-use crate::check::ToolCall;
-use crate::sut::confine::AttemptKind;
+use selftest_checks::check::ToolCall;
+use selftest_sandbox::AttemptKind;
 
 /// Answer keys whose paths are mistaken for nothing else: a folder `reports` may be anybody's.
 const UNMISTAKABLE: &[&str] = &[

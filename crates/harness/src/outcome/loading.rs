@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CaseResult;
-use crate::check::CheckOutcome;
+use selftest_checks::check::CheckOutcome;
 use selftest_stats::{Interval, wilson_clustered};
 use selftest_text::wording::{percent, plural};
 

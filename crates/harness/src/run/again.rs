@@ -4,13 +4,13 @@
 //! a verdict.
 
 use super::observed::Observed;
-use crate::check::{self, Check};
 use crate::judge::{Judgement, Verdict};
 use crate::outcome::case::FormerVerdict;
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CheckResult, Step};
-use crate::scenario::TaskStatus;
 use crate::sut::SutReply;
+use selftest_checks::check::{self, Check};
+use selftest_checks::scenario::TaskStatus;
 use selftest_models::structured::UnscoredReason;
 
 /// The case as it was played, without anything that was said of it.
@@ -110,14 +110,14 @@ pub(super) fn without_evidence(why: &str) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{CheckOutcome, Finding};
     use crate::judge::probability::{AnsweredBy, QuestionAnswer};
     use crate::judge::question::Question;
     use crate::judge::{Scorecard, ScoredQuestion};
     use crate::outcome::{CaseStatus, GenerationRecord, StepKind};
-    use crate::scenario::{Excerpt, GeneratedCase, ReplyStep, Scenario};
     use crate::sut::namespace::SessionId;
     use crate::sut::{SutEvidence, SutReply};
+    use selftest_checks::check::{CheckOutcome, Finding};
+    use selftest_checks::scenario::{Excerpt, GeneratedCase, ReplyStep, Scenario};
     use selftest_stats::score::{Score, Strictness, Threshold};
 
     fn scored(overall: f64) -> Judgement {

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::plan::PlannedCase;
-use crate::check::commands;
 use crate::event::RunHeader;
 use crate::judge::TEMPLATES;
-use crate::scenario::suite::case_digest;
 use crate::sut::chat::TEMPLATE as CHAT;
 use crate::sut::identity::{IdentityFault, digest_of_fixtures};
 use crate::sut::skill::Skill;
+use selftest_checks::check::commands;
+use selftest_checks::suite::case_digest;
 use selftest_text::digest;
 
 /// Grows when the parts of the key change their meaning.
@@ -103,10 +103,10 @@ mod tests {
     use crate::event::{RubricDocument, RunConfig, RunModels};
     use crate::judge::prompt::TEMPLATE as VERDICT;
     use crate::run::plan::{Defaults, Selection, plan_suite};
-    use crate::scenario::suite::SuiteCase;
-    use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
     use crate::sut::namespace::{RunId, TaskGroupId};
     use crate::sut::{Fixture, FixtureSource, Isolation};
+    use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
+    use selftest_checks::suite::SuiteCase;
     use selftest_stats::score::{Score, Strictness};
 
     fn planned(hints: &str) -> PlannedCase {

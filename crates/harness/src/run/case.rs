@@ -14,15 +14,17 @@ use super::observed::Observed;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use super::seed::{Purpose, derive};
-use crate::check::questions::count_questions;
-use crate::check::{self, Check, CheckKind, CheckOutcome, CommandRun, Finding, Observation};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CheckResult, GenerationRecord, Step, StepKind};
-use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
 use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
+use selftest_checks::check::questions::count_questions;
+use selftest_checks::check::{
+    self, Check, CheckKind, CheckOutcome, CommandRun, Finding, Observation,
+};
+use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 
 /// How long a look at the model server may take after a timeout of the system under test.
 const LOOK: Duration = Duration::from_secs(5);

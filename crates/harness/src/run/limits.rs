@@ -72,11 +72,11 @@ impl Spending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixtures;
 
     fn reached(limits: RunLimits, after: Duration) -> Option<String> {
-        let cases = fixture::rich_cases();
-        let prices = fixture::header(&cases).prices.unwrap();
+        let cases = fixtures::rich_cases();
+        let prices = fixtures::header(&cases).prices.unwrap();
         let mut spending = Spending::begin(limits, prices);
         for case in &cases {
             spending.add(case);

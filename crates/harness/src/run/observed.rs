@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::check::{CommandRun, FileReport, Observation, ToolCall};
 use crate::outcome::Step;
 use crate::sut::SutReply;
+use selftest_checks::check::{CommandRun, FileReport, Observation, ToolCall};
 
 /// The answers of a case with what was said about them.
 pub(super) struct Observed<'a> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::CommandCheck;
 use crate::outcome::CaseResult;
-use crate::scenario::suite::SuiteCase;
-use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use crate::sut::Fixture;
 use crate::sut::skill::Skill;
+use selftest_checks::check::CommandCheck;
+use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario};
+use selftest_checks::suite::SuiteCase;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -203,7 +203,7 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::TaskStatus;
+    use selftest_checks::scenario::TaskStatus;
 
     fn scenario(id: &str) -> Scenario {
         Scenario::new(id.to_owned(), TaskStatus::Complete)

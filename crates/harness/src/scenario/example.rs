@@ -4,10 +4,10 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::TaskStatus;
 use super::draw::Draw;
 use super::form::Form;
 use super::kind::Kind;
+use selftest_checks::scenario::TaskStatus;
 
 /// How many are shown.
 const MAX_SHOWN: usize = 2;

@@ -1,7 +1,7 @@
 //! The form that a case asks an answer to have. Pure; judges no answer.
 
-use super::Grounds;
-use crate::check::{Bounds, Check, CheckKind, Pattern};
+use selftest_checks::check::{Bounds, Check, CheckKind, Pattern};
+use selftest_checks::scenario::Grounds;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{self, CheckOutcome, Observation};
+    use selftest_checks::check::{self, CheckOutcome, Observation};
 
     #[test]
     fn forms_are_counted() {

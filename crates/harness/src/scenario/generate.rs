@@ -20,7 +20,8 @@ use super::generator_settings::GeneratorSettings;
 use super::ground::{BUILT_IN_PATH, Passage, Source, Sources, find_quote};
 use super::kind::Kind;
 use super::rejection::{self, Mark, Shown, prompt_digest};
-use super::{GeneratedCase, Grounds, Scenario, TaskStatus, safety, template};
+use super::{safety, template};
+use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, Thinking, call,

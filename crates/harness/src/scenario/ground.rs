@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::Excerpt;
 use super::draw::Draw;
+use selftest_checks::scenario::Excerpt;
 
 /// Most characters of an excerpt.
 pub const MAX_CHARS: usize = 1800;

@@ -3,7 +3,7 @@
 use super::draw::Draw;
 use super::form::Form;
 use super::ground::Passage;
-use super::{Scenario, TaskStatus};
+use selftest_checks::scenario::{Scenario, TaskStatus};
 
 /// The subject of a scenario, as far as the harness knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use regex::{RegexSet, RegexSetBuilder};
 use selftest_text::digest;
 use selftest_text::words::{Words, fold};
 
-use super::Excerpt;
 use super::ground::normalised;
+use selftest_checks::scenario::Excerpt;
 
 /// Words in a row that a prompt may share with its template, less one.
 const MAX_SHARED_WORDS: usize = 6;

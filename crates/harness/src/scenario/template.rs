@@ -6,7 +6,8 @@ use super::draw::Draw;
 use super::form::Form;
 use super::ground::{Passage, Sources, built_in, normalised};
 use super::kind::Kind;
-use super::{GeneratedCase, Grounds, TaskStatus, safety};
+use super::safety;
+use selftest_checks::scenario::{GeneratedCase, Grounds, TaskStatus};
 
 /// Excerpts that are tried before the built-in text is taken.
 const MAX_TRIES: usize = 30;
@@ -399,9 +400,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::check::{self, CheckOutcome, Observation};
     use crate::scenario::ground::{Source, find_quote};
     use crate::scenario::rejection;
+    use selftest_checks::check::{self, CheckOutcome, Observation};
 
     const KINDS: [Kind; 8] = [
         Kind::Ambiguous,

@@ -12,8 +12,8 @@ use super::project::ProjectFile;
 use super::skill::Skill;
 use super::sut_settings::ChatSettings;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
-use crate::check::FileReport;
-use crate::scenario::TaskStatus;
+use selftest_checks::check::FileReport;
+use selftest_checks::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, ReplySchema,

@@ -8,10 +8,8 @@ pub mod acp;
 pub mod address;
 pub mod chat;
 pub mod command;
-pub mod confine;
 pub mod http;
 pub mod identity;
-mod leftover;
 pub mod namespace;
 pub mod project;
 pub mod skill;
@@ -26,11 +24,11 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{FileReport, ToolCall};
-use crate::scenario::TaskStatus;
-use confine::{AttemptKind, Attempts};
 use namespace::{SessionId, TaskGroupId};
+use selftest_checks::check::{FileReport, ToolCall};
+use selftest_checks::scenario::TaskStatus;
 use selftest_models::{CallRecord, ModelError};
+use selftest_sandbox::{AttemptKind, Attempts};
 use skill::Skill;
 
 /// The only type of task that the harness hands out: reading and answering, never changing.

@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::check::questions::{count_questions, prose_lines};
-use crate::scenario::TaskStatus;
+use selftest_checks::check::questions::{count_questions, prose_lines};
+use selftest_checks::scenario::TaskStatus;
 
 /// An answer of so many words before the last sentence has answered something.
 const ANSWER_WORDS: usize = 25;

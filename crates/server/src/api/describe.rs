@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
 use super::super::problem::{MEDIA_TYPE, Problem};
-use selftest_harness::report::document;
+use selftest_reports::document;
 
 /// The name of the token in the document.
 const TOKEN: &str = "token";

@@ -11,8 +11,8 @@ use super::super::problem::Problem;
 use super::super::{App, blocking};
 use super::input::{self, Name, Names, Parameters};
 use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
-use selftest_harness::report::RunFile;
-use selftest_harness::report::document::{CaseDocument, ReportDocument};
+use selftest_reports::RunFile;
+use selftest_reports::document::{CaseDocument, ReportDocument};
 use selftest_store::Cursor;
 
 #[derive(Deserialize, IntoParams)]

@@ -17,8 +17,8 @@ use selftest_grading::improve::skill::{AuditEntry, SkillExecution, SkillVersion}
 use selftest_grading::improve::trend::WeekCount;
 use selftest_harness::event::ExperimentRun;
 use selftest_harness::outcome::{RunOutcome, Summary};
-use selftest_harness::report::RunEntry;
-use selftest_harness::report::document::CaseDocument;
+use selftest_reports::RunEntry;
+use selftest_reports::document::CaseDocument;
 use selftest_service::jobs::GradingRequest;
 use selftest_stats::score::Score;
 use selftest_store::{FileRecord, SessionRow};

@@ -29,7 +29,7 @@ use rmcp::{ServerHandler, ServiceExt, tool_handler};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use selftest_grading::grade::QualityGrade;
-use selftest_harness::report::RunArchive;
+use selftest_reports::RunArchive;
 use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 use selftest_text::one_line;

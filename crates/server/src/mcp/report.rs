@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Quoted, Quoting, ToolError, fits, fitting, for_message, left_out, name};
+use selftest_checks::scenario::TaskStatus;
 use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
-use selftest_harness::report::{RunArchive, RunFile};
-use selftest_harness::scenario::TaskStatus;
+use selftest_reports::document::{CaseDocument, ReportDocument, Scores};
+use selftest_reports::{RunArchive, RunFile};
 use selftest_stats::Interval;
 use selftest_stats::score::{Score, Threshold};
 

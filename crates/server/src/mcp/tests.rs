@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 
 use super::{McpServer, SessionGrading};
 use selftest_grading::grade::QualityGrade;
-use selftest_harness::report::RunArchive;
 use selftest_models::prices::Prices;
+use selftest_reports::RunArchive;
 use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;

@@ -10,11 +10,11 @@ use super::run::read;
 use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
-use selftest_harness::check::CheckOutcome;
+use selftest_checks::check::CheckOutcome;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::Step;
-use selftest_harness::report::document::{CaseDocument, ReportDocument};
 use selftest_models::CallRecord;
+use selftest_reports::document::{CaseDocument, ReportDocument};
 
 /// Steps, calls, attempts and notes that are shown.
 const MAX_ROWS: usize = 100;

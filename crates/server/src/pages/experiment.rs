@@ -10,7 +10,7 @@ use super::link;
 use selftest_grading::improve::proposal::SkillTest;
 use selftest_harness::event::SuiteRun;
 use selftest_harness::experiment::{Arms, Conclusion, signed};
-use selftest_harness::report::wording;
+use selftest_reports::wording;
 use selftest_stats::Interval;
 
 /// The result of a test, or why there is none.

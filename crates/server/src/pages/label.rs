@@ -16,9 +16,9 @@ use crate::App;
 use crate::problem::Problem;
 use selftest_harness::calibration::Label;
 use selftest_harness::calibration::labels::AnswerId;
-use selftest_harness::report::document::ReportDocument;
-use selftest_harness::report::label_store::{LabelStore, LabelStoreError};
-use selftest_harness::report::labelling::{Part, answers, parts};
+use selftest_reports::document::ReportDocument;
+use selftest_reports::label_store::{LabelStore, LabelStoreError};
+use selftest_reports::labelling::{Part, answers, parts};
 
 /// One label at a time is written.
 static WRITING: Mutex<()> = Mutex::new(());

@@ -12,8 +12,8 @@ use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::outcome::CaseStatus;
-use selftest_harness::report::document::{CaseDocument, ReportDocument};
-use selftest_harness::report::{RunFile, wording};
+use selftest_reports::document::{CaseDocument, ReportDocument};
+use selftest_reports::{RunFile, wording};
 
 /// A run writes after each case; hardly any takes longer.
 const MAX_CASE_TIME: Duration = Duration::from_mins(30);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{blocking, filters, html, link, svg};
 use crate::App;
 use crate::problem::Problem;
-use selftest_harness::report::{RunArchive, RunEntry, trend_picture, wording};
+use selftest_reports::{RunArchive, RunEntry, trend_picture, wording};
 
 /// Runs of a page.
 const MAX_ROWS: usize = 50;

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::prompt::Evidence;
 use super::question::{FACTUALITY, FORMAT, Question, instructions};
 use crate::rubric::{Rubric, SAFETY};
-use crate::scenario::TaskStatus;
 use pattern::{DANGER, DANGERS, OPENING, REFUSALS, is_warned_of, refuses};
+use selftest_checks::scenario::TaskStatus;
 use selftest_text::digest;
 
 /// Of the 80 good calibration answers 78 ask back exactly when they should, none refuses, and 2
@@ -156,14 +156,14 @@ mod tests {
     use super::super::tests::evidence;
     use super::*;
     use crate::rubric::Category;
-    use crate::scenario::Grounds;
+    use selftest_checks::scenario::Grounds;
     use selftest_stats::score::Weight;
 
     fn rules(output: &str, expected: TaskStatus) -> Vec<(String, f64)> {
         let mut evidence = evidence(output);
         evidence.case.grounds = Grounds::default();
         evidence.expected_status = expected;
-        evidence.question_count = crate::check::questions::count_questions(output);
+        evidence.question_count = selftest_checks::check::questions::count_questions(output);
         let said = by_rule(&Rubric::default(), &evidence);
         said.into_iter().map(|(question, sure)| (question.category, sure)).collect()
     }

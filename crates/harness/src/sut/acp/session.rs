@@ -23,10 +23,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::turn::{End, Turn};
-use crate::check::FileReport;
 use crate::sut::command::{CommandSession, GrantedView};
-use crate::sut::project::{NamedFileFault, read_named};
+use crate::sut::project::read_named;
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
+use selftest_checks::check::FileReport;
+use selftest_checks::named_file::NamedFileFault;
 use selftest_text::one_line;
 
 /// Modes of agents in which they ask before they do more than read, the strictest first: of Codex, and of

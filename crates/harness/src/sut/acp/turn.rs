@@ -9,9 +9,9 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::check;
-use crate::scenario::TaskStatus;
 use crate::sut::{SutError, SutReply, status};
+use selftest_checks::check;
+use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 

@@ -1,7 +1,7 @@
 //! The commands of checks: a program that reads an answer and says by its exit code whether it is
 //! good. Confined as a program under test is.
 //!
-//! Decides nothing: how a command ended is for `crate::check` to weigh.
+//! Decides nothing: how a command ended is for `selftest_checks::check` to weigh.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,10 +15,10 @@ use tokio::io::AsyncWriteExt as _;
 use super::environment::{handed_on, variable};
 use super::process::{Process, Tail};
 use super::{CommandHost, DEFAULT_PATH};
-use crate::check::{CommandCheck, CommandEnd};
-use crate::sut::confine::{CaseGroup, NOT_STARTED, NoSandbox};
 use crate::sut::namespace::SessionId;
-use crate::sut::sut_settings::Sandbox;
+use selftest_checks::check::{CommandCheck, CommandEnd};
+use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::{CaseGroup, NOT_STARTED, NoSandbox};
 
 /// How long the pipes of a command that ended may stay open.
 const GRACE: Duration = Duration::from_secs(1);

@@ -1,8 +1,9 @@
 //! Rules that keep a program from doing harm, and gaps in them, in the words of reports. Pure.
 
 use crate::sut::Isolation;
-use crate::sut::confine::{Held, Standing, Walls};
-use crate::sut::sut_settings::{Limits, ProgramSettings, WorkFolder};
+use crate::sut::sut_settings::{ProgramSettings, WorkFolder};
+use selftest_sandbox::limits::Limits;
+use selftest_sandbox::{Held, Standing, Walls};
 
 /// The rules that hold here. `group` is what control groups hold to, or why there are none.
 pub(super) fn isolation(

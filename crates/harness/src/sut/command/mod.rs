@@ -30,16 +30,17 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::confine::{self, CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
 use super::project::{Hidden, Workspace};
 use super::skill::Skill;
 use super::sut_settings::{
-    ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, Sandbox, Speech, WorkFolder,
+    ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, Speech, WorkFolder,
 };
 use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
 use reach::Names;
 use scratch::Scratch;
+use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::{self as sandbox, CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
 use selftest_text::redact::Redactor;
 pub(in crate::sut) use session::CommandSession;
 pub(in crate::sut) use session::GrantedView;
@@ -251,7 +252,7 @@ impl Setup {
 
     /// Whether the program can have ports that nobody else reaches, where it is to have some.
     fn can_listen(&self, standing: &Standing) -> Result<(), SutError> {
-        let is_old = || !self.settings.addresses.is_empty() && !confine::tells_networks();
+        let is_old = || !self.settings.addresses.is_empty() && !sandbox::tells_networks();
         let why = match standing.no_local_ports() {
             _ if !self.settings.local_ports => return Ok(()),
             None if is_old() => "beside `addresses` Linux 5.14 is needed".to_owned(),

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::sut::SutError;
-use crate::sut::confine::{Policy, WORD};
+use selftest_sandbox::{Policy, WORD};
 
 /// Most bytes of one line or answer.
 pub(super) const ANSWER_LIMIT: usize = 1 << 20;

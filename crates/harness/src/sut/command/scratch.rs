@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::sut::leftover;
 use crate::sut::namespace::SessionId;
+use selftest_sandbox::leftover;
 
 /// How often a folder is made again that somebody took for a dead one.
 const MAX_TRIES: u32 = 200;

@@ -16,14 +16,14 @@ use tokio::process::ChildStdin;
 use super::Setup;
 use super::process::{Output, Process, Tail, describe};
 use super::scratch::Scratch;
-use crate::check::{FileReport, ToolCall};
-use crate::scenario::TaskStatus;
-use crate::sut::confine::{Attempts, CaseGroup, Policy, Walls, read_notes};
 use crate::sut::project::{Hidden, Workspace};
 use crate::sut::sut_settings::{COMMAND_SECTION, PromptInput, Protocol};
 use crate::sut::{
     SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, status,
 };
+use selftest_checks::check::{FileReport, ToolCall};
+use selftest_checks::scenario::TaskStatus;
+use selftest_sandbox::{Attempts, CaseGroup, Policy, Walls, read_notes};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 

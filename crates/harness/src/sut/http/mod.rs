@@ -21,8 +21,8 @@ use serde_json::Value;
 use super::skill::Skill;
 use super::sut_settings::{HttpCall, HttpSettings};
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
-use crate::scenario::TaskStatus;
 use client::{Answer, TaskClient};
+use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use files::{ProjectFile, read};
 pub use hidden::Hidden;
-pub use named::{NamedFileFault, path_fault, read_named};
+pub use named::read_named;
 pub use snapshot::Snapshot;
 pub use workspace::Workspace;
 

@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::snapshot::{Change, files};
 use super::{ANSWER_KEYS, Snapshot, barred};
-use crate::check::{FileContent, FileReport};
 use crate::sut::{Fixture, FixtureSource};
+use selftest_checks::check::{FileContent, FileReport};
 
 /// Most files of a copy.
 const MAX_FILES: usize = 20_000;

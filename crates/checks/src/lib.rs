@@ -1,0 +1,10 @@
+//! Test cases and the checks that decide them without a model, and importers of foreign suites.
+//!
+//! Pure: nothing here runs a command, asks a model or opens a connection.
+
+pub mod check;
+pub mod evals;
+pub mod named_file;
+pub mod scenario;
+pub mod suite;
+pub mod task_status;

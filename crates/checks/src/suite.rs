@@ -1,0 +1,180 @@
+//! A suite: frozen cases, which a generator once made and which are run again exactly.
+//!
+//! Types and digests only. A suite holds hints, so that it is an answer key: who reads or writes
+//! one keeps it from the system under test.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::check::Check;
+use crate::scenario::{Excerpt, GeneratedCase, Grounds, Scenario};
+use selftest_text::digest;
+
+/// Version of the format. Grows when a key changes its meaning or goes away.
+pub const SUITE_VERSION: u32 = 1;
+
+/// Frozen cases, to be run with `selftest --suite`. An answer key: keep it from the system under
+/// test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "selftest suite")]
+pub struct Suite {
+    /// Version of this format; 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// The run whose cases these are; absent in a suite that was written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// SHA-256 of the rubric of that run. Under another one scores mean something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rubric_digest: Option<String>,
+    /// SHA-256 of each prompt template of that run by path under `prompts/`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompt_digests: BTreeMap<String, String>,
+    /// The cases, in this order.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub cases: Vec<SuiteCase>,
+}
+
+/// One frozen case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteCase {
+    /// The scenario, with the strictness and the limits that held in the run.
+    pub scenario: Scenario,
+    /// The request to the system under test: the only part of a case that it ever sees.
+    #[schemars(length(min = 1))]
+    pub prompt: String,
+    /// Hints for the judge. A case that has checks and neither hints nor expectations asks no
+    /// judge: its checks alone decide.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hints: String,
+    /// Yes/no criteria, each about one thing, that a good answer meets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<String>,
+    /// Checks that need no model. One that fails fails the case, whatever the judge says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
+    pub checks: Vec<Check>,
+    /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
+    /// Excerpts of the project for the judge, as they were when the case was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<Excerpt>,
+    /// A good answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Files of the project of which the judge sees the beginning, as it is when the case is run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
+    pub files: Vec<String>,
+}
+
+impl Suite {
+    /// SHA-256 of the cases, whatever their file looks like: comments, the order of keys and where
+    /// the cases come from do not count.
+    pub fn digest(&self) -> String {
+        digest::of_json(json!(self.cases))
+    }
+}
+
+impl SuiteCase {
+    /// A frozen case.
+    pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
+        let GeneratedCase { prompt, hints, grounds } = case;
+        let Grounds { expectations, checks, facts, excerpts, reference } = grounds;
+        let files = Vec::new();
+        Self { scenario, prompt, hints, expectations, checks, facts, excerpts, reference, files }
+    }
+
+    /// The case, as a generator makes it.
+    pub fn generated(&self) -> GeneratedCase {
+        let mut grounds = self.scenario.grounds();
+        grounds.add(Grounds {
+            expectations: self.expectations.clone(),
+            checks: self.checks.clone(),
+            facts: self.facts.clone(),
+            excerpts: self.excerpts.clone(),
+            reference: self.reference.clone(),
+        });
+        GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone(), grounds }
+    }
+}
+
+/// SHA-256 of what makes two cases the same: what is said to the system under test, how it
+/// should answer, and what the judge looks for. Thresholds and limits do not count, they decide
+/// only what is made of an answer.
+pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
+    let mut parts = json!(case);
+    parts["expected_status"] = json!(scenario.expected_status);
+    parts["reply_flow"] = json!(scenario.reply_flow);
+    // Absent where there are none, so that older digests stay what they are.
+    if !scenario.follow_ups.is_empty() {
+        parts["follow_ups"] = json!(scenario.follow_ups);
+    }
+    digest::of_json(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{ReplyStep, TaskStatus};
+    use selftest_stats::score::Strictness;
+
+    fn case() -> SuiteCase {
+        let scenario = json!({"id": "a", "description": "d", "expected_status": "COMPLETE"});
+        let (prompt, hints) = ("Explain x".to_owned(), "names y".to_owned());
+        let case = GeneratedCase { prompt, hints, ..GeneratedCase::default() };
+        SuiteCase::new(serde_json::from_value(scenario).unwrap(), case)
+    }
+
+    fn suite(cases: Vec<SuiteCase>) -> Suite {
+        let (run_id, rubric_digest, prompt_digests) = (None, None, BTreeMap::new());
+        Suite { version: SUITE_VERSION, run_id, rubric_digest, prompt_digests, cases }
+    }
+
+    #[test]
+    fn only_the_cases_make_the_digest() {
+        let one = suite(vec![case()]);
+        let mut same = one.clone();
+        same.run_id = Some("selftest-20260206-1234-bcdfgh".into());
+        assert_eq!(one.digest(), same.digest());
+        let mut other = one.clone();
+        other.cases[0].hints.push('!');
+        assert_ne!(one.digest(), other.digest());
+        other = one.clone();
+        other.cases[0].scenario.strictness = Some(Strictness::new(0.1).unwrap());
+        assert_ne!(one.digest(), other.digest());
+    }
+
+    #[test]
+    fn a_case_is_what_is_said_and_expected() {
+        let digest = |case: &SuiteCase| case_digest(&case.scenario, &case.generated());
+        let one = case();
+        let mut same = one.clone();
+        same.scenario.strictness = Some(Strictness::new(0.1).unwrap());
+        same.scenario.timeout_seconds = Some(5.0);
+        assert_eq!(digest(&one), digest(&same));
+        let changes: [fn(&mut SuiteCase); 7] = [
+            |case| case.prompt.push('!'),
+            |case| case.hints.push('!'),
+            |case| case.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
+            |case| case.scenario.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
+            |case| case.scenario.expected_status = TaskStatus::Error,
+            |case| case.scenario.follow_ups.push("And then?".to_owned()),
+            |case| {
+                let (reply, expected_status) = ("Flat".to_owned(), TaskStatus::Complete);
+                case.scenario.reply_flow.push(ReplyStep { reply, expected_status });
+            },
+        ];
+        for change in changes {
+            let mut other = one.clone();
+            change(&mut other);
+            assert_ne!(digest(&one), digest(&other), "{other:?}");
+        }
+    }
+}

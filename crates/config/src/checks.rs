@@ -1,0 +1,427 @@
+//! Errors of meaning: what no schema can say, because it concerns several keys.
+//!
+//! Pure. Each section is checked if it is readable by itself, so that one wrong key elsewhere
+//! hides nothing here.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::diagnostics::Fault;
+use super::document::Config;
+use selftest_checks::check::{self, CheckFault};
+use selftest_checks::named_file::path_fault;
+use selftest_checks::scenario::{Scenario, TaskStatus};
+use selftest_grading::grade::quality::{Dimension, QualityWeights};
+use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
+use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
+use selftest_harness::rubric::{self, Category, Rubric, RubricError};
+use selftest_harness::sut::address::Address;
+use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
+use selftest_models::Thinking;
+use selftest_service::jobs::Cron;
+
+/// Everything that is wrong with the meaning of a document.
+pub(super) fn check(document: &Value) -> Vec<Fault> {
+    let scenarios = document["scenarios"].as_array().into_iter().flatten().enumerate();
+    let mut faults = scenarios_of(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
+    if let Some(categories) = read::<Vec<Category>>(&document["rubric"]) {
+        faults.extend(weights(categories));
+    }
+    faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
+    faults.extend(reflection_criteria(&document["grade"]["reflection"]));
+    faults.extend(schedules(&document["jobs"]["schedule"]));
+    faults.extend(judge_samples(&document["judge"]));
+    faults.extend(judge_panel(&document["judge"]["panel"]));
+    faults.extend(one_adapter(&document["sut"]));
+    for section in ["command", "acp"] {
+        faults.extend(network(section, &document["sut"][section]));
+    }
+    if let Some(sut) = read::<SutSettings>(&document["sut"]) {
+        let command = sut.command.as_ref().map(|command| &command.program);
+        for (section, program) in [("command", command), ("acp", sut.acp.as_ref())] {
+            let name = program.and_then(|program| program.run.first());
+            if name.is_some_and(String::is_empty) {
+                let message = format!("`sut.{section}.run` must begin with a program");
+                faults.push(value(&format!("/sut/{section}/run/0"), message, "found empty text"));
+            }
+        }
+        if let Some(http) = &sut.http {
+            faults.extend(http_addresses(http));
+        }
+    }
+    faults
+}
+
+/// Things that are allowed and probably not meant: pointer and words.
+pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
+    let mut warnings = Vec::new();
+    for (index, scenario) in config.scenarios.iter().enumerate() {
+        let pointer = format!("/scenarios/{index}/reply_flow");
+        if scenario.requires_reply && scenario.expected_status != TaskStatus::AwaitingResponse {
+            let words = "the reply flow is played only after AWAITING_RESPONSE, which the \
+                         scenario does not expect";
+            warnings.push((pointer.clone(), words.to_owned()));
+        }
+        let steps = scenario.reply_flow.iter().enumerate().rev().skip(1).rev();
+        for (step, _) in steps.filter(|(_, s)| s.expected_status != TaskStatus::AwaitingResponse) {
+            let words = "the next reply is sent only after AWAITING_RESPONSE, which this one \
+                         does not expect";
+            warnings.push((format!("{pointer}/{step}/expected_status"), words.to_owned()));
+        }
+    }
+    for (index, scenario) in config.scenarios.iter().enumerate() {
+        let pointer = format!("/scenarios/{index}/checks");
+        let found = check::warnings(&scenario.checks).into_iter();
+        warnings.extend(found.map(|words| (pointer.clone(), words)));
+    }
+    let mut categories = config.rubric.iter().flatten();
+    if config.rubric.is_some() && !categories.any(|category| category.id == rubric::SAFETY) {
+        let words = format!("`safety_floor` has no effect without a category `{}`", rubric::SAFETY);
+        warnings.push(("/rubric".to_owned(), words));
+    }
+    let (judge, context) = (&config.judge, config.models.context_tokens);
+    let thinking = Thinking::configured(judge.think, judge.think_tokens).tokens();
+    let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens).saturating_add(thinking);
+    if needed > context {
+        let thoughts = if thinking > 0 { " + `judge.think_tokens`" } else { "" };
+        let words = format!(
+            "the judge may need {needed} tokens (`judge.max_prompt_tokens` + \
+             `judge.max_tokens`{thoughts}), more than `models.context_tokens` ({context})"
+        );
+        warnings.push(("/judge".to_owned(), words));
+    }
+    warnings
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
+    let (pointer, label) = (pointer.to_owned(), label.into());
+    Fault { pointer, at_key: false, message, label, hint: None, first: None }
+}
+
+/// Everything that is wrong with scenarios that stand at these pointers.
+pub(super) fn scenarios_of<'a>(
+    scenarios: impl IntoIterator<Item = (String, &'a Value)>,
+) -> Vec<Fault> {
+    let mut first = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (pointer, scenario) in scenarios {
+        if let Some(scenario) = read::<Scenario>(scenario) {
+            faults.extend(reply_flow(&pointer, &scenario));
+        }
+        faults.extend(file_paths(&format!("{pointer}/files"), &scenario["files"]));
+        faults.extend(case_checks(&format!("{pointer}/checks"), &scenario["checks"]));
+        let Some(id) = scenario["id"].as_str() else {
+            continue;
+        };
+        let pointer = format!("{pointer}/id");
+        let Some(earlier) = first.get(id) else {
+            first.insert(id, pointer);
+            continue;
+        };
+        let message = format!("duplicate scenario id `{}`", selftest_text::one_line(id, 60));
+        faults.push(Fault {
+            first: Some(String::clone(earlier)),
+            hint: Some("give each scenario an id of its own".to_owned()),
+            ..value(&pointer, message, "this id is taken")
+        });
+    }
+    faults
+}
+
+/// The faults of names of files whatever the project holds.
+pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
+    let fault = |(at, path): (usize, &Value)| {
+        let path = path.as_str()?;
+        let why = path_fault(path)?;
+        let shown = selftest_text::one_line(path, 100);
+        Some(Fault {
+            hint: Some("name a file of the project by its path from the root".to_owned()),
+            ..value(&format!("{pointer}/{at}"), format!("`{shown}`: {why}"), "cannot be shown")
+        })
+    };
+    files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
+}
+
+/// Faults in the checks of a case.
+pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
+    // The schema has said so where this is not a list.
+    let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
+    let fault = |fault: CheckFault| {
+        let place = format!("{pointer}{}", fault.pointer);
+        let around =
+            if fault.at_key { place.rsplit_once('/').map_or("", |(it, _)| it) } else { &place };
+        let message = format!("{} in `{}`", fault.message, super::shape::path(around));
+        let label = if fault.at_key { "not a key that is known here" } else { "cannot be used" };
+        Fault { at_key: fault.at_key, hint: fault.hint, ..value(&place, message, label) }
+    };
+    faults.unwrap_or_default().into_iter().map(fault).collect()
+}
+
+/// A case that demands nothing would pass whatever is answered.
+pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
+    let says = |case: &Value, key: &str| match &case[key] {
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    let demands = says(case, "hints")
+        || [case, &case["scenario"]]
+            .iter()
+            .any(|part| says(part, "expectations") || says(part, "checks"));
+    (!demands).then(|| Fault {
+        hint: Some("say in `checks`, `expectations` or `hints` what a good answer is".to_owned()),
+        ..value(pointer, "this case demands nothing".to_owned(), "any answer would pass")
+    })
+}
+
+fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
+    if scenario.requires_reply && !scenario.follow_ups.is_empty() {
+        return Some(Fault {
+            at_key: true,
+            hint: Some("keep one: replies answer a question, messages are said anyway".to_owned()),
+            ..value(
+                &format!("{pointer}/follow_ups"),
+                format!("scenario `{}` has `follow_ups` beside a reply flow", scenario.id),
+                "nobody could say which comes first",
+            )
+        });
+    }
+    match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
+        (true, true) => Some(Fault {
+            hint: Some("add `reply_flow` with at least one reply".to_owned()),
+            ..value(
+                &format!("{pointer}/requires_reply"),
+                format!("scenario `{}` requires a reply and has no `reply_flow`", scenario.id),
+                "there is no reply to send",
+            )
+        }),
+        (false, false) => Some(Fault {
+            at_key: true,
+            hint: Some("add `requires_reply: true`, or remove `reply_flow`".to_owned()),
+            ..value(
+                &format!("{pointer}/reply_flow"),
+                format!("scenario `{}` has a `reply_flow` and requires no reply", scenario.id),
+                "would never be played",
+            )
+        }),
+        _ => None,
+    }
+}
+
+fn weights(categories: Vec<Category>) -> Vec<Fault> {
+    let terms: Vec<String> =
+        categories.iter().map(|category| category.weight.get().to_string()).collect();
+    let ids: Vec<String> = categories.iter().map(|category| category.id.clone()).collect();
+    let errors = Rubric::new(categories).err().unwrap_or_default();
+    let fault = |error: RubricError| {
+        let message = error.to_string();
+        match error {
+            // The schema says so already.
+            RubricError::Empty => None,
+            RubricError::Duplicate { index, id } => {
+                let first = ids.iter().position(|other| *other == id)?;
+                Some(Fault {
+                    first: Some(format!("/rubric/{first}/id")),
+                    ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+                })
+            }
+            RubricError::Reserved { index, .. } => Some(Fault {
+                hint: Some("add `_score` to the name".to_owned()),
+                ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+            }),
+            RubricError::Weights { sum } => Some(Fault {
+                at_key: true,
+                hint: Some(format!("{} = {sum}", terms.join(" + "))),
+                ..value("/rubric", message, format!("sum {sum}"))
+            }),
+        }
+    };
+    errors.into_iter().filter_map(fault).collect()
+}
+
+fn quality_weights(weights: &Value) -> Option<Fault> {
+    let weights = read::<QualityWeights>(weights)?;
+    let sum = weights.sum();
+    let terms = Dimension::ALL.map(|dimension| weights.of(dimension).to_string());
+    (sum != 1.0).then(|| Fault {
+        at_key: true,
+        hint: Some(format!("{} = {sum}", terms.join(" + "))),
+        ..value(
+            "/grade/quality/weights",
+            format!("the weights sum to {sum}, expected 1"),
+            format!("sum {sum}"),
+        )
+    })
+}
+
+fn reflection_criteria(reflection: &Value) -> Vec<Fault> {
+    let Some(settings) = read::<ReflectionSettings>(reflection) else {
+        return Vec::new();
+    };
+    // Files are read by whoever grades: this reads none.
+    let faults = ReflectionRules::new(&settings, |_| Ok(Value::Bool(true))).err();
+    let fault = |fault: CriteriaFault| {
+        let pointer = format!("/grade/reflection/{}", fault.key);
+        value(&pointer, fault.to_string(), "cannot be used")
+    };
+    faults.unwrap_or_default().into_iter().map(fault).collect()
+}
+
+fn schedules(schedules: &Value) -> Vec<Fault> {
+    let fault = |(key, schedule): (&String, &Value)| {
+        let text = schedule.as_str()?;
+        let why = Cron::parse(text).err()?;
+        Some(Fault {
+            hint: Some("write five fields in UTC, such as \"30 3 * * SUN\", or off".to_owned()),
+            ..value(
+                &format!("/jobs/schedule/{key}"),
+                format!(
+                    "`jobs.schedule.{key}` is no schedule: {}",
+                    selftest_text::one_line(&why, 200)
+                ),
+                format!("found {}", super::shape::description(schedule)),
+            )
+        })
+    };
+    schedules.as_object().into_iter().flatten().filter_map(fault).collect()
+}
+
+/// A panel is of two models or more, and no two of them are one.
+fn judge_panel(panel: &Value) -> Vec<Fault> {
+    let models: Vec<&str> =
+        panel.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if models.len() == 1 {
+        let message = "`judge.panel` has one model only".to_owned();
+        let hint = Some("add another model, or name this one in `judge.model`".to_owned());
+        return vec![Fault { hint, ..value("/judge/panel/0", message, "judges alone") }];
+    }
+    let twice = models.iter().enumerate().filter_map(|(position, model)| {
+        let first = models.iter().take(position).position(|earlier| earlier == model)?;
+        let shown = selftest_text::one_line(model, 60);
+        Some(Fault {
+            first: Some(format!("/judge/panel/{first}")),
+            hint: Some(
+                "name unlike models: the same one agrees with itself, right or wrong".to_owned(),
+            ),
+            ..value(
+                &format!("/judge/panel/{position}"),
+                format!("`judge.panel` has `{shown}` twice"),
+                "judges already",
+            )
+        })
+    });
+    twice.collect()
+}
+
+/// A judge that says the same each time is not worth asking twice.
+fn judge_samples(judge: &Value) -> Option<Fault> {
+    let settings = read::<JudgeSettings>(judge).filter(|settings| settings.samples > 1)?;
+    let (why, hint) = if settings.method == JudgeMethod::Probability {
+        let why = "`judge.method: probability`, whose probabilities are the same each time";
+        (why.to_owned(), "set `judge.method: verdict`, or remove `judge.samples`")
+    } else if settings.temperature <= 0.0 {
+        let why = "`judge.temperature: 0.0`, at which a judge does not sample";
+        (why.to_owned(), "set a `judge.temperature` such as 0.7, or remove `judge.samples`")
+    } else {
+        return None;
+    };
+    let samples = settings.samples;
+    Some(Fault {
+        hint: Some(hint.to_owned()),
+        ..value(
+            "/judge/samples",
+            format!("`judge.samples` is {samples} with {why}"),
+            "would ask the same again",
+        )
+    })
+}
+
+fn one_adapter(sut: &Value) -> Option<Fault> {
+    let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
+    let given: Vec<&str> = given.into_iter().filter(|key| ADAPTERS.contains(key)).collect();
+    let (&kept, second) = (given.first()?, given.get(1)?);
+    Some(Fault {
+        at_key: true,
+        first: Some(format!("/sut/{kept}")),
+        hint: Some(format!("keep one of {}", super::shape::quoted(&given))),
+        ..value(
+            &format!("/sut/{second}"),
+            format!("`sut` must have one adapter, found {}", given.len()),
+            "a second adapter",
+        )
+    })
+}
+
+/// Faults in the network access of a program, which is given in one of two ways.
+fn network(section: &str, program: &Value) -> Vec<Fault> {
+    let addresses = program["addresses"].as_array().into_iter().flatten().enumerate();
+    let fault = |(at, address): (usize, &Value)| {
+        let why = address.as_str()?.parse::<Address>().err()?;
+        let message = format!("`sut.{section}.addresses` holds no address: {why}");
+        let found = format!("found {}", super::shape::description(address));
+        Some(value(&format!("/sut/{section}/addresses/{at}"), message, found))
+    };
+    let mut faults: Vec<Fault> = addresses.filter_map(fault).collect();
+    let is_full = |key: &str| program[key].as_array().is_some_and(|list| !list.is_empty());
+    let beside = |key: &str, hint: &str| Fault {
+        at_key: true,
+        hint: Some(hint.to_owned()),
+        first: Some(format!("/sut/{section}/addresses")),
+        ..value(
+            &format!("/sut/{section}/{key}"),
+            format!("`sut.{section}` has both `addresses` and `{key}`"),
+            "opens more than these addresses",
+        )
+    };
+    if is_full("addresses") && is_full("tcp_ports") {
+        faults.push(beside("tcp_ports", "list each address, or open ports of any machine"));
+    }
+    if is_full("addresses") && program["name_lookups"] == true {
+        faults.push(beside("name_lookups", "remove it: the names listed are known without it"));
+    }
+    if program["local_ports"] == true && is_full("tcp_ports") {
+        faults.push(Fault {
+            at_key: true,
+            hint: Some("list what it connects to as `addresses` instead of `tcp_ports`".to_owned()),
+            first: Some(format!("/sut/{section}/tcp_ports")),
+            ..value(
+                &format!("/sut/{section}/local_ports"),
+                format!("`sut.{section}` has both `tcp_ports` and `local_ports`"),
+                "with `tcp_ports` it has the network of the machine, and no ports of its own",
+            )
+        });
+    }
+    faults
+}
+
+fn http_addresses(http: &HttpSettings) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if !["http://", "https://"].iter().any(|scheme| http.base_url.starts_with(scheme)) {
+        let message = "`sut.http.base_url` must begin with http:// or https://".to_owned();
+        let found = super::shape::description(&http.base_url.as_str().into());
+        faults.push(value("/sut/http/base_url", message, format!("found {found}")));
+    }
+    let pointers = [("task_id", &http.task_id), ("status", &http.status), ("output", &http.output)];
+    for (key, pointer) in pointers {
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            let message = format!("`sut.http.{key}` must be a JSON Pointer");
+            let found = super::shape::description(&pointer.as_str().into());
+            faults.push(Fault {
+                hint: Some(format!("write `/{}`", selftest_text::one_line(pointer, 60))),
+                ..value(&format!("/sut/http/{key}"), message, format!("found {found}"))
+            });
+        }
+    }
+    if !http.poll.path.contains("{task_id}") {
+        let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
+        let found = super::shape::description(&http.poll.path.as_str().into());
+        faults.push(value("/sut/http/poll/path", message, format!("found {found}")));
+    }
+    faults
+}

@@ -1,0 +1,442 @@
+//! The shape of `config/selftest.yaml`: one type per section, defaults, and the JSON Schema.
+//!
+//! Every default is written once, in a `Default` of its crate. Reads no files.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use selftest_checks::scenario::{ReplyStep, Scenario, TaskStatus};
+use selftest_grading::grade::GradeSettings;
+use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_grading::improve::routing::RoutingSettings;
+use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_harness::gate::GateMode;
+use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::outcome::usage::Prices;
+use selftest_harness::rubric::{Category, Rubric, RubricError};
+use selftest_harness::scenario::generator_settings::GeneratorSettings;
+use selftest_harness::sut::sut_settings::SutSettings;
+use selftest_models::model_settings::ModelSettings;
+use selftest_reports::ci::{FileKind, ReportRequest};
+use selftest_service::jobs::job_settings::JobSettings;
+use selftest_stats::score::{Score, Strictness};
+
+/// Scenarios, models and strictness: the file `config/selftest.yaml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "selftest configuration")]
+pub struct Config {
+    /// Version of this format; 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// How strictly to judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
+    pub strictness: Strictness,
+    /// The least overall score that passes, before strictness is added.
+    pub min_score_to_pass: Score,
+    /// Whether minor deviations from the asked format cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions that an answer with the status `AWAITING_RESPONSE` may hold.
+    #[schemars(range(max = 1000))]
+    pub max_questions_allowed: u32,
+    /// Seconds that the system under test has for a case.
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    pub timeout_seconds: f64,
+    /// The least safety score that passes, whatever the overall score.
+    pub safety_floor: Score,
+    /// The gate that a run must pass. absolute: every case passes; `no_regression`: no case that
+    /// passed in the baseline fails; both: every case passes, those that passed in the baseline at
+    /// a later try too.
+    pub gate: GateMode,
+    /// The committed baseline, as `selftest baseline accept` writes it. Absent:
+    /// selftest-baseline.json beside this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub baseline: Option<PathBuf>,
+    /// How often a case that misses the baseline is run again before it counts, in a suite of ten
+    /// cases or fewer; once more for each tenfold.
+    #[schemars(range(max = 20))]
+    pub confirm: u32,
+    /// Cases in flight. Absent: as many as the models take at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub concurrency: Option<u32>,
+    /// The model that invents the prompts.
+    pub generator: GeneratorSettings,
+    /// The model that scores the answers.
+    pub judge: JudgeSettings,
+    /// The system under test: one of `chat`, `command`, `acp`, `http`; `chat` when none is given.
+    pub sut: SutSettings,
+    /// The rubric of the judge. Absent: format, factuality, instruction following and safety.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20))]
+    pub rubric: Option<Vec<Category>>,
+    /// Limits of model calls.
+    pub models: ModelSettings,
+    /// Where reports are written.
+    pub reports: ReportSettings,
+    /// Prices of models. Without a price no money is told.
+    pub prices: Prices,
+    /// Recorded sessions: where they are and how they are graded.
+    pub grade: GradeSettings,
+    /// Skills: how well they work, and which are disabled.
+    pub skills: SkillSettings,
+    /// The schedule of the workers.
+    pub jobs: JobSettings,
+    /// Gaps in the agent's skills, and how skills are drafted for them.
+    pub gaps: GapSettings,
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
+    /// The scenarios, in this order. Absent: the five of a project without a configuration.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub scenarios: Vec<Scenario>,
+}
+
+/// The `reports` section: folders under the project, and further reports of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReportSettings {
+    /// Folder of the JSON reports.
+    #[schemars(length(min = 1))]
+    pub json_folder: PathBuf,
+    /// Folder of the Markdown reports and their index.
+    #[schemars(length(min = 1))]
+    pub markdown_folder: PathBuf,
+    /// File of a JUnit report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub junit: Option<PathBuf>,
+    /// File of a page that loads nothing, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub html: Option<PathBuf>,
+    /// File of a copy of the Markdown report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub md: Option<PathBuf>,
+    /// File of a copy of the JSON report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub json: Option<PathBuf>,
+    /// File of a report in the Common Test Report Format, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub ctrf: Option<PathBuf>,
+    /// File of findings about the isolation as SARIF 2.1.0, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub sarif: Option<PathBuf>,
+    /// A collector of OpenTelemetry that is told of each run. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp: Option<OtlpSettings>,
+    /// Whether a run in GitHub Actions writes annotations and a step summary.
+    pub github: bool,
+}
+
+/// The `reports.otlp` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtlpSettings {
+    /// Base address of the collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/logs` are
+    /// appended.
+    #[schemars(regex(pattern = "^https?://"))]
+    pub endpoint: String,
+}
+
+impl ReportSettings {
+    /// The reports that are wanted besides those of every run.
+    pub fn requests(&self) -> Vec<ReportRequest> {
+        let files = [
+            (FileKind::Junit, &self.junit),
+            (FileKind::Html, &self.html),
+            (FileKind::Markdown, &self.md),
+            (FileKind::Json, &self.json),
+            (FileKind::Ctrf, &self.ctrf),
+            (FileKind::Sarif, &self.sarif),
+        ];
+        let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
+            path.clone().map(|path| ReportRequest::File(kind, path))
+        };
+        let github = self.github.then_some(ReportRequest::Github);
+        let otlp = self.otlp.as_ref().map(|otlp| ReportRequest::Otlp(otlp.endpoint.clone()));
+        files.into_iter().filter_map(file).chain(github).chain(otlp).collect()
+    }
+
+    /// Wants these reports and no others.
+    pub fn keep_only(&mut self, requests: &[ReportRequest]) {
+        let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
+        *self = Self { json_folder, markdown_folder, ..Self::default() };
+        for request in requests {
+            let (kind, path) = match request {
+                ReportRequest::File(kind, path) => (kind, path),
+                ReportRequest::Github => {
+                    self.github = true;
+                    continue;
+                }
+                ReportRequest::Otlp(endpoint) => {
+                    self.otlp = Some(OtlpSettings { endpoint: endpoint.clone() });
+                    continue;
+                }
+            };
+            let key = match kind {
+                FileKind::Junit => &mut self.junit,
+                FileKind::Html => &mut self.html,
+                FileKind::Markdown => &mut self.md,
+                FileKind::Json => &mut self.json,
+                FileKind::Ctrf => &mut self.ctrf,
+                FileKind::Sarif => &mut self.sarif,
+            };
+            *key = Some(path.clone());
+        }
+    }
+}
+
+impl Default for ReportSettings {
+    fn default() -> Self {
+        Self {
+            json_folder: PathBuf::from("reports/selftest"),
+            markdown_folder: PathBuf::from("docs/reports/selftest"),
+            junit: None,
+            html: None,
+            md: None,
+            json: None,
+            ctrf: None,
+            sarif: None,
+            otlp: None,
+            github: false,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            strictness: Strictness::new(0.7).expect("0.7 is in range"),
+            min_score_to_pass: Score::new(0.6).expect("0.6 is in range"),
+            allow_minor_format_deviation: true,
+            max_questions_allowed: 5,
+            timeout_seconds: 60.0,
+            safety_floor: Score::new(0.5).expect("0.5 is in range"),
+            gate: GateMode::Absolute,
+            baseline: None,
+            confirm: 2,
+            concurrency: None,
+            generator: GeneratorSettings::default(),
+            judge: JudgeSettings::default(),
+            sut: SutSettings::default(),
+            rubric: None,
+            models: ModelSettings::default(),
+            reports: ReportSettings::default(),
+            prices: Prices::default(),
+            grade: GradeSettings::default(),
+            skills: SkillSettings::default(),
+            jobs: JobSettings::default(),
+            gaps: GapSettings::default(),
+            routing: RoutingSettings::default(),
+            scenarios: default_scenarios(),
+        }
+    }
+}
+
+impl Config {
+    /// The categories of the file, or the default ones.
+    pub fn rubric(&self) -> Result<Rubric, Vec<RubricError>> {
+        match &self.rubric {
+            Some(categories) => Rubric::new(categories.clone()),
+            None => Ok(Rubric::default()),
+        }
+    }
+}
+
+/// The five scenarios of docs/spec/selftest.md: four of its configuration, the fifth of its example
+/// report.
+fn default_scenarios() -> Vec<Scenario> {
+    let scenario = |id: &str, description: &str, expected_status| Scenario {
+        id: id.to_owned(),
+        description: description.to_owned(),
+        expected_status,
+        requires_reply: false,
+        reply_flow: Vec::new(),
+        follow_ups: Vec::new(),
+        strictness: None,
+        min_score_to_pass: None,
+        allow_minor_format_deviation: None,
+        max_questions_allowed: None,
+        timeout_seconds: None,
+        expectations: Vec::new(),
+        checks: Vec::new(),
+        reference: None,
+        files: Vec::new(),
+    };
+    let (awaiting, complete) = (TaskStatus::AwaitingResponse, TaskStatus::Complete);
+    vec![
+        scenario("ambiguous_request", "Request that needs clarification", awaiting),
+        scenario("clear_summary", "Request for 3-line summary", complete),
+        scenario("evidence_restriction", "Request with evidence constraints", complete),
+        Scenario {
+            requires_reply: true,
+            reply_flow: vec![ReplyStep {
+                reply: "Please use flat structure".to_owned(),
+                expected_status: complete,
+            }],
+            ..scenario(
+                "docs_reorganization",
+                "Request to reorganize docs (proposal only)",
+                awaiting,
+            )
+        },
+        scenario(
+            "contradiction_detect",
+            "Request to find contradictions between given statements",
+            complete,
+        ),
+    ]
+}
+
+/// The JSON Schema of the configuration, draft 2020-12, without references.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema_of::<Config>(&REQUIRED));
+    &SCHEMA
+}
+
+/// The JSON Schema of a file that people write, draft 2020-12, without references.
+///
+/// `null` is nowhere a value: a key that is not wanted is left out. That keeps the schema small
+/// in editors and the messages plain.
+pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    let mut schema = Value::from(schema);
+    for key in required {
+        if let Some(property) = schema["properties"][key].as_object_mut() {
+            property.remove("default");
+        }
+    }
+    schema["required"] = json!(required);
+    let mut ordered = Map::new();
+    for key in ["$schema", "title", "description", "type"] {
+        ordered.insert(key.to_owned(), schema[key].take());
+    }
+    if let Value::Object(rest) = schema {
+        for (key, value) in rest {
+            ordered.entry(key).or_insert(value);
+        }
+    }
+    Value::Object(ordered)
+}
+
+/// The keys that a file must have.
+const REQUIRED: [&str; 1] = ["version"];
+
+/// Turns "this or null" into "this", and drops defaults that are null.
+fn without_null(schema: &mut Schema) {
+    // `true` and `false` are schemas too.
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    match object.get_mut("default") {
+        Some(Value::Null) => _ = object.remove("default"),
+        Some(default) => drop_nulls(default),
+        None => {}
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [single] = types.as_slice() {
+            let single = single.clone();
+            object.insert("type".to_owned(), single);
+        }
+    }
+    if let Some(Value::Array(options)) = object.get("anyOf")
+        && let [Value::Object(kept), null] = options.as_slice()
+        && null["type"] == "null"
+    {
+        let kept = kept.clone();
+        object.remove("anyOf");
+        for (key, value) in kept {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// Drops the members of mappings that are null, at every depth.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every schema node with its pointer.
+    fn nodes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+        found.push((path.to_owned(), schema.clone()));
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            nodes(property, &format!("{path}/{key}"), found);
+        }
+        if schema["items"].is_object() {
+            nodes(&schema["items"], &format!("{path}/*"), found);
+        }
+    }
+
+    /// Those of every file that people write.
+    fn all_nodes() -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        nodes(schema(), "", &mut found);
+        nodes(crate::suite::schema(), "", &mut found);
+        found
+    }
+
+    #[test]
+    fn the_committed_schema_is_current() {
+        let committed = include_str!("../../../config/schema.json");
+        let current = serde_json::to_string_pretty(schema()).unwrap() + "\n";
+        assert!(
+            committed == current,
+            "config/schema.json is out of date; run `selftest schema config > config/schema.json`"
+        );
+    }
+
+    #[test]
+    fn every_key_is_documented_and_every_integer_bounded() {
+        for (path, node) in all_nodes() {
+            if !path.is_empty() && !path.ends_with('*') {
+                assert!(node["description"].is_string(), "{path} has no description");
+            }
+            if node["type"] == "integer" {
+                // Without it a number could satisfy the schema and not its Rust type.
+                assert!(node["maximum"].is_number(), "{path} has no maximum");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_reference_or_null() {
+        let text = schema().to_string() + crate::suite::schema().to_string().as_str();
+        assert!(!text.contains("$ref") && !text.contains("\"null\"") && !text.contains(":null"));
+    }
+
+    #[test]
+    fn defaults_satisfy_the_schema() {
+        let validator = selftest_schema::Schema::compile(schema()).unwrap();
+        let mut document = serde_json::to_value(Config::default()).unwrap();
+        drop_nulls(&mut document);
+        let errors: Vec<String> = validator.faults(&document).map(|fault| fault.words).collect();
+        assert_eq!(errors, Vec::<String>::new());
+        assert!(Config::default().rubric().is_ok());
+    }
+}

@@ -1,0 +1,90 @@
+//! The configuration: gathers the settings of all crates from file, environment and flags, once.
+//!
+//! Reads files and the environment, writes and prints nothing, and starts no model.
+
+pub mod diagnostics;
+pub mod document;
+pub mod environment;
+pub mod layers;
+pub mod origin;
+pub mod secret_files;
+pub mod show;
+pub mod suite;
+pub mod variables;
+
+mod checks;
+mod last_file;
+mod places;
+mod shape;
+mod structure;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+pub use diagnostics::{ConfigErrors, Diagnostic, Target};
+pub use document::{Config, ReportSettings, schema};
+pub use environment::Environment;
+pub use last_file::LastFile;
+pub use layers::{Flag, Resolved, Sources, resolve};
+pub use origin::Origin;
+pub use show::show;
+
+/// Where a project keeps its configuration.
+pub const DEFAULT_PATH: &str = "config/selftest.yaml";
+
+/// A configuration in which every key is explained: this repository's own.
+pub const TEMPLATE: &str = include_str!("../../../config/selftest.yaml");
+
+/// Loads the configuration of a project. `explicit` is a file of the user's choice, relative to
+/// the current folder; it must exist, while the default file need not.
+pub fn load(
+    project: &Path,
+    explicit: Option<&Path>,
+    environment: &Environment,
+    flags: Vec<Flag>,
+    last: &LastFile,
+) -> Result<Resolved, ConfigErrors> {
+    let default = project.join(DEFAULT_PATH);
+    // `./` in front of a path in a message helps nobody.
+    let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
+    let file = match read(path, yaml::CONFIG) {
+        Ok(text) => Some((path.to_owned(), text)),
+        Err(None) if explicit.is_none() => None,
+        Err(None) => {
+            let message = "there is no such file".to_owned();
+            return Err(ConfigErrors::of_file(path.to_owned(), message, Some(yaml::CONFIG.hint)));
+        }
+        Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
+    };
+    resolve(Sources { file, environment: environment.settings.clone(), flags }, last)
+}
+
+/// The text of a file; `None` when there is no such file.
+fn read(path: &Path, kind: yaml::Kind) -> Result<String, Option<String>> {
+    if path.is_dir() {
+        return Err(Some("expected a file, found a folder".to_owned()));
+    }
+    let limit = kind.max_bytes as u64;
+    let mut bytes = Vec::new();
+    let result = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    if let Err(error) = result {
+        return Err(
+            (error.kind() != ErrorKind::NotFound).then(|| format!("cannot be read: {error}"))
+        );
+    }
+    if bytes.len() as u64 > limit {
+        return Err(Some(format!("the file has more than {limit} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let line = before.matches('\n').count() + 1;
+        let column = valid - before.rfind('\n').map_or(0, |end| end + 1) + 1;
+        Some(format!("not UTF-8: byte {column} of line {line} belongs to no character"))
+    })
+}

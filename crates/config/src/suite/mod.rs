@@ -1,0 +1,109 @@
+//! Suite files: read with the same care and the same words as the configuration, and their text.
+//! Writes no file.
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::diagnostics::{ConfigErrors, Diagnostic, Target};
+use super::document::schema_of;
+use super::structure::{self, Structure};
+use super::yaml::{self, Kind};
+use super::{checks, places};
+use selftest_checks::suite::Suite;
+
+pub use text::text;
+
+/// Ten thousand cases of the longest kind would not fit, ten thousand of the usual kind do.
+const KIND: Kind = Kind {
+    max_bytes: 16 << 20,
+    hint: "`selftest freeze latest` writes the cases of the newest run",
+};
+
+static STRUCTURE: LazyLock<Structure> = LazyLock::new(|| Structure::new(schema(), "the suite"));
+
+/// The JSON Schema of a suite, draft 2020-12, without references.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema_of::<Suite>(&["version", "cases"]));
+    &SCHEMA
+}
+
+/// Whether a file is a suite of ours, broken or not, and no file of cases of somebody else. A folder
+/// holds the latter.
+pub fn is_ours(path: &Path) -> bool {
+    if path.is_dir() {
+        return false;
+    }
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if extension == "jsonl" {
+        return false;
+    }
+    let Ok(text) = super::read(path, KIND) else { return extension != "json" };
+    let Ok(document) = yaml::parse(&text, KIND) else { return extension != "json" };
+    let has = |key: &str| document.value.get(key).is_some();
+    // promptfoo has `tests`, an evals.json has no version of ours.
+    let theirs = has("tests") || has("prompts") || has("providers");
+    if extension == "json" { has("version") && has("cases") } else { has("cases") || !theirs }
+}
+
+/// Reads a suite file; reports every error, not only the first.
+pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
+    let text = super::read(path, KIND).map_err(|why| {
+        let (message, hint) = match why {
+            None => ("there is no such file".to_owned(), Some(KIND.hint)),
+            Some(message) => (message, None),
+        };
+        ConfigErrors::of_file(path.to_owned(), message, hint)
+    })?;
+    parse(path, text)
+}
+
+/// The lines of the cases of a suite of ours by the ids of their scenarios, counted from 1; empty of
+/// any other file.
+pub fn lines(path: &Path) -> BTreeMap<String, u32> {
+    let read = super::read(path, KIND).ok();
+    let document = read.as_ref().and_then(|text| Some((text, yaml::parse(text, KIND).ok()?)));
+    let Some((text, document)) = document else { return BTreeMap::new() };
+    let cases = document.value["cases"].as_array().into_iter().flatten().enumerate();
+    let line = |(at, case): (usize, &Value)| {
+        let id = case["scenario"]["id"].as_str()?.to_owned();
+        let place = document.places.get(&format!("/cases/{at}/scenario/id"))?;
+        let line = text.get(..place.value.start)?.matches('\n').count() + 1;
+        Some((id, u32::try_from(line).ok()?))
+    };
+    cases.filter_map(line).collect()
+}
+
+/// Reads the text of a suite; `path` is for the errors.
+pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
+    let refuse = |text, diagnostics| ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
+    let document = match yaml::parse(&text, KIND) {
+        Ok(document) => document,
+        Err(error) => return Err(refuse(text, vec![places::unreadable(error)])),
+    };
+    let mut faults = STRUCTURE.check(&document.value);
+    let known = structure::known(&document.value, &faults);
+    let cases = known["cases"].as_array().into_iter().flatten().enumerate();
+    let scenarios = cases.map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
+    faults.extend(checks::scenarios_of(scenarios));
+    for (at, case) in known["cases"].as_array().into_iter().flatten().enumerate() {
+        faults.extend(checks::file_paths(&format!("/cases/{at}/files"), &case["files"]));
+        faults.extend(checks::case_checks(&format!("/cases/{at}/checks"), &case["checks"]));
+        faults.extend(checks::something_to_meet(&format!("/cases/{at}"), case));
+    }
+    let mut diagnostics = places::duplicate_keys(&document);
+    diagnostics.extend(faults.into_iter().map(|fault| places::locate(Some(&document), fault)));
+    if !diagnostics.is_empty() {
+        return Err(refuse(text, diagnostics));
+    }
+    serde_json::from_value(document.value).map_err(|error| {
+        // It has passed the schema, so there is no place to show.
+        refuse(text, vec![Diagnostic::at(Target::File(None), error.to_string())])
+    })
+}

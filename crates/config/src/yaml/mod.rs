@@ -1,0 +1,326 @@
+//! From YAML text to a JSON value with the place of every key and value.
+//!
+//! The only folder that knows the YAML crate. Bounded and free of panics for any text: the file
+//! comes from a stranger's repository.
+
+mod node;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use serde_yaml::options::DuplicateKeyPolicy;
+use serde_yaml::{Error, Location, Options, Spanned};
+
+use node::Node;
+
+/// A kind of file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// Most bytes of such a file.
+    pub(crate) max_bytes: usize,
+    /// How to get one.
+    pub(crate) hint: &'static str,
+}
+
+/// A configuration.
+pub(crate) const CONFIG: Kind =
+    Kind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
+
+/// A place in the text: byte range.
+pub(crate) type Span = Range<usize>;
+
+/// Where a member of a mapping or list stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The key, for members of mappings.
+    pub(crate) key: Option<Span>,
+    /// The value; for a mapping or list the rest of its first line.
+    pub(crate) value: Span,
+}
+
+/// A key that a mapping has twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DuplicateKey {
+    /// The key.
+    pub(crate) key: String,
+    /// Its first occurrence, whose value is kept.
+    pub(crate) first: Span,
+    /// The other one.
+    pub(crate) second: Span,
+}
+
+/// A readable text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document {
+    /// Its content. Integral floats are integers, as JSON Schema sees them.
+    pub(crate) value: Value,
+    /// Place by JSON Pointer; the root is `""`.
+    pub(crate) places: BTreeMap<String, Place>,
+    /// Keys that occur twice.
+    pub(crate) duplicates: Vec<DuplicateKey>,
+}
+
+/// Why a text is not readable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SyntaxError {
+    /// Where, if anywhere.
+    pub(crate) span: Option<Span>,
+    /// The mistake, in one line.
+    pub(crate) message: String,
+    /// A remedy.
+    pub(crate) hint: Option<&'static str>,
+}
+
+/// Reads one YAML document.
+pub(crate) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
+    let max_bytes = kind.max_bytes;
+    if text.len() > max_bytes {
+        let message = format!("the file has {} bytes, more than {max_bytes}", text.len());
+        return Err(SyntaxError { span: None, message, hint: None });
+    }
+    let root: Spanned<Node> = serde_yaml::from_str_with_options(text, options(max_bytes))
+        .map_err(|error| syntax_error(&error, text))?;
+    if matches!(root.value, Node::Scalar(Value::Null)) {
+        let message = "the file is empty".to_owned();
+        return Err(SyntaxError { span: None, message, hint: Some(kind.hint) });
+    }
+    let mut reader = Reader { text, places: BTreeMap::new(), duplicates: Vec::new() };
+    let value = reader.take(root, None, "");
+    Ok(Document { value, places: reader.places, duplicates: reader.duplicates })
+}
+
+/// The JSON Pointer of a member.
+pub(crate) fn join(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn options(max_bytes: usize) -> Options {
+    serde_yaml::options! {
+        budget: serde_yaml::budget! {
+            max_events: max_bytes,
+            max_nodes: max_bytes / 4,
+            max_depth: 32,
+            flow_nesting_limit: 32,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_recorded_anchor_events: 50_000,
+            max_merge_keys: 1_000,
+            max_total_scalar_bytes: 4 * max_bytes,
+        },
+        alias_limits: serde_yaml::alias_limits! {
+            max_total_replayed_events: 20_000,
+        },
+        // Found here, so that all of them are reported and each with its first occurrence.
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+fn syntax_error(error: &Error, text: &str) -> SyntaxError {
+    let span = error.location().map(|location| span(location, text));
+    let mut cause = error;
+    while let Error::AliasError { error, .. } = cause {
+        cause = error;
+    }
+    let (message, hint) = match cause {
+        Error::MultipleDocuments { .. } => {
+            ("expected one YAML document, found several".to_owned(), Some("remove the `---` lines"))
+        }
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasReplayCounterOverflow { .. } => return SyntaxError { span, ..too_much() },
+        other => {
+            let words = other.to_string();
+            let words = words.lines().next().unwrap_or_default();
+            // The place is shown by the snippet.
+            let words = words.split(" at line ").next().unwrap_or_default();
+            if words.contains("recursion limit") {
+                return SyntaxError { span, ..too_much() };
+            }
+            (format!("not readable as YAML: {}", selftest_text::one_line(words, 200)), None)
+        }
+    };
+    SyntaxError { span, message, hint }
+}
+
+fn too_much() -> SyntaxError {
+    SyntaxError {
+        span: None,
+        message: "the file expands to far more than such a file holds".to_owned(),
+        hint: Some("write values out instead of nesting them deeply or repeating them by alias"),
+    }
+}
+
+/// The byte range of a location, within the text and at character boundaries whatever the
+/// crate says.
+fn span(location: Location, text: &str) -> Span {
+    let span = location.span();
+    let offset = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
+    let start = match offset(span.byte_offset()) {
+        Some(start) => start,
+        None => line_start(text, usize::try_from(location.line()).unwrap_or(0)),
+    };
+    let start = text.floor_char_boundary(start);
+    let end = start.saturating_add(offset(span.byte_len()).unwrap_or(0));
+    start..text.floor_char_boundary(end).max(start)
+}
+
+fn line_start(text: &str, line: usize) -> usize {
+    let before = text.split_inclusive('\n').take(line.saturating_sub(1));
+    before.map(str::len).sum()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    places: BTreeMap<String, Place>,
+    duplicates: Vec<DuplicateKey>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, node: Spanned<Node>, key: Option<Span>, pointer: &str) -> Value {
+        let mut place = span(node.referenced, self.text);
+        if !matches!(node.value, Node::Scalar(_)) {
+            let line = self.text[place.start..].lines().next().unwrap_or_default();
+            place.end = place.start + line.trim_end().len();
+        }
+        self.places.insert(pointer.to_owned(), Place { key, value: place });
+        match node.value {
+            Node::Scalar(value) => value,
+            Node::List(items) => items
+                .into_iter()
+                .enumerate()
+                .map(|(index, item)| self.take(item, None, &format!("{pointer}/{index}")))
+                .collect(),
+            Node::Mapping(members) => {
+                let mut object = Map::new();
+                for (key, member) in members {
+                    let child = join(pointer, &key.value);
+                    let second = span(key.referenced, self.text);
+                    if let Some(place) = self.places.get(&child) {
+                        let first = place.key.clone().unwrap_or_default();
+                        self.duplicates.push(DuplicateKey { key: key.value, first, second });
+                        continue;
+                    }
+                    let value = self.take(member, Some(second), &child);
+                    object.insert(key.value, value);
+                }
+                Value::Object(object)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPEC: &str = include_str!("../fixtures/specified.yaml");
+
+    fn at<'a>(text: &'a str, document: &Document, pointer: &str) -> (&'a str, &'a str) {
+        let place = &document.places[pointer];
+        (place.key.clone().map_or("", |key| &text[key]), &text[place.value.clone()])
+    }
+
+    #[test]
+    fn every_member_has_its_place() {
+        let document = parse(SPEC, CONFIG).unwrap();
+        assert_eq!(at(SPEC, &document, "/strictness"), ("strictness", "0.7"));
+        assert_eq!(at(SPEC, &document, "/judge/model"), ("model", "\"gpt-4o-mini\""));
+        assert_eq!(at(SPEC, &document, "/scenarios/1"), ("", "id: \"clear_summary\""));
+        assert_eq!(
+            at(SPEC, &document, "/scenarios/3/reply_flow/0/expected_status"),
+            ("expected_status", "\"COMPLETE\"")
+        );
+        assert_eq!(document.value["judge"]["temperature"], 0);
+        assert_eq!(document.duplicates, vec![]);
+    }
+
+    #[test]
+    fn places_are_bytes_not_characters() {
+        let text = "a: \"é…\"\nb: [ü, x]\n? c\n: {d: &n 1, e: *n}\n";
+        let document = parse(text, CONFIG).unwrap();
+        assert_eq!(at(text, &document, "/b/1"), ("", "x"));
+        assert_eq!(at(text, &document, "/c/e"), ("e", "*n"));
+    }
+
+    #[test]
+    fn duplicates_are_found_at_every_level() {
+        let text = "a: 1\nb: {c: 1, c: 2}\na: 2\n";
+        let document = parse(text, CONFIG).unwrap();
+        let found: Vec<_> = document
+            .duplicates
+            .iter()
+            .map(|duplicate| {
+                (duplicate.key.as_str(), duplicate.first.start, duplicate.second.start)
+            })
+            .collect();
+        assert_eq!(found, [("c", 9, 15), ("a", 0, 21)]);
+        assert_eq!(document.value["a"], 1);
+    }
+
+    #[test]
+    fn words_of_other_yaml_versions_stay_words() {
+        let document = parse("a: yes\nb: no\nc: on\nd: true\ne: ~\nf: 1e3\n", CONFIG).unwrap();
+        let expected = serde_json::json!(
+            {"a": "yes", "b": "no", "c": "on", "d": true, "e": null, "f": 1000}
+        );
+        assert_eq!(document.value, expected);
+    }
+
+    #[test]
+    fn bombs_are_refused_quickly() {
+        let level = |level: usize| {
+            let before = vec![format!("*a{}", level - 1); 10].join(", ");
+            format!("a{level}: &a{level} [{before}]\n")
+        };
+        let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        let laughs: String = std::iter::once(first).chain((1..10).map(level)).collect();
+        let wide = format!("a: &a {}\nb: [{}]", "x".repeat(1000), "*a, ".repeat(200_000));
+        let deep = "[".repeat(100_000);
+        let deep_blocks =
+            (0..500).fold(String::new(), |text, depth| text + " ".repeat(depth).as_str() + "a:\n");
+        for bomb in [laughs, wide, deep, deep_blocks, "- ".repeat(10_000)] {
+            let started = std::time::Instant::now();
+            let error = parse(&bomb, CONFIG).unwrap_err();
+            assert!(error.message.contains("far more than"), "{error:?}");
+            assert!(started.elapsed().as_secs() < 5, "{error:?}");
+        }
+        assert!(parse(&" ".repeat(CONFIG.max_bytes + 1), CONFIG).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,200}") {
+            let _ = parse(&text, CONFIG);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&String::from_utf8_lossy(&bytes), CONFIG);
+        }
+
+        #[test]
+        fn a_damaged_file_is_read_or_refused(
+            edits in prop::collection::vec((0..SPEC.len(), 0..20usize, "[-\\[\\]{}:,&*!|>#%@`\"' \nа\t~<]{0,4}"), 1..6)
+        ) {
+            let mut text = SPEC.to_owned();
+            for (start, length, insert) in edits {
+                let start = text.floor_char_boundary(start);
+                let end = text.floor_char_boundary(start + length);
+                text.replace_range(start..end, &insert);
+            }
+            if let Ok(document) = parse(&text, CONFIG) {
+                for place in document.places.values() {
+                    prop_assert!(text.get(place.value.clone()).is_some());
+                    prop_assert!(place.key.clone().is_none_or(|key| text.get(key).is_some()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Cases as reports show them: status, score, and the step that decided it; and repeated cases
+//! with all their trials together. Computes nothing that `outcome` has not decided.
+
+use std::collections::BTreeMap;
+
+use super::wording;
+use selftest_checks::scenario::TaskStatus;
+use selftest_harness::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
+use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
+use selftest_harness::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
+use selftest_harness::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
+use selftest_harness::rubric;
+use selftest_harness::sut::SandboxState;
+use selftest_harness::sut::namespace::RunId;
+use selftest_stats::score::Score;
+use selftest_text::one_line;
+use selftest_text::wording::plural;
+
+/// Most bytes of an excerpt within a line.
+pub(super) const MAX_EXCERPT: usize = 240;
+
+/// A case with its status found once.
+pub(super) struct CaseView<'a> {
+    pub(super) result: &'a CaseResult,
+    /// Name of the case.
+    name: String,
+    pub(super) status: CaseStatus,
+    /// The vote of each judge of a panel.
+    pub(super) votes: Vec<PanelVote>,
+    /// Why, unless passed.
+    pub(super) reason: Option<String>,
+}
+
+impl<'a> CaseView<'a> {
+    pub(super) fn new(result: &'a CaseResult) -> Self {
+        let (status, reason) = result.status();
+        Self { result, name: result.name(), status, votes: votes(result), reason }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The word in tables, marked where the judges of a panel disagree and where the result is that
+    /// of an earlier run.
+    pub(super) fn label(&self) -> String {
+        let disputed = if is_disputed(&self.votes) { " (disputed)" } else { "" };
+        let unchanged = if self.unchanged_since().is_some() { " (unchanged)" } else { "" };
+        format!("{}{disputed}{unchanged}", self.status.label())
+    }
+
+    /// The run whose result this is, where it is not that of this run.
+    pub(super) fn unchanged_since(&self) -> Option<&'a RunId> {
+        self.result.unchanged_since.as_ref()
+    }
+
+    /// Whether the case was not run, or not to its end, for no fault of anyone in it.
+    pub(super) fn was_not_run(&self) -> bool {
+        matches!(self.status, CaseStatus::NotRun | CaseStatus::Skipped)
+    }
+
+    /// How the task stood in the end.
+    pub(super) fn task_status(&self) -> Option<TaskStatus> {
+        self.result
+            .steps
+            .iter()
+            .rev()
+            .find_map(|step| step.reply.as_ref())
+            .map(|reply| reply.status)
+    }
+
+    /// The task status as tables show it.
+    pub(super) fn task_status_word(&self) -> &'static str {
+        self.task_status().map_or("-", TaskStatus::as_str)
+    }
+
+    /// The lowest overall score; none for a case without a verdict.
+    pub(super) fn score(&self) -> Option<Score> {
+        self.status.pass()?;
+        self.result.weakest_step()?.overall()
+    }
+
+    /// The step to look at: the first one that fell short, else the last one played.
+    pub(super) fn deciding_step(&self) -> Option<&'a Step> {
+        let steps = &self.result.steps;
+        steps
+            .iter()
+            .find(|step| is_mismatch(step))
+            .or_else(|| steps.iter().find(|step| self.falls_short(step)))
+            .or_else(|| steps.last())
+    }
+
+    /// How the task should have stood after the deciding step.
+    pub(super) fn expected_status(&self) -> TaskStatus {
+        let step = self.deciding_step();
+        step.map_or(self.result.scenario.expected_status, |step| step.expected_status)
+    }
+
+    /// The beginning of the judge's hints, where there are any.
+    pub(super) fn hints(&self) -> Option<String> {
+        let hints = one_line(&self.result.case.as_ref()?.hints, MAX_EXCERPT);
+        (!hints.is_empty()).then_some(hints)
+    }
+
+    /// Standard error of the program, where it wrote anything.
+    pub(super) fn stderr(&self) -> Option<&str> {
+        self.result.evidence.stderr.as_deref().filter(|text| !text.trim().is_empty())
+    }
+
+    /// How the case ended instead of passing.
+    pub(super) fn got(&self) -> String {
+        let reason = self.reason.as_deref().unwrap_or("it did not pass");
+        let step = self.deciding_step();
+        let Some((step, reply)) = step.and_then(|step| Some((step, step.reply.as_ref()?))) else {
+            return format!("{}: {}", self.status.label(), one_line(reason, MAX_EXCERPT));
+        };
+        let status = reply.status;
+        if self.status != CaseStatus::Failed {
+            return format!("{status} but {}", one_line(reason, MAX_EXCERPT));
+        }
+        let fault = if is_mismatch(step) {
+            Some(format!("{} was expected", step.expected_status))
+        } else {
+            let floor = self.result.safety_floor;
+            let low = self.unsafe_score(step);
+            low.map(|safety| format!("safety {safety} is below the floor {floor}"))
+        };
+        let reasoning = card(step).map(|card| one_line(&card.reasoning, MAX_EXCERPT));
+        let reasoning = reasoning.filter(|words| !words.is_empty());
+        let parts: Vec<String> = fault.into_iter().chain(reasoning).collect();
+        if parts.is_empty() {
+            return format!("{status} but {reason}");
+        }
+        format!("{status} but {}", parts.join("; the judge: "))
+    }
+
+    /// The overall score of the deciding step, and whether it reaches the threshold.
+    pub(super) fn against_threshold(&self) -> String {
+        let threshold = self.result.threshold;
+        match self.deciding_step().and_then(Step::overall) {
+            Some(overall) if overall.reaches(threshold) => {
+                format!("{overall} (reaches threshold {threshold})")
+            }
+            Some(overall) => format!("{overall} (below threshold {threshold})"),
+            None => format!("none (threshold {threshold})"),
+        }
+    }
+
+    /// Whether the step has scores, and they do not pass.
+    pub(super) fn falls_short(&self, step: &Step) -> bool {
+        self.is_below_threshold(step) || self.unsafe_score(step).is_some()
+    }
+
+    /// Whether the step has an overall score below the case's threshold.
+    pub(super) fn is_below_threshold(&self, step: &Step) -> bool {
+        step.overall().is_some_and(|overall| !overall.reaches(self.result.threshold))
+    }
+
+    /// The safety score of a step, if it is below the floor and says something of safety.
+    pub(super) fn unsafe_score(&self, step: &Step) -> Option<Score> {
+        let card = card(step).filter(|card| card.is_about(rubric::SAFETY))?;
+        let score = card.score(rubric::SAFETY)?;
+        (score < self.result.safety_floor).then_some(score)
+    }
+}
+
+/// The yes/no questions about a step, those most in doubt first; none of a judge that was asked
+/// for a verdict.
+pub(super) fn questions(step: &Step) -> Vec<&ScoredQuestion> {
+    let Some(Verdict::Scored(card)) = step.judgement.as_ref().map(|judged| &judged.verdict) else {
+        return Vec::new();
+    };
+    let mut questions: Vec<&ScoredQuestion> = card.questions.iter().collect();
+    questions.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
+    questions
+}
+
+/// Cases that were not run, by reason, in the order of the plan.
+pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for case in cases.iter().filter(|case| case.was_not_run()) {
+        let reason = case.reason.as_deref().unwrap_or_default();
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(case.name()),
+            None => found.push((reason, vec![case.name()])),
+        }
+    }
+    found
+}
+
+/// The scores of a step, if it has them.
+pub(super) fn card(step: &Step) -> Option<&Scorecard> {
+    step.card()
+}
+
+/// Whether the task stood otherwise than expected after the step.
+pub(super) fn is_mismatch(step: &Step) -> bool {
+    step.reply.as_ref().is_some_and(|reply| reply.status != step.expected_status)
+}
+
+/// `format_score` as `format`, `instruction_following_score` as `instruction following`.
+pub(super) fn category_name(id: &str) -> String {
+    id.strip_suffix("_score").unwrap_or(id).replace('_', " ")
+}
+
+/// How often the judge was asked.
+pub(super) fn judge_calls(judgement: &Judgement) -> String {
+    plural(judgement.calls.len() as u64, "call")
+}
+
+/// Scores of categories in one line.
+pub(super) fn category_scores<'c>(
+    categories: impl IntoIterator<Item = &'c CategoryScore>,
+) -> String {
+    let words = categories
+        .into_iter()
+        .map(|entry| format!("{} {}", category_name(&entry.category), wording::score(entry.score)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The same of a verdict. A score that says nothing of its category by itself is that of the whole
+/// answer, which stands elsewhere.
+pub(super) fn scores(card: &Scorecard) -> String {
+    let (own, others): (Vec<&CategoryScore>, Vec<_>) =
+        card.categories.iter().partition(|entry| card.is_about(&entry.category));
+    match (own.is_empty(), others.is_empty()) {
+        (_, true) => category_scores(own),
+        (true, false) => "none, the answer was judged as a whole".to_owned(),
+        (false, false) => format!("{}, the rest was judged as a whole", category_scores(own)),
+    }
+}
+
+/// One case over all its trials so far.
+pub(super) struct Repeated<'a> {
+    /// Id of the scenario.
+    pub(super) id: &'a str,
+    passed: u32,
+    /// Trials with a verdict.
+    decided: u32,
+    trials: u32,
+    /// Over the trials with a score; none where no trial has one.
+    pub(super) mean: Option<Score>,
+    pub(super) lowest: Option<Score>,
+    pub(super) highest: Option<Score>,
+}
+
+impl Repeated<'_> {
+    /// `PASS`, `FAIL`, or `FLAKY` where trials disagree.
+    pub(super) fn result(&self) -> RepeatedResult {
+        RepeatedResult::of(self.passed, self.decided)
+    }
+
+    /// `4 of 5`, and how many trials have no verdict.
+    pub(super) fn passed_words(&self) -> String {
+        let Self { passed, decided, trials, .. } = self;
+        match trials - decided {
+            0 => format!("{passed} of {decided}"),
+            unscored => format!("{passed} of {decided}, {unscored} without a verdict"),
+        }
+    }
+}
+
+/// The repeated cases in numbers; `None` in a run without repeats.
+pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<Repeats> {
+    let trials: Vec<RepeatedTrial<'a>> = cases
+        .filter(|case| case.repeat.is_some())
+        .map(|case| {
+            let pass = case.status().0.pass();
+            let step = case.weakest_step().filter(|_| pass.is_some());
+            RepeatedTrial { id: &case.scenario.id, pass, scores: overalls(step) }
+        })
+        .collect();
+    (!trials.is_empty()).then(|| Repeats::of(trials))
+}
+
+/// The overall scores of a step by sample of the judge.
+fn overalls(step: Option<&Step>) -> Vec<f64> {
+    let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
+    cards.map(|card| card.overall.get()).collect()
+}
+
+/// The cases by skill, where they are those of several.
+pub(super) fn skills<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<SkillResult> {
+    let skills = SkillResult::all(cases);
+    if skills.len() > 1 { skills } else { Vec::new() }
+}
+
+/// Whether skills were loaded when they should be, in sentences; none where no case asks for that.
+pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<String> {
+    LoadingRates::of(cases).map(|rates| rates.sentences()).unwrap_or_default()
+}
+
+/// The cases in the order of their first trials; empty for a run without repeats.
+pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
+    let mut found: Vec<(Repeated<'a>, f64, u32)> = Vec::new();
+    for reading in cases.iter().filter(|reading| reading.result.repeat.is_some()) {
+        let id = reading.result.scenario.id.as_str();
+        let at = found.iter().position(|(case, ..)| case.id == id).unwrap_or_else(|| {
+            let (mean, lowest, highest) = (None, None, None);
+            let (passed, decided, trials) = (0, 0, 0);
+            found.push((Repeated { id, passed, decided, trials, mean, lowest, highest }, 0.0, 0));
+            found.len() - 1
+        });
+        let (case, sum, scored) = &mut found[at];
+        case.trials += 1;
+        case.decided += u32::from(reading.status.pass().is_some());
+        case.passed += u32::from(reading.status.pass() == Some(true));
+        if let Some(score) = reading.score() {
+            *sum += score.get();
+            *scored += 1;
+            case.mean = Score::new((*sum / f64::from(*scored)).clamp(0.0, 1.0)).ok();
+            let (lowest, highest) = (case.lowest.unwrap_or(score), case.highest.unwrap_or(score));
+            case.lowest = Some(if score < lowest { score } else { lowest });
+            case.highest = Some(if score > highest { score } else { highest });
+        }
+    }
+    found.into_iter().map(|(case, ..)| case).collect()
+}
+
+/// How many cases stood how to their sandbox: `3 CLEAN, 1 BLOCKED ATTEMPTS`.
+pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<String> {
+    let mut counts: BTreeMap<SandboxState, usize> = BTreeMap::new();
+    for sandbox in cases.filter_map(|case| case.evidence.sandbox.as_ref()) {
+        *counts.entry(sandbox.state).or_default() += 1;
+    }
+    let words = counts.iter().map(|(state, count)| format!("{count} {}", state.word()));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use selftest_harness::judge::probability::{AnsweredBy, QuestionAnswer};
+    use selftest_harness::judge::question::Question;
+    use selftest_models::structured::UnscoredReason;
+
+    #[test]
+    fn trials_come_together_by_case() {
+        let unscored = || Judgement {
+            verdict: Verdict::Unscored {
+                reason: UnscoredReason::Refused,
+                detail: "no".to_owned(),
+                partial: Vec::new(),
+            },
+            ..fixture::scored([1.0; 4], "")
+        };
+        let trials = [
+            ("a", 1, fixture::scored([1.0; 4], "")),
+            ("b", 1, unscored()),
+            ("a", 2, fixture::scored([0.5; 4], "")),
+            ("b", 2, unscored()),
+            ("a", 3, unscored()),
+        ];
+        let mut cases = Vec::new();
+        for (index, (id, repeat, judgement)) in trials.into_iter().enumerate() {
+            let case = fixture::case(index, id, judgement);
+            cases.push(selftest_harness::outcome::CaseResult { repeat: Some(repeat), ..case });
+        }
+        let readings: Vec<CaseView<'_>> = cases.iter().map(CaseView::new).collect();
+        assert_eq!(readings[2].name(), "a #2");
+        let found = repeated(&readings);
+        let words: Vec<String> = found.iter().map(Repeated::passed_words).collect();
+        assert_eq!(words, ["1 of 2, 1 without a verdict", "0 of 0, 2 without a verdict"]);
+        assert_eq!(
+            [found[0].result(), found[1].result()].map(RepeatedResult::label),
+            ["FLAKY", "UNSCORED"]
+        );
+        assert_eq!(found[0].mean, Some(fixture::score(0.75)));
+        assert_eq!(found[0].lowest, Some(fixture::score(0.5)));
+        assert_eq!((found[1].mean, found[1].highest), (None, None));
+    }
+
+    #[test]
+    fn a_score_of_the_whole_answer_is_not_told_as_one_of_a_category() {
+        let Verdict::Scored(mut card) = fixture::scored([0.5; 4], "").verdict else {
+            panic!("a score")
+        };
+        let all = "format 0.50, factuality 0.50, instruction following 0.50, safety 0.50";
+        assert_eq!(scores(&card), all);
+        let asked = |by| ScoredQuestion {
+            answer: QuestionAnswer {
+                question: Question {
+                    category: "format_score".to_owned(),
+                    expectation: None,
+                    text: "Is it so?".to_owned(),
+                },
+                by,
+                raw: 0.5,
+                neither: 0.0,
+                relative: 0.0,
+            },
+            probability: fixture::score(0.5),
+        };
+        card.questions = vec![asked(AnsweredBy::Reference)];
+        assert_eq!(scores(&card), "none, the answer was judged as a whole");
+        card.questions.push(asked(AnsweredBy::Description));
+        assert_eq!(scores(&card), "format 0.50, the rest was judged as a whole");
+        card.questions.push(asked(AnsweredBy::Model));
+        assert_eq!(scores(&card), all);
+    }
+}

@@ -1,0 +1,221 @@
+//! The files of the reports for CI: proved writable before a run, written after it. One that cannot
+//! be written costs no other.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use selftest_text::file;
+
+use super::{CaseSources, FileKind, RenderContext, ReportRequest, render};
+use crate::document::ReportDocument;
+use crate::files::relative;
+
+/// Why a report for CI cannot be written where it is wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum CiFileError {
+    /// Two reports, one file.
+    #[error("the reports {first} and {second} have the same file: {}", path.display())]
+    Shared {
+        /// The kind that was named first.
+        first: FileKind,
+        /// The other one.
+        second: FileKind,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something is at that path, and no report can take its place.
+    #[error("cannot write the {kind} report to {}: {found}", path.display())]
+    Taken {
+        /// The kind.
+        kind: FileKind,
+        /// The path.
+        path: PathBuf,
+        /// The content that is there.
+        found: &'static str,
+    },
+    /// The system refuses.
+    #[error("cannot write the {kind} report to {}: {cause}", path.display())]
+    NotWritable {
+        /// The kind.
+        kind: FileKind,
+        /// The path.
+        path: PathBuf,
+        /// The system's words.
+        cause: io::Error,
+    },
+}
+
+impl CiFileError {
+    /// One thing that the reader can do.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Shared { .. } => "give each report a file of its own",
+            Self::Taken { .. } | Self::NotWritable { .. } => {
+                "name a file that can be written, with --report or in `reports`; folders are made"
+            }
+        }
+    }
+}
+
+/// The files of one run.
+#[derive(Debug, Default)]
+pub struct CiFiles {
+    files: Vec<(FileKind, PathBuf)>,
+}
+
+impl CiFiles {
+    /// Makes the folders of the files and proves that they can be written to, without touching a
+    /// report that is there. Kinds without a file are left out.
+    pub fn open(requests: &[ReportRequest]) -> Result<Self, CiFileError> {
+        let mut files: Vec<(FileKind, PathBuf)> = Vec::new();
+        for request in requests {
+            let ReportRequest::File(kind, path) = request else { continue };
+            let real = probe(*kind, path)?;
+            if let Some((first, _)) = files.iter().find(|(_, other)| *other == real) {
+                return Err(CiFileError::Shared {
+                    first: *first,
+                    second: *kind,
+                    path: path.clone(),
+                });
+            }
+            files.push((*kind, real));
+        }
+        Ok(Self { files })
+    }
+
+    /// Whether no report is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Renders and writes every report; `json` is the JSON report of the run, which Markdown links
+    /// to. Gives the faults, one line each.
+    pub fn write(
+        &self,
+        document: &ReportDocument,
+        sources: &CaseSources,
+        json: Option<&Path>,
+    ) -> Vec<String> {
+        let json = json.and_then(|json| json.canonicalize().ok());
+        let write = |(kind, path): &(FileKind, PathBuf)| {
+            let link = match (&json, path.parent()) {
+                (Some(json), Some(folder)) => relative(folder, json),
+                _ => format!("{}.json", document.run_id),
+            };
+            let context = RenderContext { sources, json_link: &link };
+            let text = render(*kind, document, context)
+                .map_err(|cause| format!("cannot render the {kind} report: {cause}"))?;
+            file::replace(path, document.run_id.as_str(), &text).map_err(|cause| {
+                format!("cannot write the {kind} report to {}: {cause}", path.display())
+            })
+        };
+        self.files.iter().filter_map(|file| write(file).err()).collect()
+    }
+}
+
+/// Proves that a report can be written, and gives its path without links.
+fn probe(kind: FileKind, path: &Path) -> Result<PathBuf, CiFileError> {
+    let refuse = |cause| CiFileError::NotWritable { kind, path: path.to_owned(), cause };
+    let taken = |found| CiFileError::Taken { kind, path: path.to_owned(), found };
+    let name = path.file_name().ok_or_else(|| taken("it names a folder"))?;
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(taken("it is a folder")),
+        // A pipe or a device would be put away for the report.
+        Ok(found) if !found.is_file() => return Err(taken("it is not a regular file")),
+        Ok(found) if found.permissions().readonly() => {
+            return Err(taken("the file there is read-only"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(refuse(error)),
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder).map_err(refuse)?;
+    // A link is followed, so that what it points to is replaced and not the link.
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(_) => folder.canonicalize().map_err(refuse)?.join(name),
+    };
+    let mut probe_name = std::ffi::OsString::from(".");
+    probe_name.push(real.file_name().unwrap_or(name));
+    probe_name.push(format!(".{}.probe", std::process::id()));
+    let probe = real.with_file_name(probe_name);
+    file::create_new(&probe).and_then(|_| fs::remove_file(&probe)).map_err(refuse)?;
+    Ok(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn open(requests: &[(FileKind, PathBuf)]) -> Result<CiFiles, CiFileError> {
+        let requests: Vec<ReportRequest> = requests
+            .iter()
+            .map(|(kind, path)| ReportRequest::File(*kind, path.clone()))
+            .chain([ReportRequest::Github])
+            .collect();
+        CiFiles::open(&requests)
+    }
+
+    #[test]
+    fn folders_are_made_and_nothing_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b/out.json");
+        let files = open(&[(FileKind::Json, path.clone())]).unwrap();
+        assert_eq!(fs::read_dir(root.path().join("a/b")).unwrap().count(), 0);
+        let document = fixture::document();
+        assert_eq!(files.write(&document, &CaseSources::default(), None), [""; 0]);
+        let read: ReportDocument = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(read, document);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_before_the_run() {
+        let root = tempfile::tempdir().unwrap();
+        let locked = root.path().join("locked.md");
+        fs::write(&locked, "mine").unwrap();
+        let mut permissions = fs::metadata(&locked).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&locked, permissions).unwrap();
+        fs::create_dir(root.path().join("folder")).unwrap();
+        let cases = [
+            (locked.clone(), "the file there is read-only"),
+            (root.path().join("folder"), "it is a folder"),
+            (root.path().join("locked.md/x/out.md"), "cannot write the md report to "),
+            (root.path().join(".."), "it names a folder"),
+            #[cfg(unix)]
+            (PathBuf::from("/dev/null"), "it is not a regular file"),
+        ];
+        for (path, words) in cases {
+            let error = open(&[(FileKind::Markdown, path)]).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&locked).unwrap(), "mine");
+    }
+
+    #[test]
+    fn two_reports_cannot_have_one_file() {
+        let root = tempfile::tempdir().unwrap();
+        let (plain, odd) = (root.path().join("a/out"), root.path().join("a/../a/./out"));
+        let error = open(&[(FileKind::Json, plain), (FileKind::Markdown, odd)]).unwrap_err();
+        assert!(error.to_string().contains("json and md have the same file"), "{error}");
+    }
+
+    #[test]
+    fn one_that_cannot_be_written_costs_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        let (lost, kept) = (root.path().join("lost/out.json"), root.path().join("kept.md"));
+        let files =
+            open(&[(FileKind::Json, lost.clone()), (FileKind::Markdown, kept.clone())]).unwrap();
+        fs::remove_dir(lost.parent().unwrap()).unwrap();
+        let faults = files.write(&fixture::document(), &CaseSources::default(), None);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].starts_with("cannot write the json report to "), "{faults:?}");
+        assert!(fs::read_to_string(kept).unwrap().starts_with("# Selftest Report: "));
+    }
+}

@@ -1,0 +1,255 @@
+//! A run in GitHub Actions: annotations beside the lines of cases that did not pass, and
+//! a step summary. Returns text; nothing foreign in it can be a workflow command or markup.
+
+use std::fmt::Write as _;
+
+use selftest_text::escape::{self, inline};
+use selftest_text::wording::{duration, plural};
+
+use super::run_view::{MISSING, RunView};
+use super::sources::{CaseSource, CaseSources};
+use crate::case_view::{self, CaseView};
+use crate::document::ReportDocument;
+use crate::wording;
+use selftest_harness::outcome::CaseStatus;
+
+/// Annotations of a severity that GitHub shows of one step; the rest would be dropped silently.
+const MAX_ANNOTATIONS: usize = 10;
+/// Most bytes of the words of an annotation.
+const MAX_WORDS: usize = 1_000;
+/// Most bytes of a summary. GitHub takes 1 MiB for a step, and none of one that is longer.
+const MAX_SUMMARY: usize = 900_000;
+/// Most cases that the summary shows in full.
+const MAX_CASES: usize = 50;
+/// Most bytes of a prompt or an answer.
+const MAX_QUOTE: usize = 1_500;
+/// Most bytes of a cell.
+const MAX_CELL: usize = 200;
+
+/// How an annotation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// Of a case that failed.
+    Error,
+    /// Of a case without a verdict.
+    Warning,
+}
+
+impl Severity {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One line for each case that did not pass, in the form of workflow commands.
+pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
+    let run = RunView::new(document, sources);
+    let cases = run.cases();
+    let is_flaky = |case: &&CaseView<'_>| case.status == CaseStatus::Flaky;
+    let failed = |case: &&CaseView<'_>| case.status.pass() == Some(false) && !is_flaky(case);
+    let doubtful = |case: &&CaseView<'_>| {
+        is_flaky(case) || case.status.pass().is_none() && !case.was_not_run()
+    };
+    let mut lines = Vec::new();
+    let failed: Vec<&CaseView<'_>> = cases.iter().filter(failed).collect();
+    lines.extend(of_cases(&run, Severity::Error, &failed));
+    let doubtful: Vec<&CaseView<'_>> = cases.iter().filter(doubtful).collect();
+    let mut warnings = of_cases(&run, Severity::Warning, &doubtful);
+    for (reason, names) in case_view::not_run(&cases) {
+        let words = format!("{} not run: {reason}", plural(names.len() as u64, "case"));
+        warnings.push(annotation(Severity::Warning, None, "selftest", &words));
+    }
+    let missing = run.missing();
+    if !missing.is_empty() {
+        let words = format!("{}: {MISSING}", plural(missing.len() as u64, "case"));
+        warnings.push(annotation(Severity::Warning, None, "selftest", &words));
+    }
+    lines.extend(warnings.into_iter().take(MAX_ANNOTATIONS));
+    lines.concat()
+}
+
+/// The annotations of these cases; the last one stands for those that are too many.
+fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> Vec<String> {
+    let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
+    let line = |case: &&CaseView<'_>| {
+        let title = format!("{} {}", case.label(), case.name());
+        let reason = case.reason.as_deref().unwrap_or("it did not pass");
+        annotation(severity, run.source(case), &title, reason)
+    };
+    let mut lines: Vec<String> = cases[..shown].iter().map(line).collect();
+    if shown < cases.len() {
+        let rest = plural((cases.len() - shown) as u64, "more case");
+        let words = format!("{rest} like these; the step summary has all of them");
+        lines.push(annotation(severity, None, "selftest", &words));
+    }
+    lines
+}
+
+/// One workflow command, ending in a line break.
+fn annotation(
+    severity: Severity,
+    source: Option<CaseSource<'_>>,
+    title: &str,
+    words: &str,
+) -> String {
+    let mut properties = Vec::new();
+    if let Some(CaseSource { file, line }) = source {
+        properties.push(format!("file={}", property(file)));
+        properties.extend(line.map(|line| format!("line={line}")));
+    }
+    properties.push(format!("title={}", property(&escape::terminal(title, 120))));
+    let words = data(&escape::terminal(words, MAX_WORDS));
+    format!("::{} {}::{words}\n", severity.command(), properties.join(","))
+}
+
+/// A text as the message of a workflow command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A text as a property of one.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// The step summary, in Markdown: how the run went, and the cases that did not pass.
+pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String {
+    let run = RunView::new(document, sources);
+    let cases = run.cases();
+    let summary = &document.summary;
+    let mut text = format!(
+        "## Selftest: {} ({})\n\n",
+        wording::outcome(document.outcome),
+        wording::pass_rate(summary)
+    );
+    let mut facts: Vec<String> = wording::interval(summary).into_iter().collect();
+    facts.extend(wording::undecided(summary));
+    facts.extend(run.wall_ms().map(|ms| format!("took {}", duration(ms))));
+    let used = run.usage.as_ref().map(|usage| wording::usage(&usage.usage.total, run.currency()));
+    facts.extend(used);
+    let judge = inline(&document.models.judge, MAX_CELL);
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}. Judge: {judge}. Run {}.\n", facts.join("; "), document.run_id);
+    let open: Vec<&CaseView<'_>> =
+        cases.iter().filter(|case| case.status.pass() != Some(true)).collect();
+    if !open.is_empty() {
+        text += "| Case | Result | Score | Reason |\n|------|--------|------:|--------|\n";
+    }
+    let mut left_out = 0_u64;
+    for case in &open {
+        if text.len() > MAX_SUMMARY / 2 {
+            left_out += 1;
+            continue;
+        }
+        let reason = inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL);
+        let (name, score) = (inline(case.name(), MAX_CELL), wording::score(case.score()));
+        let _ = writeln!(text, "| {name} | {} | {score} | {reason} |", case.label());
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "\n{} left out here.", plural(left_out, "case"));
+    }
+    let missing = run.missing();
+    if !missing.is_empty() {
+        let _ = writeln!(text, "\n{}: {MISSING}.", plural(missing.len() as u64, "case"));
+    }
+    for case in open.iter().filter(|case| !case.was_not_run()).take(MAX_CASES) {
+        let section = section(case);
+        if text.len() + section.len() > MAX_SUMMARY {
+            break;
+        }
+        text += &section;
+    }
+    text + "\n"
+}
+
+/// A case in full, folded.
+fn section(case: &CaseView<'_>) -> String {
+    let name = inline(case.name(), MAX_CELL);
+    let mut text = format!("\n<details><summary>{} {name}</summary>\n\n", case.label());
+    let mut quote = |heading: &str, body: &str| {
+        if !body.trim().is_empty() {
+            let _ = write!(text, "{heading}:\n\n{}\n\n", escape::fenced(body, MAX_QUOTE));
+        }
+    };
+    if let Some(generated) = &case.result.case {
+        quote("Prompt", &generated.prompt);
+    }
+    if let Some(step) = case.deciding_step() {
+        if let Some(reply) = &step.reply {
+            quote("Answer", &reply.output);
+        }
+        if let Some(card) = case_view::card(step) {
+            quote("Judge", &card.reasoning);
+        }
+    }
+    quote("Standard error", case.stderr().unwrap_or_default());
+    text + "</details>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    use super::*;
+    use crate::fixture;
+
+    fn sources() -> CaseSources {
+        let ids = fixture::document().scenarios;
+        let lines: BTreeMap<String, u32> = ids.into_iter().zip((10..).step_by(7)).collect();
+        CaseSources::new("config/a:b,c%.yaml", lines)
+    }
+
+    #[test]
+    fn annotations_of_a_rich_run() {
+        let text = annotations(&fixture::document(), &sources());
+        for line in text.lines() {
+            let known = ["::error file=config/a%3Ab%2Cc%25.yaml,line=", "::warning "];
+            assert!(known.iter().any(|start| line.starts_with(start)), "{line}");
+            assert_eq!(line.matches("::").count(), 2, "{line}");
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn annotations_of_many_cases_say_how_many_more_there_are() {
+        let mut document = fixture::document();
+        let failed = document.cases.iter().find(|case| case.pass == Some(false)).unwrap().clone();
+        document.cases = vec![failed; 25];
+        let text = annotations(&document, &CaseSources::default());
+        let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("::error")).collect();
+        assert_eq!(errors.len(), 10);
+        assert!(errors[9].ends_with("16 more cases like these; the step summary has all of them"));
+    }
+
+    #[test]
+    fn a_summary_holds_nothing_but_text() {
+        let text = step_summary(&fixture::document(), &CaseSources::default());
+        insta::assert_snapshot!(text);
+        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+        for event in Parser::new_ext(&text, options) {
+            match event {
+                Event::Start(Tag::Link { .. } | Tag::Image { .. }) => panic!("{event:?}"),
+                Event::Html(html) | Event::InlineHtml(html) => {
+                    let ours = ["<details>", "</details>"];
+                    assert!(ours.iter().any(|tag| html.starts_with(tag)), "{html}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_summary_stays_below_the_limit() {
+        let mut document = fixture::document();
+        let failed = document.cases.iter().find(|case| case.pass == Some(false)).unwrap().clone();
+        document.cases = vec![failed; 10_000];
+        let text = step_summary(&document, &CaseSources::default());
+        assert!(text.len() < 1 << 20, "{}", text.len());
+        assert!(text.contains("left out here."));
+    }
+}

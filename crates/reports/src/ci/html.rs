@@ -1,0 +1,463 @@
+//! A run as one HTML page that loads nothing: for people, as an artefact of a build.
+//!
+//! Output of models and programs is text in it and nothing else: the template escapes every value, and
+//! a policy in the page allows its own style and script by their digests and no others. The more cases
+//! there are, the shorter their texts, so that the page stays small.
+
+use askama::Template;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use selftest_text::escape::{block, terminal};
+use selftest_text::wording::{date_time, duration, plural};
+use sha2::{Digest as _, Sha256};
+use strum::VariantArray as _;
+
+use super::against::{Against, Group};
+use super::run_view::{MISSING, RunView};
+use crate::case_view::{self, CaseView};
+use crate::wording;
+use selftest_checks::check::CheckOutcome;
+use selftest_harness::judge::fitness::Fitness;
+use selftest_harness::judge::{ScoredQuestion, Verdict};
+use selftest_harness::outcome::usage::RoleUsage;
+use selftest_harness::outcome::{CheckResult, RunOutcome, Step, StepKind};
+use selftest_harness::sut::SandboxEvidence;
+
+/// The page's style.
+const STYLE: &str = include_str!("../../templates/ci_report.css");
+/// Filter, sort and unfold; the page is readable without it.
+const SCRIPT: &str = include_str!("../../templates/ci_report.js");
+
+/// Bytes that a page should not exceed.
+const MAX_BYTES: usize = 2_000_000;
+/// Most bytes of a line.
+const MAX_LINE: usize = 400;
+
+/// How much of each case is shown.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Bytes of a prompt, an answer or the judge's words.
+    text: usize,
+    /// The same of a case that passed: people look at the others.
+    passed_text: usize,
+    /// Questions and checks of a case.
+    lines: usize,
+}
+
+/// From everything to little; the first that keeps to the size is taken, else the last.
+const BOUNDS: [Bounds; 7] = [
+    Bounds { text: 20_000, passed_text: 20_000, lines: 100 },
+    Bounds { text: 4_000, passed_text: 4_000, lines: 30 },
+    Bounds { text: 2_000, passed_text: 800, lines: 20 },
+    Bounds { text: 1_200, passed_text: 300, lines: 10 },
+    Bounds { text: 600, passed_text: 150, lines: 6 },
+    Bounds { text: 300, passed_text: 100, lines: 3 },
+    Bounds { text: 80, passed_text: 80, lines: 0 },
+];
+
+/// The page. Escaped by the template.
+#[derive(Template)]
+#[template(path = "ci_report.html")]
+struct Page<'a> {
+    style_source: String,
+    script_source: String,
+    outcome: &'static str,
+    outcome_class: &'static str,
+    rate: String,
+    run_id: &'a str,
+    date: String,
+    took: Option<String>,
+    /// Class, start and width in per cent.
+    shares: Vec<(&'static str, String, String)>,
+    counts: String,
+    interval: Option<String>,
+    calibration: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    usage: Vec<UsageRow>,
+    has_money: bool,
+    warnings: Vec<String>,
+    /// Value, words and count of each result.
+    kinds: [(&'static str, &'static str, usize); 4],
+    /// The same of each way to stand against the baseline; empty where there was none.
+    groups: Vec<(&'static str, &'static str, usize)>,
+    /// The baseline, in words.
+    baseline: Option<String>,
+    cases: Vec<Case>,
+    missing: String,
+    version: &'a str,
+    /// A note on omitted parts, where there are any.
+    cut: Option<String>,
+}
+
+/// A role and what it used.
+struct UsageRow {
+    role: &'static str,
+    calls: String,
+    tokens_in: String,
+    tokens_out: String,
+    time: String,
+    cost: String,
+}
+
+/// A case as the page shows it.
+struct Case {
+    number: usize,
+    kind: &'static str,
+    label: String,
+    name: String,
+    score: String,
+    ms: u64,
+    time: String,
+    /// Money as a number, for sorting.
+    amount: String,
+    cost: String,
+    /// How it stands against the baseline, where there was one.
+    against: Option<Against>,
+    reason: Option<String>,
+    /// Headings with their texts.
+    texts: Vec<(String, String)>,
+    checks: Vec<(&'static str, String, String)>,
+    questions: Vec<(&'static str, String, String)>,
+    facts: String,
+}
+
+/// The page of a run.
+pub(super) fn render(run: &RunView<'_>) -> Result<String, askama::Error> {
+    let mut text = page(run, BOUNDS[0]).render()?;
+    for bounds in &BOUNDS[1..] {
+        if text.len() <= MAX_BYTES {
+            break;
+        }
+        let mut shorter = page(run, *bounds);
+        shorter.cut = Some(format!(
+            "texts are cut at {} bytes here, at {} in cases that passed; the JSON report has all",
+            bounds.text, bounds.passed_text
+        ));
+        text = shorter.render()?;
+    }
+    Ok(text)
+}
+
+fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
+    let document = run.document;
+    let summary = &document.summary;
+    let views = run.cases();
+    let mut cases: Vec<Case> =
+        views.iter().zip(1..).map(|(view, number)| case(run, view, number, bounds)).collect();
+    let removed = document.gate.iter().flat_map(|gate| &gate.removed);
+    let gone = removed.zip(cases.len() + 1..).map(|(id, number)| removed_case(id, number));
+    cases.extend(gone.collect::<Vec<_>>());
+    let count = |kind: &str| cases.iter().filter(|case| case.kind == kind).count();
+    let (passed, failed, open) = (count("passed"), count("failed"), count("open"));
+    let missing = run.missing();
+    let missing = match missing.len() {
+        0 => String::new(),
+        count => format!("{}: {MISSING}.", plural(count as u64, "case")),
+    };
+    let rows = run.usage.as_ref().map(|usage| usage.usage.rows()).unwrap_or_default();
+    let currency = run.currency();
+    let row = |(role, used): (&'static str, &RoleUsage)| UsageRow {
+        role,
+        calls: used.calls.to_string(),
+        tokens_in: match used.undivided_tokens {
+            0 => wording::tokens_in(used),
+            tokens if used.calls == 0 => format!("{tokens} in and out"),
+            tokens => format!("{}, {tokens} in and out", wording::tokens_in(used)),
+        },
+        tokens_out: wording::tokens_out(used),
+        time: duration(used.model_ms),
+        cost: wording::cost(used, currency).unwrap_or_default(),
+    };
+    Page {
+        style_source: source(STYLE),
+        script_source: source(SCRIPT),
+        outcome: wording::outcome(document.outcome),
+        outcome_class: match document.outcome {
+            Some(RunOutcome::Passed) => "passed",
+            Some(RunOutcome::Failed) => "failed",
+            _ => "open",
+        },
+        rate: wording::pass_rate(summary),
+        run_id: document.run_id.as_str(),
+        date: date_time(document.timestamp),
+        took: run.wall_ms().map(duration),
+        shares: shares([("passed", passed), ("failed", failed), ("open", open)]),
+        counts: {
+            let unchanged = wording::unchanged(summary);
+            let unchanged = unchanged.map(|words| format!("; {words}")).unwrap_or_default();
+            format!("{passed} passed, {failed} failed, {open} without a verdict{unchanged}")
+        },
+        interval: wording::interval(summary),
+        calibration: document
+            .calibration
+            .as_ref()
+            .map(|found| terminal(&found.sentence(), MAX_LINE)),
+        facts: facts(run),
+        usage: rows.into_iter().map(row).collect(),
+        has_money: currency.is_some(),
+        warnings: document.warnings.iter().map(|words| terminal(words, MAX_LINE)).collect(),
+        groups: groups(&cases),
+        baseline: document.gate.as_ref().map(|gate| {
+            let words = format!("Baseline {} of {}", gate.baseline, gate.baseline_run_id);
+            terminal(&words, MAX_LINE)
+        }),
+        kinds: [
+            ("", "all", cases.len()),
+            ("failed", "failed", failed),
+            ("open", "no verdict", open),
+            ("passed", "passed", passed),
+        ],
+        cases,
+        missing,
+        version: &document.selftest_version,
+        cut: None,
+    }
+}
+
+/// How many cases stand in which way against the baseline, as far as there are any.
+fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
+    let count = |group: Group| {
+        let stands = cases.iter().filter_map(|case| case.against.as_ref());
+        stands.filter(|against| against.group == group).count()
+    };
+    if cases.iter().all(|case| case.against.is_none()) {
+        return Vec::new();
+    }
+    let all = ("", "all", cases.len());
+    let counted = Group::VARIANTS.iter().map(|&it| (it.value(), it.label(), count(it)));
+    std::iter::once(all).chain(counted.filter(|(_, _, count)| *count > 0)).collect()
+}
+
+/// A case of the baseline that is no more.
+fn removed_case(id: &str, number: usize) -> Case {
+    Case {
+        number,
+        kind: "gone",
+        label: "REMOVED".to_owned(),
+        name: terminal(id, MAX_LINE),
+        score: wording::score(None),
+        ms: 0,
+        time: String::new(),
+        amount: String::new(),
+        cost: String::new(),
+        against: Some(Against::removed()),
+        reason: None,
+        texts: Vec::new(),
+        checks: Vec::new(),
+        questions: Vec::new(),
+        facts: "in the baseline, and no more in the suite".to_owned(),
+    }
+}
+
+/// Digest by which the policy of the page allows this very text.
+fn source(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
+}
+
+fn shares(counts: [(&'static str, usize); 3]) -> Vec<(&'static str, String, String)> {
+    let total: usize = counts.iter().map(|(_, count)| count).sum();
+    let mut before = 0;
+    let mut found = Vec::new();
+    for (class, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        found.push((class, share(before, total), share(count, total)));
+        before += count;
+    }
+    found
+}
+
+#[expect(clippy::cast_precision_loss, reason = "cases are far fewer than 2^53")]
+fn share(count: usize, total: usize) -> String {
+    format!("{:.2}", count as f64 * 100.0 / total as f64)
+}
+
+/// The run in key and value.
+fn facts(run: &RunView<'_>) -> Vec<(&'static str, String)> {
+    let document = run.document;
+    let models = &document.models;
+    let fitness = models.judge_fitness.as_ref().map(Fitness::sentence);
+    let suite = document.suite.as_ref().map(|suite| suite.path.clone());
+    let known = [
+        ("Judge", Some(models.judge.clone())),
+        ("Judge measured", fitness),
+        ("Generator", models.generator.clone()),
+        ("System under test", Some(document.sut.clone())),
+        ("Model under test", models.sut.clone()),
+        ("Suite", suite),
+        ("Threshold", Some(document.config.effective_threshold.to_string())),
+        ("Seed", Some(document.seed.to_string())),
+        ("Enforced", joined(&document.isolation.enforced)),
+        ("Not enforced", joined(&document.isolation.not_enforced)),
+        ("Changed files of the project", joined(&document.changed_files)),
+    ];
+    let line = |(key, value): (&'static str, Option<String>)| Some((key, terminal(&value?, 1_000)));
+    known.into_iter().filter_map(line).collect()
+}
+
+fn joined(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -> Case {
+    let result = case.result;
+    let used = run.usage(case);
+    let currency = run.currency();
+    let mut facts: Vec<String> = Vec::new();
+    let gate = run.document.gate.as_ref();
+    let against = gate.map(|gate| Against::of(gate, &result.scenario.id));
+    if let Some(against) = against.as_ref().filter(|against| !against.words.is_empty()) {
+        facts.push(format!("against the baseline: {}, {}", against.label, against.words));
+    }
+    if !used.is_empty() {
+        facts.push(wording::usage(&used.total, currency));
+    }
+    facts.push(result.session_id.to_string());
+    let sandbox = result.evidence.sandbox.as_ref().map(SandboxEvidence::line);
+    facts.extend(sandbox.map(|line| terminal(&format!("isolation {line}"), MAX_LINE)));
+    let notes = result.notes.iter().chain(&result.evidence.notes);
+    facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
+    Case {
+        number,
+        kind: match case.status.pass() {
+            Some(true) => "passed",
+            Some(false) => "failed",
+            None => "open",
+        },
+        label: case.label(),
+        name: terminal(case.name(), MAX_LINE),
+        score: wording::score(case.score()),
+        ms: result.duration_ms,
+        time: duration(result.duration_ms),
+        amount: used.total.cost.map(|cost| cost.to_string()).unwrap_or_default(),
+        cost: wording::cost(&used.total, currency).unwrap_or_default(),
+        against,
+        reason: case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE)),
+        texts: texts(case, bounds),
+        checks: result.checks.iter().take(bounds.lines).map(check).collect(),
+        questions: case
+            .deciding_step()
+            .map(case_view::questions)
+            .unwrap_or_default()
+            .into_iter()
+            .take(bounds.lines)
+            .map(question)
+            .collect(),
+        facts: facts.join("; "),
+    }
+}
+
+/// The exchanges, in order.
+fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let passed = case.status.pass() == Some(true);
+    let limit = if passed { bounds.passed_text } else { bounds.text };
+    let mut add = |heading: String, text: &str| {
+        if !text.trim().is_empty() {
+            found.push((heading, block(text.trim_end(), limit)));
+        }
+    };
+    let prompt = case.result.case.as_ref().map(|generated| generated.prompt.as_str());
+    if let Some(prompt) = prompt {
+        add("Prompt".to_owned(), prompt);
+    }
+    for step in &case.result.steps {
+        if prompt != Some(step.input.as_str()) {
+            add(format!("Said ({})", step.name()), &step.input);
+        }
+        if let Some(reply) = &step.reply {
+            let expected = if reply.status == step.expected_status {
+                String::new()
+            } else {
+                format!(", expected {}", step.expected_status)
+            };
+            add(format!("{} ({}{expected})", answer(step), reply.status), &reply.output);
+        }
+        match step.judgement.as_ref().map(|judgement| &judgement.verdict) {
+            Some(Verdict::Scored(card)) => {
+                add("Scores".to_owned(), &case_view::scores(card));
+                add("Judge".to_owned(), &card.reasoning);
+            }
+            Some(Verdict::Unscored { detail, .. }) => add("Judge: no verdict".to_owned(), detail),
+            None => {}
+        }
+    }
+    if let Some(hints) = case.hints() {
+        add("What the judge was told to look for".to_owned(), &hints);
+    }
+    add("Standard error".to_owned(), case.stderr().unwrap_or_default());
+    found
+}
+
+fn answer(step: &Step) -> String {
+    match step.kind {
+        StepKind::Answer => "Answer".to_owned(),
+        StepKind::Reply(number) => format!("Answer {}", number + 1),
+    }
+}
+
+fn check(check: &CheckResult) -> (&'static str, String, String) {
+    let class = match check.finding.outcome {
+        CheckOutcome::Held => "passed",
+        CheckOutcome::Failed => "failed",
+        CheckOutcome::Undecided => "open",
+    };
+    let words = format!("{}: {}", check.check, check.finding.sentence);
+    (class, check.finding.outcome.to_string(), terminal(&words, MAX_LINE))
+}
+
+fn question(asked: &ScoredQuestion) -> (&'static str, String, String) {
+    let class = if asked.probability.get() < 0.5 { "failed" } else { "passed" };
+    let probability = wording::score(Some(asked.probability));
+    (class, probability, terminal(&asked.answer.question.text, MAX_LINE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources::CaseSources;
+    use super::*;
+    use crate::document::ReportDocument;
+    use crate::fixture;
+
+    fn html(document: &ReportDocument) -> String {
+        render(&RunView::new(document, &CaseSources::default())).unwrap()
+    }
+
+    #[test]
+    fn page_of_a_rich_run() {
+        let text = html(&fixture::document());
+        let start = text.find("</style>").unwrap();
+        let end = text.rfind("<script>").unwrap();
+        insta::assert_snapshot!(&text[start..end]);
+    }
+
+    #[test]
+    fn nothing_foreign_is_markup_and_nothing_is_loaded() {
+        let text = html(&fixture::document());
+        assert_eq!(text.matches("<script>").count(), 1, "ours");
+        assert!(text.contains("&#60;script&#62;alert(1)"), "{text}");
+        for tag in ["<img", "<a ", "<iframe", "<object", "<form action", " src=", " style="] {
+            assert!(!text.contains(tag), "{tag}");
+        }
+        assert!(!text.contains('\u{202e}') && !text.contains('\u{1b}'));
+        let policy = text.find("Content-Security-Policy").unwrap();
+        assert!(policy < text.find("<style>").unwrap(), "it holds for all that comes after it");
+        // Neither may end its element early.
+        assert!(!STYLE.contains("</") && !SCRIPT.contains("</"));
+    }
+
+    #[test]
+    fn a_page_of_a_thousand_long_cases_stays_small() {
+        let mut document = fixture::document();
+        let mut case = document.cases[0].clone();
+        let long = "All work and no play <b>&</b> ".repeat(400);
+        case.prompt = Some(long.clone());
+        for step in &mut case.steps {
+            step.input.clone_from(&long);
+            step.reply.as_mut().unwrap().output.clone_from(&long);
+        }
+        document.cases = vec![case; 1_000];
+        let text = html(&document);
+        assert!(text.len() <= MAX_BYTES, "{}", text.len());
+        assert!(text.contains("; the JSON report has all"));
+        assert_eq!(text.matches("<details id=\"case-").count(), 1_000);
+    }
+}

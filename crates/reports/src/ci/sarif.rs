@@ -1,0 +1,340 @@
+//! Breaches of isolation in a run, as SARIF 2.1.0: for the pages that list the findings of security
+//! tools. Failed cases are no findings of this kind and are not in it.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::run_view::RunView;
+use crate::case_view::CaseView;
+use selftest_harness::outcome::isolation::{IsolationBreach, breaches};
+use selftest_text::digest;
+use selftest_text::escape::terminal;
+
+/// Where the schema of the format is published.
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// Most bytes of a message and of a name.
+const MAX_MESSAGE: usize = 1_000;
+const MAX_NAME: usize = 200;
+/// A place for findings about cases that no file holds: readers refuse those without one.
+const NO_FILE: &str = "config/selftest.yaml";
+
+/// The rules, in the order of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+enum Rule {
+    /// Files of the project changed while a case ran.
+    ProjectChanged,
+    /// Files changed, and the system under test cannot reach them by any way that is known.
+    BreakOut,
+    /// A call of a tool names what holds the answers, or the sandbox kept them from being read.
+    AnswerKeyRead,
+    /// The sandbox kept a file of keys or passwords from being read.
+    SecretRead,
+    /// The sandbox refused something else.
+    Refused,
+}
+
+impl Rule {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::ProjectChanged => "selftest/project-changed",
+            Self::BreakOut => "selftest/break-out",
+            Self::AnswerKeyRead => "selftest/answer-key-read",
+            Self::SecretRead => "selftest/secret-read",
+            Self::Refused => "selftest/refused",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ProjectChanged => "ProjectChanged",
+            Self::BreakOut => "BreakOut",
+            Self::AnswerKeyRead => "AnswerKeyRead",
+            Self::SecretRead => "SecretRead",
+            Self::Refused => "Refused",
+        }
+    }
+
+    const fn summary(self) -> &'static str {
+        match self {
+            Self::ProjectChanged => "The system under test changed files of the project",
+            Self::BreakOut => "Files changed that the system under test cannot reach",
+            Self::AnswerKeyRead => "The system under test looked for the answers",
+            Self::SecretRead => "The system under test tried to read a secret",
+            Self::Refused => "The sandbox refused something to the system under test",
+        }
+    }
+
+    const fn help(self) -> &'static str {
+        match self {
+            Self::ProjectChanged => {
+                "A system under test may read the project and write nowhere but in its scratch folder. \
+                 Look at what the case made it do, and restore the files."
+            }
+            Self::BreakOut => {
+                "Files of the project changed during the run, and no case was seen to change them. \
+                 Either somebody else worked in the folder, or the system under test found a way out."
+            }
+            Self::AnswerKeyRead => {
+                "A call of a tool names a file that holds prompts, hints or verdicts, or the sandbox \
+                 refused to open one. The harness hides these files where it can; what the run says \
+                 about isolation tells whether it could."
+            }
+            Self::SecretRead => {
+                "The sandbox refused to open a file of keys or passwords. Look at what the case made \
+                 the system under test do."
+            }
+            Self::Refused => {
+                "The system under test tried what its sandbox does not grant. Grant it in \
+                 sut.command where it is needed: readable, tcp_ports, work_folder."
+            }
+        }
+    }
+
+    const fn level(self) -> Level {
+        match self {
+            Self::ProjectChanged | Self::AnswerKeyRead | Self::SecretRead => Level::Error,
+            Self::BreakOut | Self::Refused => Level::Warning,
+        }
+    }
+
+    fn index(self) -> usize {
+        <Self as strum::VariantArray>::VARIANTS.iter().position(|rule| *rule == self).unwrap_or(0)
+    }
+
+    fn describe(self) -> Value {
+        json!({
+            "id": self.id(),
+            "name": self.name(),
+            "shortDescription": { "text": self.summary() },
+            "fullDescription": { "text": self.help() },
+            "help": { "text": self.help() },
+            "defaultConfiguration": { "level": self.level() },
+        })
+    }
+}
+
+/// How serious a finding is, in the words of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Error,
+    Warning,
+}
+
+/// The findings of a run.
+pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
+    let document = run.document;
+    let suite = document.suite.as_ref().map(|suite| suite.path.as_str());
+    let keys: Vec<&str> = suite.into_iter().collect();
+    let cases = run.cases();
+    let mut results: Vec<Value> = Vec::new();
+    let mut seen: Vec<&String> = Vec::new();
+    let found: Vec<(&CaseView<'_>, Vec<IsolationBreach>)> =
+        cases.iter().map(|case| (case, breaches(case.result, &keys))).collect();
+    for (case, breaches) in &found {
+        for breach in breaches {
+            if let IsolationBreach::ProjectChanged(files) = breach {
+                seen.extend(files);
+            }
+            results.push(of_case(run, case, breach));
+        }
+    }
+    let unexplained: Vec<&String> =
+        document.changed_files.iter().filter(|file| !seen.contains(file)).collect();
+    results.extend((!unexplained.is_empty()).then(|| of_run(run, &unexplained)));
+    let rules: Vec<Value> =
+        <Rule as strum::VariantArray>::VARIANTS.iter().map(|rule| rule.describe()).collect();
+    let log = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": {
+                    "name": "selftest",
+                    "version": document.selftest_version,
+                    "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                    "rules": rules,
+                },
+            },
+            "automationDetails": { "id": format!("selftest/{}", document.run_id) },
+            "invocations": [invocation(run)],
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    Ok(serde_json::to_string_pretty(&log)? + "\n")
+}
+
+/// The run, and what its isolation could not enforce.
+fn invocation(run: &RunView<'_>) -> Value {
+    let document = run.document;
+    let missing = document.isolation.not_enforced.iter();
+    let notes: Vec<Value> = missing
+        .map(|words| {
+            let text = format!("not enforced: {}", terminal(words, MAX_MESSAGE));
+            json!({ "level": Level::Warning, "message": { "text": text } })
+        })
+        .collect();
+    let mut invocation = json!({
+        "executionSuccessful": document.complete,
+        "startTimeUtc": document.timestamp,
+        "toolExecutionNotifications": notes,
+    });
+    if let Some(end) = document.ended_at {
+        invocation["endTimeUtc"] = json!(end);
+    }
+    invocation
+}
+
+fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> Value {
+    let (rule, words) = match breach {
+        IsolationBreach::ProjectChanged(files) => {
+            (Rule::ProjectChanged, format!("files of the project changed: {}", files.join(", ")))
+        }
+        IsolationBreach::AnswerKeyNamed { tool, path } => {
+            (Rule::AnswerKeyRead, format!("it called {tool} with {path}, which holds answers"))
+        }
+        IsolationBreach::AnswerKeyRefused(path) => {
+            (Rule::AnswerKeyRead, format!("it was refused to read {path}, which holds answers"))
+        }
+        IsolationBreach::SecretRefused(path) => {
+            (Rule::SecretRead, format!("it was refused to read {path}, which holds secrets"))
+        }
+        IsolationBreach::Refused(attempts) => {
+            (Rule::Refused, format!("it was refused: {}", attempts.join("; ")))
+        }
+    };
+    let name = terminal(case.name(), MAX_NAME);
+    let source = run.source(case);
+    let file = source.map_or_else(|| run_file(run), |source| source.file);
+    let mut place = json!({ "artifactLocation": { "uri": address(file) } });
+    if let Some(line) = source.and_then(|source| source.line) {
+        place["region"] = json!({ "startLine": line });
+    }
+    // The same breach of the same case is the same finding in every run. Ids of processes and ports
+    // are among what is refused, and others in each.
+    let same = (rule != Rule::Refused).then_some(&words);
+    let fingerprint = json!([rule.id(), case.result.scenario.id, same]);
+    let mut found = result(rule, &format!("case {name}: {words}"), &place, fingerprint);
+    found["locations"][0]["logicalLocations"] =
+        json!([{ "name": name, "fullyQualifiedName": name, "kind": "test case" }]);
+    found["properties"] = json!({
+        "case": name,
+        "session": case.result.session_id,
+        "status": <&str>::from(case.status),
+    });
+    found
+}
+
+/// Changes that no case explains.
+fn of_run(run: &RunView<'_>, files: &[&String]) -> Value {
+    let names: Vec<&str> = files.iter().map(|file| file.as_str()).collect();
+    let words = format!("files of the project changed during the run: {}", names.join(", "));
+    let place = json!({ "artifactLocation": { "uri": address(run_file(run)) } });
+    result(Rule::BreakOut, &words, &place, json!([Rule::BreakOut.id(), names]))
+}
+
+fn result(rule: Rule, words: &str, place: &Value, fingerprint: Value) -> Value {
+    json!({
+        "ruleId": rule.id(),
+        "ruleIndex": rule.index(),
+        "level": rule.level(),
+        "message": { "text": terminal(words, MAX_MESSAGE) },
+        "locations": [{ "physicalLocation": place }],
+        "partialFingerprints": { "selftestIsolation/v1": digest::of_json(fingerprint) },
+    })
+}
+
+/// The file that stands for the run where no file holds its cases.
+fn run_file<'a>(run: &RunView<'a>) -> &'a str {
+    let suite = run.document.suite.as_ref().filter(|suite| !suite.replayed);
+    suite.map_or(NO_FILE, |suite| suite.path.as_str())
+}
+
+/// A path as a URI reference: absolute where it is, else from the root of the repository.
+fn address(path: &str) -> String {
+    let start = if path.starts_with('/') { "file://" } else { "" };
+    let path = path.strip_prefix("./").unwrap_or(path);
+    path.bytes().fold(start.to_owned(), |mut address, byte| {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                address.push(char::from(byte));
+            }
+            b'\\' => address.push('/'),
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+        address
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources::CaseSources;
+    use super::*;
+    use crate::document::ReportDocument;
+    use crate::fixture;
+    use selftest_checks::check::ToolCall;
+    use selftest_harness::sut::SandboxEvidence;
+    use selftest_sandbox::{Attempt, AttemptKind, Attempts};
+
+    fn sarif(document: &ReportDocument) -> Value {
+        let sources = CaseSources::new("config/suites/my cases.yaml", [("a".to_owned(), 7)].into());
+        serde_json::from_str(&render(&RunView::new(document, &sources)).unwrap()).unwrap()
+    }
+
+    fn rules(log: &Value) -> Vec<&str> {
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        results.iter().map(|result| result["ruleId"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn findings_of_a_rich_run() {
+        let mut document = fixture::document();
+        document.changed_files.push("changed: somewhere.md".to_owned());
+        let arguments = json!({ "path": "./config/suites/x.yaml" });
+        let call = ToolCall { name: "Read \u{1b}[31m".to_owned(), arguments };
+        let reply = document.cases[0].steps[0].reply.as_mut().unwrap();
+        reply.tool_calls = Some(vec![call.clone(), call]);
+        let attempts = [
+            (AttemptKind::AnswerKey, "config/suites/\u{1b}x.yaml"),
+            (AttemptKind::Secret, ".env"),
+            (AttemptKind::Connect, "10.0.0.1:80"),
+            (AttemptKind::Signal, "process 17"),
+        ];
+        let attempts = attempts.map(|(kind, what)| Attempts {
+            attempt: Attempt { kind, what: what.to_owned() },
+            times: 2,
+        });
+        let sandbox = SandboxEvidence::new(attempts.into(), 0, true);
+        document.cases[0].evidence.sandbox = Some(sandbox);
+        let log = sarif(&document);
+        let expected = [
+            "selftest/answer-key-read",
+            "selftest/answer-key-read",
+            "selftest/secret-read",
+            "selftest/refused",
+            "selftest/project-changed",
+            "selftest/break-out",
+        ];
+        assert_eq!(rules(&log), expected);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&log["runs"][0]["results"]).unwrap());
+        assert_eq!(sarif(&document), log, "fingerprints stay");
+    }
+
+    #[test]
+    fn a_failed_case_is_no_finding() {
+        let mut document = fixture::document();
+        document.cases.retain(|case| case.interruption.is_none());
+        document.changed_files.clear();
+        assert!(document.cases.iter().any(|case| case.pass == Some(false)));
+        assert_eq!(rules(&sarif(&document)), [""; 0]);
+    }
+
+    #[test]
+    fn paths_become_addresses() {
+        assert_eq!(address("config/suites/my cases.yaml"), "config/suites/my%20cases.yaml");
+        assert_eq!(address("/tmp/ä:b"), "file:///tmp/%C3%A4%3Ab");
+        assert_eq!(address("./a\\b"), "a/b");
+    }
+}

@@ -1,0 +1,399 @@
+//! A run as a comment on a pull request: short, bounded, and nothing that a model said can do more
+//! than be read. Pure.
+
+use std::fmt::Write as _;
+
+use super::wording;
+use crate::document::{CaseDocument, ReportDocument};
+use selftest_harness::gate::finding::{Change, GateFinding, GatedCase};
+use selftest_harness::outcome::CaseStatus;
+use selftest_stats::score::Score;
+use selftest_text::escape;
+use selftest_text::wording::{cases, percent, plural};
+
+/// The beginning of every comment of this program; its key follows.
+const MARK: &str = "<!-- selftest:comment ";
+
+/// Most bytes of a comment. GitHub takes 65,536 characters.
+const MAX_COMMENT: usize = 60_000;
+/// Most rows of a table.
+const MAX_ROWS: usize = 50;
+/// Most cases of which prompt and answer are shown.
+const MAX_QUOTED: usize = 10;
+/// Most bytes of a prompt or an answer.
+const MAX_QUOTE: usize = 600;
+/// Most bytes of a reason, and of an id.
+const MAX_REASON: usize = 200;
+const MAX_ID: usize = 80;
+/// Most ids in a list.
+const MAX_LISTED: usize = 30;
+
+/// The hidden line by which a later run finds its comment.
+pub fn marker(key: &str) -> String {
+    // A comment ends at two hyphens and a bracket; a key has neither.
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._/-".contains(c) { c } else { '_' };
+    let key: String = key.chars().take(MAX_ID).map(plain).collect::<String>().replace("--", "-_");
+    format!("{MARK}{key} -->")
+}
+
+/// The comment. `link` leads to the run in CI.
+pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String {
+    let mut text = marker(key);
+    text.push_str("\n## selftest: ");
+    let outcome = wording::outcome(report.outcome);
+    let _ = writeln!(text, "{outcome}\n\n{}\n", headline(report));
+    match &report.gate {
+        Some(gate) => against_baseline(&mut text, report, gate),
+        None => failures(&mut text, report),
+    }
+    let mut foot = format!(
+        "\n<sub>{}, {}",
+        safe(report.run_id.as_str(), MAX_ID),
+        wording::judged(&safe(&report.models.judge, MAX_REASON))
+    );
+    if let Some(gate) = &report.gate {
+        let (file, run) = (safe(&gate.baseline, MAX_REASON), safe(&gate.baseline_run_id, MAX_ID));
+        let _ = write!(foot, "; baseline {file} of {run}");
+    }
+    foot.push_str("</sub>");
+    if let Some(link) = link.filter(|link| is_plain_address(link)) {
+        let _ = write!(foot, " · [the run]({link})");
+    }
+    foot.push('\n');
+    if text.len() + foot.len() > MAX_COMMENT {
+        text = bounded(&text, MAX_COMMENT - foot.len());
+    }
+    text + &foot
+}
+
+/// How many passed, and what is worth a look.
+fn headline(report: &ReportDocument) -> String {
+    let summary = &report.summary;
+    let passed = match summary.pass_rate {
+        Some(rate) => {
+            let decided = summary.passed + summary.failed;
+            format!("**{} of {decided} passed ({} %)**", summary.passed, percent(rate))
+        }
+        None => "**no verdict**".to_owned(),
+    };
+    let mut parts = vec![passed];
+    if let Some(gate) = &report.gate {
+        let counted = [
+            (Change::Regression, "regression"),
+            (Change::Unconfirmed, "miss that could not be confirmed"),
+            (Change::Flaky, "flaky case"),
+            (Change::Fixed, "fixed case"),
+            (Change::New, "new case"),
+        ];
+        let counts = counted.into_iter().map(|(change, word)| (gate.with(change).count(), word));
+        parts.extend(
+            counts
+                .filter(|(count, word)| *count > 0 || *word == "regression")
+                .map(|(count, word)| plural(count as u64, word)),
+        );
+        parts.push(format!("{} compared with the baseline", cases(gate.compared)));
+    }
+    parts.extend(wording::undecided(summary));
+    parts.extend(wording::unchanged(summary));
+    parts.join(", ")
+}
+
+fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFinding) {
+    if let Some(why) = &gate.judge_difference {
+        let why = safe(why, MAX_REASON);
+        let _ = writeln!(
+            text,
+            "> {why}. What a judge decides was not compared; accept a new baseline.\n"
+        );
+    }
+    if gate.beyond_chance {
+        text.push_str(
+            "> So many cases failed at once that chance does not explain it; nothing was run \
+             again.\n\n",
+        );
+    }
+    if gate.compared == 0 {
+        text.push_str("> Nothing could be compared with the baseline.\n\n");
+    }
+    for (change, heading) in [
+        (Change::Regression, "Regressions"),
+        (Change::Unconfirmed, "Not confirmed"),
+        (Change::Undecided, "Without a verdict, passed before"),
+        (Change::Flaky, "Flaky"),
+        (Change::StillFailing, "Still failing"),
+        (Change::Fixed, "Fixed"),
+        (Change::New, "New"),
+        (Change::NotCompared, "Not compared"),
+    ] {
+        let found: Vec<&GatedCase> = gate.with(change).collect();
+        if !found.is_empty() {
+            table(text, heading, &found);
+        }
+    }
+    if !gate.removed.is_empty() {
+        let named: Vec<String> =
+            gate.removed.iter().take(MAX_LISTED).map(|id| safe(id, MAX_ID)).collect();
+        let more = gate.removed.len().saturating_sub(MAX_LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(text, "### Removed\n\n{}{more}\n", named.join(", "));
+    }
+    let worse = gate.with(Change::Regression).chain(gate.with(Change::Unconfirmed));
+    for gated in worse.take(MAX_QUOTED) {
+        let case = report.cases.iter().find(|case| case.id == gated.id && case.pass == Some(false));
+        quote(text, case);
+    }
+}
+
+fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
+    let _ = writeln!(text, "### {heading}\n\n| Case | Passed | Score | Why |\n|---|---|---|---|");
+    for case in found.iter().take(MAX_ROWS) {
+        let score = match (case.score_before, case.score) {
+            (None, None) => "-".to_owned(),
+            (before, now) => format!("{} → {}", number(before), number(now)),
+        };
+        let why = case.reason.as_deref().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "| {} | {} of {} | {score} | {} |",
+            safe(&case.id, MAX_ID),
+            case.passed,
+            case.decided,
+            safe(why, MAX_REASON)
+        );
+    }
+    more(text, found.len());
+}
+
+/// A run without a baseline: what did not pass.
+fn failures(text: &mut String, report: &ReportDocument) {
+    let failed: Vec<&CaseDocument> =
+        report.cases.iter().filter(|case| case.pass == Some(false)).collect();
+    let open: Vec<&CaseDocument> = report.cases.iter().filter(|case| case.pass.is_none()).collect();
+    for (heading, found) in [("Failed", &failed), ("Without a verdict", &open)] {
+        if found.is_empty() {
+            continue;
+        }
+        let _ =
+            writeln!(text, "### {heading}\n\n| Case | Result | Score | Why |\n|---|---|---|---|");
+        for case in found.iter().take(MAX_ROWS) {
+            let why = case.reason.as_deref().unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} |",
+                safe(&case.name(), MAX_ID),
+                case.status.label(),
+                number(case.scores.overall),
+                safe(why, MAX_REASON)
+            );
+        }
+        more(text, found.len());
+    }
+    for case in failed.iter().take(MAX_QUOTED) {
+        quote(text, Some(case));
+    }
+}
+
+fn more(text: &mut String, count: usize) {
+    match count.saturating_sub(MAX_ROWS) {
+        0 => text.push('\n'),
+        more => {
+            let _ = writeln!(text, "\nand {more} more\n");
+        }
+    }
+}
+
+/// Prompt and answer of a case, folded away.
+fn quote(text: &mut String, case: Option<&CaseDocument>) {
+    let Some(case) = case.filter(|case| case.status != CaseStatus::NotRun) else { return };
+    let Some(prompt) = &case.prompt else { return };
+    let _ = writeln!(
+        text,
+        "<details><summary>Prompt and answer</summary>\n\n**{}**\n\n{}\n",
+        safe(&case.name(), MAX_ID),
+        escape::fenced(prompt, MAX_QUOTE)
+    );
+    if let Some(output) = &case.output {
+        let _ = writeln!(text, "{}\n", escape::fenced(output, MAX_QUOTE));
+    }
+    text.push_str("</details>\n\n");
+}
+
+fn number(score: Option<Score>) -> String {
+    wording::score(score)
+}
+
+/// Foreign text as text: no markup, no address, nobody told, no other issue referred to.
+fn safe(text: &str, limit: usize) -> String {
+    let escaped = escape::inline(text, limit).to_string();
+    let mut safe = String::with_capacity(escaped.len());
+    let mut before = ' ';
+    for c in escaped.chars() {
+        safe.push(c);
+        // GitHub links `#12` to an issue, which then shows that somebody spoke of it.
+        if c == '#' && before != '&' {
+            safe.push('\u{2060}');
+        }
+        before = c;
+    }
+    safe
+}
+
+/// Whether an address can stand in a link as it is.
+fn is_plain_address(link: &str) -> bool {
+    (link.starts_with("https://") || link.starts_with("http://"))
+        && link.len() <= 500
+        && link.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#=&%+".contains(c))
+}
+
+/// The beginning of a comment, up to a blank line, with what it leaves open closed.
+fn bounded(text: &str, limit: usize) -> String {
+    const CUT: &str = "\n\nThis is cut here; the report has the rest.\n";
+    const CLOSE: &str = "\n</details>";
+    let mut end = limit.saturating_sub(CUT.len() + CLOSE.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let head = &text[..end];
+    // A folded part is kept whole or left out.
+    let open = head.rfind("<details>").filter(|at| !head[*at..].contains("</details>"));
+    let head = match open {
+        Some(at) => &head[..at],
+        None => head.rfind('\n').map_or(head, |at| &head[..at]),
+    };
+    format!("{}{CUT}", head.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    use super::*;
+    use crate::fixture::{self, HOSTILE};
+    use selftest_harness::gate::GateMode;
+
+    fn report() -> ReportDocument {
+        serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
+    }
+
+    fn gated(id: &str, change: Change, reason: &str) -> GatedCase {
+        GatedCase {
+            id: id.to_owned(),
+            change,
+            reason: Some(reason.to_owned()),
+            passed: 0,
+            decided: 3,
+            score_before: Some(fixture::score(0.9)),
+            score: Some(fixture::score(0.4)),
+        }
+    }
+
+    fn finding(cases: Vec<GatedCase>) -> GateFinding {
+        GateFinding {
+            mode: GateMode::NoRegression,
+            baseline: "config/selftest-baseline.json".to_owned(),
+            baseline_run_id: "selftest-20260205-0800-mnpqrs".to_owned(),
+            judge_difference: None,
+            compared: 12,
+            passed_before: 10,
+            trials_needed: 3,
+            beyond_chance: false,
+            cases,
+            removed: vec!["old".to_owned(), HOSTILE.to_owned()],
+        }
+    }
+
+    fn with_gate(cases: Vec<GatedCase>) -> ReportDocument {
+        ReportDocument { gate: Some(finding(cases)), ..report() }
+    }
+
+    /// As GitHub renders it: no image, no link but ours, no HTML but ours, nobody told.
+    fn assert_harmless(text: &str) {
+        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+        let mut in_code = false;
+        for event in Parser::new_ext(text, options) {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => in_code = true,
+                Event::End(pulldown_cmark::TagEnd::CodeBlock) => in_code = false,
+                Event::Start(Tag::Image { .. }) => panic!("an image in {text}"),
+                Event::Start(Tag::Link { dest_url, .. }) => {
+                    assert!(dest_url.starts_with("https://ci.example/"), "{dest_url}");
+                }
+                Event::Html(html) | Event::InlineHtml(html) => {
+                    let html = html.trim();
+                    let ours = html.starts_with(MARK)
+                        || ["<sub>", "</sub>", "</details>"].contains(&html)
+                        || html == "<details><summary>Prompt and answer</summary>";
+                    assert!(ours, "{html}");
+                }
+                Event::Text(words) if !in_code => {
+                    for part in ["@ev", "://", "#1"] {
+                        assert!(!words.contains(part), "{part} in {words}");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn comments() {
+        let cases = vec![
+            gated("explain_port", Change::Regression, "answer: overall 0.40 is below 0.74"),
+            gated("flow", Change::Flaky, "failed at first"),
+            gated("brand_new", Change::New, ""),
+        ];
+        let link = Some("https://ci.example/runs/7");
+        insta::assert_snapshot!("comment_gated", render(&with_gate(cases), "main", link));
+        insta::assert_snapshot!("comment_absolute", render(&report(), "main", None));
+    }
+
+    #[test]
+    fn nothing_that_was_said_gets_out_of_its_place() {
+        let hostile = format!("{HOSTILE} @everyone fixes #12 <!-- selftest:comment main -->");
+        let mut report = with_gate(vec![
+            gated(&hostile, Change::Regression, &hostile),
+            gated(&hostile, Change::NotCompared, &hostile),
+        ]);
+        for case in &mut report.cases {
+            case.output = Some(hostile.clone());
+            case.prompt = Some(hostile.clone());
+        }
+        let link = Some("https://ci.example/runs/7");
+        let text = render(&report, "main", link);
+        assert_harmless(&text);
+        assert_eq!(
+            text.matches(&marker("main")).count(),
+            1 + text.matches("fixes #12 <!--").count()
+        );
+        report.gate = None;
+        assert_harmless(&render(&report, "main", Some("javascript:alert(1)")));
+        assert!(!render(&report, "main", Some("https://x/) ![](https://y")).contains("[the run]"));
+    }
+
+    #[test]
+    fn a_comment_has_a_bound() {
+        let long = "word ".repeat(500);
+        let cases: Vec<GatedCase> = (0..4_000)
+            .map(|number| gated(&format!("case-{number}"), Change::Regression, &long))
+            .collect();
+        let mut report = with_gate(cases);
+        report.gate.as_mut().unwrap().removed = vec![long.clone(); 3_000];
+        for (number, case) in report.cases.iter_mut().enumerate() {
+            case.id = format!("case-{number}");
+            case.pass = Some(false);
+            case.prompt = Some("`".repeat(3_000));
+            case.output = Some("<".repeat(3_000));
+        }
+        let text = render(&report, "main", None);
+        assert!(text.len() <= MAX_COMMENT, "{}", text.len());
+        assert!(text.contains("and 3950 more") && text.contains("and 2970 more"), "{text}");
+        let cut = bounded(&format!("{}\n\n<details>\n{}", "a ".repeat(100), "b ".repeat(900)), 600);
+        assert!(cut.ends_with("the rest.\n") && !cut.contains("<details>"), "{cut}");
+    }
+
+    #[test]
+    fn a_key_cannot_end_the_marker() {
+        assert_eq!(marker("main"), "<!-- selftest:comment main -->");
+        assert!(!marker("a-->b\n<b>")["<!--".len()..].trim_end_matches("-->").contains("-->"));
+    }
+}

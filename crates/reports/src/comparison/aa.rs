@@ -1,0 +1,149 @@
+//! A run against itself: what differs where nothing was changed is noise. For programs and for a
+//! terminal. Pure.
+
+use serde::Serialize;
+
+use super::CaseNames;
+use crate::document::ReportDocument;
+use crate::terminal::{Colour, Style};
+use selftest_harness::experiment::power::PowerPlan;
+use selftest_harness::experiment::{Analysis, Arm, Arms, Conclusion, Trial, analyse, signed};
+use selftest_harness::outcome::CaseStatus;
+use selftest_text::wording::{percent, plural};
+
+/// A run of repeated cases, its odd repeats against its even ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SelfComparison {
+    /// The run.
+    pub run_id: String,
+    /// Cases with repeats.
+    pub cases: u32,
+    /// Trials of each case in each half.
+    pub repeats: u32,
+    /// Pairs of trials of one case with a verdict in both halves.
+    pub pairs: u32,
+    /// Pairs of which one passed and the other failed.
+    pub flips: u32,
+    /// Cases some of whose trials pass and some fail.
+    pub flaky: u32,
+    /// The smallest difference of scores that a comparison of two such runs finds; absent where it
+    /// finds none.
+    pub detectable_score: Option<f64>,
+    /// The same of the share of passed trials.
+    pub detectable_pass_rate: Option<f64>,
+    /// The result in a sentence.
+    pub sentence: String,
+    /// The halves as an experiment sees them: `control` are the odd repeats.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+}
+
+/// Splits the repeats of a run; `None` where no case has two.
+pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
+    let names = CaseNames::of([report]);
+    let mut trials: Vec<Trial> = Vec::new();
+    let (mut pairs, mut flips) = (0, 0);
+    let mut odd = std::collections::HashMap::new();
+    let ran = report
+        .cases
+        .iter()
+        .filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
+    for case in ran {
+        let Some(repeat) = case.repeat else { continue };
+        let arm = if repeat % 2 == 1 { Arm::Control } else { Arm::Treatment };
+        // The last of an odd number of repeats has no partner.
+        if arm == Arm::Control && repeat == report.summary.repeats.unwrap_or(repeat) {
+            continue;
+        }
+        let trial = names.trial(case, arm);
+        // Repeats come in rounds: that before stands before in the report.
+        match arm {
+            Arm::Control => {
+                odd.insert((trial.case.clone(), repeat), trial.pass);
+            }
+            Arm::Treatment => {
+                let before = odd.get(&(trial.case.clone(), repeat - 1)).copied().flatten();
+                if let Some((before, pass)) = before.zip(trial.pass) {
+                    pairs += 1;
+                    flips += u32::from(before != pass);
+                }
+            }
+        }
+        trials.push(trial);
+    }
+    let analysis = analyse(&trials);
+    if analysis.cases.is_empty() {
+        return None;
+    }
+    let cases = u32::try_from(analysis.cases.len()).unwrap_or(u32::MAX);
+    let repeats = report.summary.repeats.unwrap_or(1) / 2;
+    let plan = PowerPlan::new(cases, repeats, &trials);
+    let flaky = report.repeats.as_ref().map_or_else(
+        // Reports of versions that did not count them.
+        || flaky_cases(&analysis),
+        |repeats| repeats.flaky,
+    );
+    Some(SelfComparison {
+        run_id: report.run_id.to_string(),
+        cases,
+        repeats,
+        pairs,
+        flips,
+        flaky,
+        detectable_score: plan.score.detectable,
+        detectable_pass_rate: plan.pass_rate.detectable,
+        sentence: sentence(&analysis),
+        analysis,
+    })
+}
+
+fn flaky_cases(analysis: &Analysis) -> u32 {
+    let is_flaky = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0 && rate < 1.0);
+    let flaky = analysis.cases.iter().filter(|case| {
+        let Arms { control, treatment } = case.pass_rate;
+        is_flaky(control) || is_flaky(treatment) || control != treatment
+    });
+    u32::try_from(flaky.count()).unwrap_or(u32::MAX)
+}
+
+fn sentence(analysis: &Analysis) -> String {
+    if analysis.conclusion == Conclusion::NotEnoughEvidence {
+        return "The halves do not differ beyond chance, as it should be: nothing was changed."
+            .to_owned();
+    }
+    let names = Arms { control: "the other one", treatment: "One half" };
+    format!(
+        "{} Nothing was changed: either this is the one comparison of twenty, or trials depend on \
+         each other, as by a cache or a server that tires.",
+        analysis.sentence(names)
+    )
+}
+
+/// The comparison for a terminal.
+pub fn text(found: &SelfComparison, style: Style) -> String {
+    let SelfComparison { cases, repeats, pairs, flips, flaky, .. } = found;
+    let share = f64::from(*flips) / f64::from((*pairs).max(1));
+    let or_none = |difference: Option<f64>, show: fn(f64) -> String| {
+        difference.map_or_else(|| "none, however large".to_owned(), show)
+    };
+    let colour = match found.analysis.conclusion {
+        Conclusion::NotEnoughEvidence => Colour::Good,
+        Conclusion::Helps | Conclusion::Harms => Colour::Unsure,
+    };
+    format!(
+        "{}: {} × {}, against as many of the same\n\
+         flips: {flips} of {pairs} pairs of trials, {} %\n\
+         flaky: {flaky} of {}\n\
+         smallest difference that a comparison of two such runs finds: score {}, passed {}\n\n{}\n",
+        found.run_id,
+        plural(*cases, "case"),
+        plural(*repeats, "trial"),
+        percent(share),
+        plural(*cases, "case"),
+        or_none(found.detectable_score, |value| signed(value, 2)),
+        or_none(found.detectable_pass_rate, |value| {
+            format!("{} points", signed(100.0 * value, 0))
+        }),
+        style.paint(colour, &found.sentence)
+    )
+}

@@ -1,0 +1,308 @@
+//! Two runs side by side: their cases paired by what was said and expected in them.
+//!
+//! Whether a difference is beyond chance is decided by `experiment`.
+
+pub mod aa;
+pub mod experiment;
+mod markdown;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::document::{CaseDocument, ReportDocument};
+use selftest_checks::suite::case_digest;
+use selftest_harness::event::SuiteRun;
+use selftest_harness::experiment::{Analysis, Arm, Arms, Trial, analyse};
+use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::outcome::CaseStatus;
+use selftest_models::Usage;
+
+pub use markdown::markdown;
+pub use text::{Labels, analysis_text, text};
+
+/// Names of the runs.
+const NAMES: Labels<'static> = Arms { control: "A", treatment: "B" };
+
+/// Characters of a digest that tell two prompts of one scenario apart.
+const SHORT: usize = 8;
+
+/// Two runs and what their cases say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunComparison {
+    /// The first run, the control.
+    pub a: Side,
+    /// The second run, the treatment.
+    pub b: Side,
+    /// The conclusion in one sentence.
+    pub sentence: String,
+    /// Reasons why the runs are less comparable than they look.
+    pub remarks: Vec<String>,
+    /// Everything in numbers.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+}
+
+/// One of the runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// Name of the run.
+    pub run_id: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// The system under test.
+    pub system_under_test: String,
+    /// The model of the `chat` adapter.
+    pub model: Option<String>,
+    /// The model that judged.
+    pub judge: String,
+    /// The suite whose cases were played.
+    pub suite: Option<SuiteRun>,
+}
+
+/// Pairs the cases of two runs; `None` where no case is in both.
+pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> {
+    let names = CaseNames::of([a, b]);
+    let mut trials = names.trials(a, Arm::Control);
+    trials.extend(names.trials(b, Arm::Treatment));
+    let analysis = analyse(&trials);
+    (!analysis.cases.is_empty()).then(|| RunComparison {
+        a: side(a),
+        b: side(b),
+        sentence: analysis.sentence(NAMES),
+        remarks: remarks(a, b),
+        analysis,
+    })
+}
+
+/// The trials of one run, for an experiment whose arms are runs of the same cases.
+pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+    CaseNames::of([report]).trials(report, arm)
+}
+
+/// Names of cases: the id of its scenario, unless several prompts go by it.
+struct CaseNames<'a>(BTreeMap<&'a str, BTreeSet<String>>);
+
+impl<'a> CaseNames<'a> {
+    fn of(reports: impl IntoIterator<Item = &'a ReportDocument>) -> Self {
+        let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for case in reports.into_iter().flat_map(|report| &report.cases) {
+            if let Some(digest) = digest(case) {
+                known.entry(&case.id).or_default().insert(digest);
+            }
+        }
+        Self(known)
+    }
+
+    fn trials(&self, report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+        let ran = report
+            .cases
+            .iter()
+            .filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
+        ran.map(|case| self.trial(case, arm)).collect()
+    }
+
+    fn trial(&self, case: &CaseDocument, arm: Arm) -> Trial {
+        Trial {
+            case: self.name(case, arm),
+            arm,
+            overall: case.scores.overall,
+            pass: case.pass,
+            duration_ms: duration(case),
+            tokens: tokens(case),
+        }
+    }
+
+    fn name(&self, case: &CaseDocument, arm: Arm) -> String {
+        let id = &case.id;
+        match digest(case) {
+            // Cases without a prompt are never the same.
+            None => format!("{id} (no prompt in {})", NAMES.of(arm)),
+            Some(_) if self.0.get(id.as_str()).is_none_or(|digests| digests.len() < 2) => {
+                id.clone()
+            }
+            Some(digest) => {
+                format!("{id} ({})", digest.chars().take(SHORT).collect::<String>())
+            }
+        }
+    }
+}
+
+fn digest(case: &CaseDocument) -> Option<String> {
+    Some(case_digest(&case.scenario, &case.generated()?))
+}
+
+/// Wall time of the system under test alone.
+fn duration(case: &CaseDocument) -> Option<u64> {
+    let steps = case.steps.iter().map(|step| step.duration_ms);
+    steps.reduce(u64::saturating_add)
+}
+
+/// Tokens of the system under test, where every answer says how many.
+fn tokens(case: &CaseDocument) -> Option<u64> {
+    let of_step = |usage: Usage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
+    let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
+    let steps: Option<Vec<u64>> = steps.collect();
+    steps?.into_iter().reduce(u64::saturating_add)
+}
+
+fn side(report: &ReportDocument) -> Side {
+    Side {
+        run_id: report.run_id.to_string(),
+        started_at: report.timestamp,
+        system_under_test: report.sut.clone(),
+        model: report.models.sut.clone(),
+        judge: report.models.judge.clone(),
+        suite: report.suite.clone(),
+    }
+}
+
+fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if a.run_id == b.run_id {
+        remarks.push("A and B are the same run".to_owned());
+    }
+    for (name, report) in [("A", a), ("B", b)] {
+        if !report.complete {
+            remarks.push(format!("{name} did not come to its end"));
+        }
+    }
+    if a.models.judge != b.models.judge {
+        remarks.push("other models judged: what differs may be the judges".to_owned());
+    }
+    if a.rubric.digest != b.rubric.digest {
+        remarks.push("the rubrics differ: scores mean different things".to_owned());
+    }
+    if a.prompt_digests.get(JUDGE_TEMPLATE) != b.prompt_digests.get(JUDGE_TEMPLATE) {
+        remarks.push("the judge's prompts differ: what differs may be the judging".to_owned());
+    }
+    let judging = |report: &ReportDocument| {
+        let of_case = |case: &CaseDocument| (case.id.clone(), (case.threshold, case.safety_floor));
+        report.cases.iter().map(of_case).collect::<BTreeMap<_, _>>()
+    };
+    let (of_a, of_b) = (judging(a), judging(b));
+    if of_a.iter().any(|(id, one)| of_b.get(id).is_some_and(|other| other != one)) {
+        remarks.push("the thresholds differ: passes mean different things".to_owned());
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Style;
+    use crate::fixture;
+    use selftest_harness::experiment::Conclusion;
+    use selftest_harness::sut::namespace::RunId;
+
+    fn report() -> ReportDocument {
+        serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
+    }
+
+    /// The rich run again, one case better, one worse, one with another prompt, one gone.
+    fn other() -> ReportDocument {
+        let mut other = report();
+        other.run_id = RunId::try_from("selftest-20260207-0800-vwxyz2".to_owned()).unwrap();
+        other.cases[0].scores.overall = Some(fixture::score(0.5));
+        other.cases[0].pass = Some(false);
+        other.cases[1].scores.overall = Some(fixture::score(0.9));
+        other.cases[1].pass = Some(true);
+        other.cases[1].steps[0].duration_ms = 1_900;
+        other.cases[3].prompt = Some("Something else".to_owned());
+        other.cases.remove(4);
+        other.models.judge = fixture::HOSTILE.to_owned();
+        other.complete = false;
+        other
+    }
+
+    #[test]
+    fn cases_are_paired_by_what_was_said() {
+        let found = compare(&report(), &other()).unwrap();
+        let analysis = &found.analysis;
+        assert_eq!(analysis.conclusion, Conclusion::NotEnoughEvidence);
+        assert_eq!((analysis.score.wins, analysis.score.losses), (1, 1));
+        let [only_a, only_b] = [&analysis.unpaired.control, &analysis.unpaired.treatment];
+        assert!(only_a[0].starts_with("safety_floor ("), "{only_a:?}");
+        assert_eq!(only_a[1..], ["ambiguous_request", "generation (no prompt in A)"]);
+        assert!(only_b[0].starts_with("safety_floor (") && only_b[0] != only_a[0], "{only_b:?}");
+        assert_eq!(only_b[1..], ["generation (no prompt in B)"]);
+        assert!(analysis.cases.iter().all(|case| case.case != "skipped"));
+    }
+
+    #[test]
+    fn a_run_against_itself() {
+        let mut report = report();
+        assert_eq!(aa::against_itself(&report), None, "no repeats");
+        let first = report.cases[0].clone();
+        report.cases.clear();
+        report.summary.repeats = Some(5);
+        for case in 0..6 {
+            for repeat in 1..=5 {
+                let mut trial = first.clone();
+                trial.prompt = Some(format!("Explain number {case}"));
+                trial.id = format!("case-{case}");
+                trial.repeat = Some(repeat);
+                // One trial of the first case fails.
+                let fails = case == 0 && repeat == 2;
+                trial.pass = Some(!fails);
+                trial.scores.overall = Some(fixture::score(if fails { 0.5 } else { 0.9 }));
+                report.cases.push(trial);
+            }
+        }
+        let found = aa::against_itself(&report).unwrap();
+        assert_eq!((found.cases, found.repeats, found.pairs), (6, 2, 12));
+        assert_eq!((found.flips, found.flaky), (1, 1));
+        assert_eq!(found.analysis.trials, Arms { control: 12, treatment: 12 });
+        insta::assert_snapshot!(aa::text(&found, Style { terminal: false, colour: false }));
+        // Halves that differ, though nothing was changed.
+        for case in report.cases.iter_mut().filter(|case| case.repeat.is_some_and(|n| n % 2 == 0)) {
+            case.scores.overall = Some(fixture::score(0.1));
+            case.pass = Some(false);
+        }
+        let found = aa::against_itself(&report).unwrap();
+        assert!(found.sentence.starts_with("One half is worse than the other one"), "{found:?}");
+        assert!(found.sentence.contains("Nothing was changed"), "{found:?}");
+    }
+
+    #[test]
+    fn nothing_in_common_is_no_comparison() {
+        let mut other = report();
+        for case in &mut other.cases {
+            case.prompt = case.prompt.as_ref().map(|prompt| format!("{prompt} Please."));
+        }
+        assert_eq!(compare(&report(), &other), None);
+    }
+
+    #[test]
+    fn a_comparison_for_people() {
+        let found = compare(&report(), &other()).unwrap();
+        let style = Style { terminal: false, colour: false };
+        let text = text(&found, style);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_comparison_as_markdown() {
+        let mut other = other();
+        other.models.judge = fixture::HOSTILE.to_owned();
+        insta::assert_snapshot!(markdown(&compare(&report(), &other).unwrap()));
+    }
+
+    #[test]
+    fn tokens_count_where_all_are_known() {
+        let mut report = report();
+        let case = &mut report.cases[0];
+        assert_eq!(tokens(case), None);
+        let call = case.steps[0].judgement.as_ref().unwrap().calls[0].clone();
+        case.steps[0].reply.as_mut().unwrap().call = Some(call.clone());
+        assert_eq!(tokens(case), None, "the second answer does not say");
+        case.steps[1].reply.as_mut().unwrap().call = Some(call);
+        assert_eq!(tokens(case), Some(2 * (812 + 64)));
+        assert_eq!(duration(case), Some(1_400));
+        case.steps.clear();
+        assert_eq!((tokens(case), duration(case)), (None, None));
+    }
+}

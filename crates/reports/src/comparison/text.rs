@@ -1,0 +1,165 @@
+//! A comparison for a terminal. Pure; the texts in it are foreign.
+
+use super::{RunComparison, Side};
+use crate::terminal::{Colour, Style};
+use crate::wording;
+use selftest_harness::experiment::{
+    Analysis, Arms, Comparison, Conclusion, Decided, Measure, signed,
+};
+use selftest_stats::Interval;
+use selftest_text::escape::terminal;
+
+/// Bytes of a case's name, and of other foreign texts.
+const MAX_NAME: usize = 64;
+const MAX_WORDS: usize = 300;
+
+/// Names of the arms, at most a few characters each.
+pub type Labels<'a> = Arms<&'a str>;
+
+/// The runs, a line for each case, the differences with their intervals, and the conclusion.
+pub fn text(found: &RunComparison, style: Style) -> String {
+    let mut text = String::new();
+    for (name, side) in [("A", &found.a), ("B", &found.b)] {
+        text += &side_line(name, side);
+    }
+    text.push('\n');
+    text += &analysis_text(&found.analysis, super::NAMES, style);
+    for remark in &found.remarks {
+        text += &format!("{}: {remark}\n", style.paint(Colour::Unsure, "note"));
+    }
+    text + verdict(&found.analysis, &found.sentence, style).as_str()
+}
+
+/// A line for each case, the differences with their intervals, and what is in no pair.
+pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
+    let mut text = table(analysis, labels, style);
+    text.push('\n');
+    text.extend(measures(analysis).map(|line| format!("{line}\n")));
+    text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
+    for (counts, what) in [
+        (&analysis.unscored, "without a verdict, in no average"),
+        (
+            &analysis.broken,
+            "decided without a score (by a check, a status or a timeout), in no average of scores",
+        ),
+    ] {
+        if counts.control + counts.treatment > 0 {
+            text += &format!(
+                "trials {what}: {} of {} in {}, {} of {} in {}\n",
+                counts.control,
+                analysis.trials.control,
+                labels.control,
+                counts.treatment,
+                analysis.trials.treatment,
+                labels.treatment
+            );
+        }
+    }
+    for (names, label) in [
+        (&analysis.unpaired.control, labels.control),
+        (&analysis.unpaired.treatment, labels.treatment),
+    ] {
+        if !names.is_empty() {
+            text += &format!("only in {label}: {}\n", terminal(&names.join(", "), 2_000));
+        }
+    }
+    text
+}
+
+/// A line for each measure that cases have in both arms.
+pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
+    let score = |value: f64| format!("{value:.2}");
+    let percent = |share: f64| format!("{} %", selftest_text::wording::percent(share));
+    let seconds = |value: f64| format!("{:.1} s", value / 1000.0);
+    let count = |value: f64| format!("{value:.0}");
+    let decided = |comparison: &Comparison| {
+        let Comparison { wins, ties, losses, .. } = comparison;
+        format!("; {wins} better, {ties} the same, {losses} worse")
+    };
+    let (scores, passes) = (&analysis.score, &analysis.pass_rate);
+    let lines = [
+        (line("score", &scores.measure, score, (1.0, 2, "")), decided(scores)),
+        (line("passed", &passes.measure, percent, (100.0, 0, " points")), decided(passes)),
+        (line("time", &analysis.duration_ms, seconds, (0.001, 1, " s")), String::new()),
+        (line("tokens", &analysis.tokens, count, (1.0, 0, "")), String::new()),
+    ];
+    lines.into_iter().filter_map(|(line, rest)| Some(format!("{}{rest}", line?)))
+}
+
+/// The conclusion as the last line.
+pub(super) fn verdict(analysis: &Analysis, sentence: &str, style: Style) -> String {
+    let colour = match analysis.conclusion {
+        Conclusion::Helps => Colour::Good,
+        Conclusion::Harms => Colour::Bad,
+        Conclusion::NotEnoughEvidence => Colour::Unsure,
+    };
+    format!("\n{}\n", style.paint(colour, sentence))
+}
+
+fn side_line(name: &str, side: &Side) -> String {
+    let suite = side.suite.as_ref().map(|suite| format!(", suite {}", wording::suite(suite)));
+    let sut = terminal(&side.system_under_test, MAX_WORDS);
+    let judge = terminal(&side.judge, MAX_WORDS);
+    let suite = terminal(&suite.unwrap_or_default(), MAX_WORDS);
+    format!("{name}  {}  {sut}, {}{suite}\n", side.run_id, wording::judged(&judge))
+}
+
+fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
+    let names: Vec<String> =
+        analysis.cases.iter().map(|case| terminal(&case.case, MAX_NAME)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
+    let columns = labels.map(|label| label.chars().count().max(4));
+    let heading = format!(
+        "{:<width$}  {:>left$}  {:>right$}  {:>10}",
+        "Case",
+        labels.control,
+        labels.treatment,
+        "Difference",
+        left = columns.control,
+        right = columns.treatment
+    );
+    let mut text = style.paint(Colour::Faint, &heading) + "\n";
+    for (case, name) in analysis.cases.iter().zip(&names) {
+        let cell = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.2}"));
+        let difference = case.score.both().map(|pair| pair.treatment - pair.control);
+        let (word, colour) = match case.decided {
+            Some(Decided::Win) => ("better", Colour::Good),
+            Some(Decided::Tie) => ("same", Colour::Faint),
+            Some(Decided::Loss) => ("worse", Colour::Bad),
+            None => ("not compared", Colour::Unsure),
+        };
+        text += &format!(
+            "{name:<width$}  {:>left$}  {:>right$}  {:>10}  {}\n",
+            cell(case.score.control),
+            cell(case.score.treatment),
+            difference.map_or("-".to_owned(), |difference| signed(difference, 2)),
+            style.paint(colour, word),
+            left = columns.control,
+            right = columns.treatment
+        );
+    }
+    text
+}
+
+/// `score: 0.70 to 0.80, +0.10 (95 % interval +0.02 to +0.18) over 5 cases`; `None` where no case
+/// has the measure in both arms. Differences are shown times a factor, with so many decimals and
+/// a unit.
+fn line(
+    name: &str,
+    measure: &Measure,
+    plain: impl Fn(f64) -> String,
+    (factor, decimals, unit): (f64, usize, &str),
+) -> Option<String> {
+    let mean = measure.mean.both()?;
+    let shown = |value: f64| signed(factor * value, decimals);
+    let interval = measure.interval.map_or_else(String::new, |Interval { low, high }| {
+        format!(" (95 % interval {} to {})", shown(low), shown(high))
+    });
+    Some(format!(
+        "{name}: {} to {}, {}{unit}{interval} over {}",
+        plain(mean.control),
+        plain(mean.treatment),
+        shown(measure.difference?),
+        selftest_text::wording::cases(measure.cases)
+    ))
+}

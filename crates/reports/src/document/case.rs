@@ -1,0 +1,205 @@
+//! One case in the JSON report.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::scores::Scores;
+use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
+use selftest_harness::event::CategoryWeight;
+use selftest_harness::judge::{CategoryScore, Verdict};
+use selftest_harness::outcome::case::FormerVerdict;
+use selftest_harness::outcome::case::Interruption;
+use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
+use selftest_harness::outcome::usage::{Prices, Usage};
+use selftest_harness::outcome::{
+    CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, case_name,
+};
+use selftest_harness::sut::SutEvidence;
+use selftest_harness::sut::namespace::{RunId, SessionId};
+use selftest_models::structured::UnscoredReason;
+use selftest_stats::score::{Score, Threshold};
+
+/// One case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseDocument {
+    /// Id of the scenario.
+    pub id: String,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// Name of the skill whose case it is; absent where it is none of a skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// The prompt of the system under test; null when none was generated.
+    pub prompt: Option<String>,
+    /// Its first answer; null when it did not.
+    pub output: Option<String>,
+    /// How the task should have stood after the first answer.
+    pub expected_status: TaskStatus,
+    /// How it stood after the first answer.
+    pub actual_status: Option<TaskStatus>,
+    /// The scores of the step with the lowest overall score, which decides the case. All null
+    /// when `pass` is null or no step was scored.
+    pub scores: Scores,
+    /// Null when there is no verdict.
+    pub pass: Option<bool>,
+    /// Wall time of the whole case.
+    pub duration_ms: u64,
+    /// How the case ended.
+    pub status: CaseStatus,
+    /// Why, in one line; null when passed.
+    pub reason: Option<String>,
+    /// Which kind of missing verdict; null unless the status is `unscored`.
+    pub unscored_reason: Option<UnscoredReason>,
+    /// The hints that the judge was given.
+    pub hints: Option<String>,
+    /// The grounds by which the answer was judged.
+    #[serde(default, skip_serializing_if = "Grounds::is_empty")]
+    pub grounds: Grounds,
+    /// The least overall score that passes.
+    pub threshold: Threshold,
+    /// The least safety score that passes.
+    pub safety_floor: Score,
+    /// Session of the system under test.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The scenario as configured.
+    pub scenario: Scenario,
+    /// The generator's tries with the rejected prompts.
+    pub generation: GenerationRecord,
+    /// Every exchange: input, reply, judgement and all its calls.
+    pub steps: Vec<Step>,
+    /// The checks with their findings; empty where there are none or the case did not get to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+    /// The error that ended the case.
+    pub interruption: Option<Interruption>,
+    /// Further trials of a case that missed a baseline; absent where it was not run again. All else
+    /// in this object is of the first trial, but for `status` and `reason`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reruns: Vec<Rerun>,
+    /// Traces of the system under test: its stderr, files and processes.
+    pub evidence: SutEvidence,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// The vote of each judge of a panel; absent where one judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<PanelVote>,
+    /// Whether the judges of the panel disagree about whether it passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disputed: bool,
+    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The verdict of an earlier run on the same answers; absent unless they were judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<FormerVerdict>,
+    /// SHA-256 of all that the result depends on, by which `--changed` finds it again; absent where
+    /// not all of it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
+    /// The run whose result this is, since nothing that it depends on has changed; absent of a case
+    /// that was played in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub unchanged_since: Option<RunId>,
+}
+
+impl CaseDocument {
+    /// Name of the case: its id, and in a run with repeats which one it is.
+    pub fn name(&self) -> String {
+        case_name(&self.id, self.repeat)
+    }
+
+    /// The case as the generator made it; none where it did not.
+    pub fn generated(&self) -> Option<GeneratedCase> {
+        let (prompt, hints) = (self.prompt.clone()?, self.hints.clone()?);
+        Some(GeneratedCase { prompt, hints, grounds: self.grounds.clone() })
+    }
+
+    /// The document of a case. `categories` name the scores of a case that has none; money is told
+    /// where there are prices.
+    pub fn new(case: &CaseResult, categories: &[CategoryWeight], prices: Option<&Prices>) -> Self {
+        let usage = Usage::of(case, prices.unwrap_or(&Prices::default()));
+        let (status, reason) = case.status();
+        let first = case.steps.first();
+        let reply = first.and_then(|step| step.reply.as_ref());
+        let generated = case.case.as_ref();
+        let votes = votes(case);
+        Self {
+            id: case.scenario.id.clone(),
+            repeat: case.repeat,
+            skill: case.skill.clone(),
+            prompt: generated.map(|generated| generated.prompt.clone()),
+            output: reply.map(|reply| reply.output.clone()),
+            expected_status: case.scenario.expected_status,
+            actual_status: reply.map(|reply| reply.status),
+            scores: scores(case, status, categories),
+            pass: status.pass(),
+            duration_ms: case.duration_ms,
+            status,
+            reason,
+            unscored_reason: case.unscored_reason(),
+            hints: generated.map(|generated| generated.hints.clone()),
+            grounds: generated.map(|generated| generated.grounds.clone()).unwrap_or_default(),
+            threshold: case.threshold,
+            safety_floor: case.safety_floor,
+            session_id: case.session_id.clone(),
+            scenario: case.scenario.clone(),
+            generation: case.generation.clone(),
+            steps: case.steps.clone(),
+            checks: case.checks.clone(),
+            interruption: case.interruption.clone(),
+            reruns: case.reruns.clone(),
+            evidence: case.evidence.clone(),
+            notes: case.notes.clone(),
+            usage: (!usage.is_empty()).then_some(usage),
+            disputed: is_disputed(&votes),
+            votes,
+            former: case.former,
+            cache_key: case.cache_key.clone(),
+            unchanged_since: case.unchanged_since.clone(),
+        }
+    }
+
+    /// The case as the run left it; `index` is its position.
+    pub fn result(&self, index: usize) -> CaseResult {
+        CaseResult {
+            index,
+            scenario: self.scenario.clone(),
+            repeat: self.repeat,
+            skill: self.skill.clone(),
+            session_id: self.session_id.clone(),
+            generation: self.generation.clone(),
+            case: self.generated(),
+            steps: self.steps.clone(),
+            checks: self.checks.clone(),
+            interruption: self.interruption.clone(),
+            reruns: self.reruns.clone(),
+            evidence: self.evidence.clone(),
+            notes: self.notes.clone(),
+            former: self.former,
+            cache_key: self.cache_key.clone(),
+            unchanged_since: self.unchanged_since.clone(),
+            threshold: self.threshold,
+            safety_floor: self.safety_floor,
+            duration_ms: self.duration_ms,
+        }
+    }
+}
+
+fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) -> Scores {
+    let step = case.weakest_step().filter(|_| status.pass().is_some());
+    match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
+        Some(Verdict::Scored(card)) => {
+            Scores { categories: card.categories.clone(), overall: Some(card.overall) }
+        }
+        _ => Scores {
+            categories: categories
+                .iter()
+                .map(|known| CategoryScore { category: known.id.clone(), score: None })
+                .collect(),
+            overall: None,
+        },
+    }
+}

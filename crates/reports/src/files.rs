@@ -1,0 +1,359 @@
+//! The files that every run writes. Those that are asked for besides are in `ci/files`.
+//!
+//! Proves write access before the first model call, replaces files as a whole, and never leaves
+//! half a report.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use super::index::{self, RunEntry, Runs};
+use selftest_text::file;
+
+use super::trend;
+use selftest_harness::sut::namespace::RunId;
+
+/// Written to each folder on opening: large enough that a full disk shows.
+static PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
+
+/// Most JSON files that the index looks at, the newest by name.
+const MAX_INDEXED: usize = 5_000;
+
+/// Why the reports cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportFilesError {
+    /// A folder cannot be made, or something else is in its place.
+    #[error("cannot use {} as a folder for reports: {cause}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's words.
+        cause: io::Error,
+    },
+    /// A folder is there, but nothing can be written to it.
+    #[error("cannot write to the report folder {}: {cause}", path.display())]
+    NotWritable {
+        /// The folder.
+        path: PathBuf,
+        /// The system's words.
+        cause: io::Error,
+    },
+    /// A report of this name is there already.
+    #[error("{} exists already, expected a run without a report", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl ReportFilesError {
+    /// One thing that the reader can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            ReportFilesError::NotWritable { cause, .. }
+                if cause.kind() == io::ErrorKind::StorageFull =>
+            {
+                "free some space, or set reports.json_folder and reports.markdown_folder to folders on another disk"
+            }
+            ReportFilesError::Folder { .. } | ReportFilesError::NotWritable { .. } => {
+                "set reports.json_folder and reports.markdown_folder in the config to folders that you can write to"
+            }
+            ReportFilesError::Exists { .. } => "start again: every run has a name of its own",
+        }
+    }
+}
+
+/// Where the reports of a run are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportPaths {
+    /// `reports/selftest/<run_id>.json`.
+    pub json: PathBuf,
+    /// `docs/reports/selftest/<run_id>.md`.
+    pub markdown: PathBuf,
+}
+
+/// The report files of one run.
+#[derive(Debug)]
+pub struct ReportFiles {
+    run_id: RunId,
+    json_folder: PathBuf,
+    markdown_folder: PathBuf,
+    /// From the Markdown folder to the JSON file.
+    json_link: String,
+    /// Whether no run has left a report here.
+    is_first: bool,
+}
+
+impl ReportFiles {
+    /// Makes the folders and proves that both can be written to. Leaves nothing behind in them.
+    pub fn open(
+        json_folder: &Path,
+        markdown_folder: &Path,
+        run_id: &RunId,
+    ) -> Result<Self, ReportFilesError> {
+        let files = Self::open_again(json_folder, markdown_folder, run_id)?;
+        let ReportPaths { json, markdown } = files.paths();
+        match [json, markdown].into_iter().find(|path| path.exists()) {
+            Some(path) => Err(ReportFilesError::Exists { path }),
+            None => Ok(files),
+        }
+    }
+
+    /// The same for a run that goes on, and may have reports.
+    pub fn open_again(
+        json_folder: &Path,
+        markdown_folder: &Path,
+        run_id: &RunId,
+    ) -> Result<Self, ReportFilesError> {
+        let mut files = Self {
+            run_id: run_id.clone(),
+            json_folder: json_folder.to_owned(),
+            markdown_folder: markdown_folder.to_owned(),
+            json_link: String::new(),
+            is_first: false,
+        };
+        let mut real = [PathBuf::new(), PathBuf::new()];
+        for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
+            let refuse = |cause| ReportFilesError::Folder { path: folder.to_owned(), cause };
+            fs::create_dir_all(folder).map_err(refuse)?;
+            *real = folder.canonicalize().map_err(refuse)?;
+            files.probe(folder).map_err(|cause| ReportFilesError::NotWritable {
+                path: folder.to_owned(),
+                cause,
+            })?;
+        }
+        let [json, markdown] = real;
+        files.is_first = !has_reports(&json);
+        files.json_link = relative(&markdown, &json.join(format!("{run_id}.json")));
+        Ok(files)
+    }
+
+    /// Where the reports of the run are, as configured.
+    pub fn paths(&self) -> ReportPaths {
+        ReportPaths {
+            json: self.json_folder.join(format!("{}.json", self.run_id)),
+            markdown: self.markdown_folder.join(format!("{}.md", self.run_id)),
+        }
+    }
+
+    /// Whether no run had left a report in this project when this one began.
+    pub fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// The link from the Markdown report to the JSON report.
+    pub(super) fn json_link(&self) -> &str {
+        &self.json_link
+    }
+
+    /// Replaces the JSON report by what is written. The error names the file.
+    pub(super) fn write_json(
+        &self,
+        write: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<(), String> {
+        self.replace_by(&self.paths().json, write)
+    }
+
+    /// A file without a name beside the JSON report: it is gone with whoever holds it.
+    pub(super) fn nameless(&self) -> io::Result<File> {
+        let path = self.json_folder.join(format!(".{}.cases", self.run_id));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    }
+
+    /// Replaces the Markdown report. The error names the file.
+    pub(super) fn write_markdown(&self, text: &str) -> Result<(), String> {
+        self.replace(&self.paths().markdown, text)
+    }
+
+    /// Lists the runs anew and replaces the index and its picture.
+    pub(super) fn write_index(&self) -> Result<(), String> {
+        let runs = self.runs().map_err(|cause| {
+            format!("cannot list the report folder {}: {cause}", self.json_folder.display())
+        })?;
+        let failed = |cause: askama::Error| format!("cannot render the list of runs: {cause}");
+        let picture = trend::render(&runs.entries).map_err(failed)?;
+        self.replace(&self.markdown_folder.join(index::TREND_FILE), &picture)?;
+        let text = index::render(&runs).map_err(failed)?;
+        self.replace(&self.markdown_folder.join("index.md"), &text)
+    }
+
+    fn runs(&self) -> io::Result<Runs> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.json_folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                names.push(path);
+            }
+        }
+        // Names begin with the date.
+        names.sort_unstable_by(|a, b| b.cmp(a));
+        let left_out = u32::try_from(names.len().saturating_sub(MAX_INDEXED)).unwrap_or(u32::MAX);
+        names.truncate(MAX_INDEXED);
+        let mut runs = Runs { left_out, ..Runs::default() };
+        for path in names {
+            match read_run(&path) {
+                Some(run) => runs.entries.push(run),
+                None => runs.foreign += 1,
+            }
+        }
+        runs.entries.sort_by(|a, b| (b.started_at, &b.run_id).cmp(&(a.started_at, &a.run_id)));
+        Ok(runs)
+    }
+
+    fn probe(&self, folder: &Path) -> io::Result<()> {
+        let path = folder.join(format!(".{}.probe", self.run_id));
+        let result = file::create_new(&path).and_then(|mut file| file.write_all(&PROBE));
+        let removed = fs::remove_file(&path);
+        result.and(removed)
+    }
+
+    /// Replaces a file; temporary names hold the run, so that two runs never share one. A folder that
+    /// went away is made again.
+    fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
+        self.replace_by(target, |file| file.write_all(text.as_bytes()))
+    }
+
+    fn replace_by(
+        &self,
+        target: &Path,
+        write: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let replace = || file::replace_by(target, self.run_id.as_str(), &write);
+        replace()
+            .or_else(|error| match (error.kind(), target.parent()) {
+                (io::ErrorKind::NotFound, Some(folder)) => {
+                    fs::create_dir_all(folder).and_then(|()| replace())
+                }
+                _ => Err(error),
+            })
+            .map_err(|cause| format!("cannot write {}: {cause}", target.display()))
+    }
+}
+
+/// Whether a file in the folder has the name of a run's report.
+fn has_reports(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| {
+        let name = name.to_string_lossy();
+        name.strip_suffix(".json").is_some_and(|run| RunId::try_from(run.to_owned()).is_ok())
+    })
+}
+
+/// The entry of one JSON file, if it is the report that its name says.
+fn read_run(path: &Path) -> Option<RunEntry> {
+    let name = path.file_stem()?.to_str()?;
+    // Opening a pipe would wait for its other end.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    index::read_entry(File::open(path).ok()?).filter(|run| run.run_id.as_str() == name)
+}
+
+/// The way from a folder to a file, both absolute, with `/` between its parts.
+pub(super) fn relative(from: &Path, to: &Path) -> String {
+    let from: Vec<Component<'_>> = from.components().collect();
+    let to: Vec<Component<'_>> = to.components().collect();
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..".to_owned(), from.len() - shared);
+    let down = to[shared..].iter().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn opening_makes_the_folders_and_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let (json, markdown) = (root.path().join("reports/s"), root.path().join("docs/r/s"));
+        let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
+        assert!(names(&json).is_empty() && names(&markdown).is_empty());
+        assert_eq!(files.json_link(), "../../../reports/s/selftest-20260206-1234-bcdfgh.json");
+    }
+
+    #[test]
+    fn a_file_in_place_of_a_folder_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let blocked = root.path().join("reports");
+        fs::write(&blocked, "x").unwrap();
+        let error = ReportFiles::open(&blocked, root.path(), &fixture::run_id()).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with("cannot use "), "{message}");
+        assert!(message.contains(blocked.to_str().unwrap()), "{message}");
+        assert!(error.hint().contains("reports.json_folder"));
+        assert_eq!(fs::read_to_string(&blocked).unwrap(), "x");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_takes_no_files_is_found() {
+        // Root may write anywhere but to the kernel's own folders.
+        let root = tempfile::tempdir().unwrap();
+        let error =
+            ReportFiles::open(root.path(), Path::new("/proc/self/fdinfo"), &fixture::run_id())
+                .unwrap_err();
+        assert!(matches!(error, ReportFilesError::NotWritable { .. }), "{error}");
+        assert!(error.to_string().contains("/proc/self/fdinfo"), "{error}");
+        assert!(names(root.path()).is_empty());
+    }
+
+    #[test]
+    fn an_older_report_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let older = root.path().join("selftest-20260206-1234-bcdfgh.json");
+        fs::write(&older, "older").unwrap();
+        let error = ReportFiles::open(root.path(), root.path(), &fixture::run_id()).unwrap_err();
+        assert!(matches!(error, ReportFilesError::Exists { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&older).unwrap(), "older");
+    }
+
+    #[test]
+    fn the_index_skips_what_is_no_report() {
+        let root = tempfile::tempdir().unwrap();
+        let (json, markdown) = (root.path().join("json"), root.path().join("md"));
+        let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        files.write_json(|file| file.write_all(text.as_bytes())).unwrap();
+        fs::write(json.join("README.md"), "not JSON").unwrap();
+        fs::write(json.join("sample.json"), "{}").unwrap();
+        fs::write(json.join("broken.json"), [0xff, 0xfe, 0]).unwrap();
+        fs::create_dir(json.join("folder.json")).unwrap();
+        fs::copy(files.paths().json, json.join("selftest-20260206-1234-copy.json")).unwrap();
+        let runs = files.runs().unwrap();
+        assert_eq!((runs.entries.len(), runs.foreign), (1, 4));
+        files.write_index().unwrap();
+        assert_eq!(names(&markdown), ["index.md", "trend.svg"]);
+        let index = fs::read_to_string(markdown.join("index.md")).unwrap();
+        assert!(index.contains("4 JSON files that are no report"), "{index}");
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_temporary_file_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let files = ReportFiles::open(root.path(), root.path(), &fixture::run_id()).unwrap();
+        let victim = root.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let run = fixture::run_id();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&victim, root.path().join(format!(".{run}.json.{run}.tmp")))
+            .unwrap();
+        files.write_json(|file| file.write_all(b"new")).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(files.paths().json).unwrap(), "new");
+    }
+}

@@ -1,0 +1,157 @@
+//! Results of earlier runs that stand for cases of a new one, because nothing that they depend on has
+//! changed. Reads the JSON reports; a report that cannot be read costs its own results only.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde::Deserialize;
+
+use super::archive::{RunArchive, RunFile};
+use super::document::ReportDocument;
+use selftest_harness::outcome::CaseResult;
+
+/// Newest reports that are looked into.
+const MAX_REPORTS: usize = 20;
+/// Larger reports are left out.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The results that were found.
+#[derive(Debug, Default)]
+pub struct FormerResults {
+    /// All trials of a case in order, by its key.
+    pub trials: BTreeMap<String, Vec<CaseResult>>,
+    /// Reports that could not be read, one line each.
+    pub faults: Vec<String>,
+}
+
+/// The keys of a report, which most of it need not be read for.
+#[derive(Deserialize)]
+struct Keys {
+    cases: Vec<Key>,
+}
+
+#[derive(Deserialize)]
+struct Key {
+    cache_key: Option<String>,
+}
+
+impl FormerResults {
+    /// Looks for the newest results of these keys, each with its number of trials: all trials of a
+    /// case in one report, each of them scored.
+    pub fn find(archive: &RunArchive, wanted: &BTreeMap<String, usize>) -> Self {
+        let mut found = Self::default();
+        let files = match archive.files() {
+            Ok(files) => files,
+            Err(error) => {
+                found.faults.push(format!("{}: {error}", archive.folder().display()));
+                return found;
+            }
+        };
+        for file in files.into_iter().filter(|file| file.size <= MAX_BYTES).take(MAX_REPORTS) {
+            let is_missing =
+                |key: &String| wanted.contains_key(key) && !found.trials.contains_key(key);
+            if wanted.len() == found.trials.len() {
+                break;
+            }
+            match read(&file, is_missing) {
+                Ok(Some(report)) => found.add(&report, wanted),
+                Ok(None) => {}
+                Err(why) => found.faults.push(format!("{}: {why}", file.path().display())),
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, report: &ReportDocument, wanted: &BTreeMap<String, usize>) {
+        let mut trials: BTreeMap<&String, Vec<CaseResult>> = BTreeMap::new();
+        for (index, case) in report.cases.iter().enumerate() {
+            let Some(key) = case.cache_key.as_ref().filter(|key| wanted.contains_key(*key)) else {
+                continue;
+            };
+            let mut result = case.result(index);
+            let run_id = result.unchanged_since.take().unwrap_or_else(|| report.run_id.clone());
+            let note = format!("unchanged, from {run_id}");
+            if !result.notes.contains(&note) {
+                result.notes.push(note);
+            }
+            result.unchanged_since = Some(run_id);
+            trials.entry(key).or_default().push(result);
+        }
+        for (key, mut trials) in trials {
+            let is_whole = wanted.get(key) == Some(&trials.len());
+            if is_whole && trials.iter().all(CaseResult::stands_for_later_runs) {
+                trials.sort_by_key(|case| case.repeat);
+                self.trials.entry(key.clone()).or_insert(trials);
+            }
+        }
+    }
+}
+
+/// The report, where it has one of the keys.
+fn read(
+    file: &RunFile,
+    is_missing: impl Fn(&String) -> bool,
+) -> Result<Option<ReportDocument>, String> {
+    let text = fs::read(file.path()).map_err(|error| error.to_string())?;
+    let keys: Keys = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    if !keys.cases.iter().filter_map(|case| case.cache_key.as_ref()).any(is_missing) {
+        return Ok(None);
+    }
+    serde_json::from_slice(&text).map(Some).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::fixture;
+    use selftest_harness::outcome::case::Interruption;
+    use selftest_harness::sut::namespace::RunId;
+
+    /// Two trials of each of two cases, the first of which was broken off once.
+    fn cases() -> Vec<Arc<CaseResult>> {
+        let base = &fixture::passing_cases()[0];
+        let case = |index: usize, key: &str, repeat| {
+            let mut case = CaseResult { index, repeat: Some(repeat), ..(**base).clone() };
+            case.cache_key = Some(key.to_owned());
+            case
+        };
+        let mut cases = vec![case(0, "a", 1), case(1, "b", 1), case(2, "a", 2), case(3, "b", 2)];
+        cases[2].interruption = Some(Interruption::SutTimeout("late".to_owned()));
+        cases[3].unchanged_since =
+            Some(RunId::try_from("selftest-20260101-0000-before".to_owned()).unwrap());
+        cases.into_iter().map(Arc::new).collect()
+    }
+
+    #[test]
+    fn only_whole_and_scored_cases_stand_and_a_broken_report_costs_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = fixture::state(&fixture::events(&cases())).json().unwrap().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write(&format!("{}.json", fixture::run_id()), &text);
+        write("selftest-20270101-0000-broken.json", &text[..text.len() / 2]);
+        write("notes.json", "[]");
+        let archive = RunArchive::new(folder.path());
+        let wanted = [("a", 2), ("b", 2), ("c", 1)];
+        let wanted = wanted.map(|(key, trials)| (key.to_owned(), trials)).into();
+        let found = FormerResults::find(&archive, &wanted);
+        assert_eq!(found.faults.len(), 1, "{:?}", found.faults);
+        assert!(found.faults[0].contains("-broken.json: EOF"), "{:?}", found.faults);
+        assert_eq!(found.trials.keys().collect::<Vec<_>>(), ["b"], "`a` timed out once");
+        let since: Vec<String> = found.trials["b"]
+            .iter()
+            .map(|case| case.unchanged_since.clone().unwrap().to_string())
+            .collect();
+        assert_eq!(
+            since,
+            [fixture::run_id().to_string(), "selftest-20260101-0000-before".to_owned()]
+        );
+        assert_eq!(found.trials["b"][0].notes, [format!("unchanged, from {}", since[0])]);
+        let other = [("b".to_owned(), 3)].into();
+        assert!(
+            FormerResults::find(&archive, &other).trials.is_empty(),
+            "another number of trials"
+        );
+    }
+}

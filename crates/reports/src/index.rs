@@ -1,0 +1,242 @@
+//! The list of all runs: reads the heads of JSON reports, renders `index.md`. Opens no file.
+
+use std::io::Read;
+use std::sync::LazyLock;
+
+use askama::Template;
+use jiff::Timestamp;
+use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::wording;
+use selftest_harness::event::{ExperimentRun, RunModels};
+use selftest_harness::outcome::usage::RunUsage;
+use selftest_harness::outcome::{RunOutcome, Summary};
+use selftest_harness::sut::namespace::RunId;
+use selftest_stats::score::Threshold;
+use selftest_text::wording as text;
+
+/// Name of the trend picture beside the index.
+pub(super) const TREND_FILE: &str = "trend.svg";
+
+/// Most bytes that are read of one file. The head of a report is a few kilobytes.
+const MAX_HEAD: u64 = 4 * 1024 * 1024;
+
+/// One run in the list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunEntry {
+    /// Name of the run.
+    pub run_id: RunId,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Counts over its cases.
+    pub summary: Summary,
+    /// Absent for a run that did not end.
+    pub outcome: Option<RunOutcome>,
+    /// The judge's model.
+    pub judge: String,
+    /// The generator's; absent where the cases were those of a suite.
+    pub generator: Option<String>,
+    /// The least overall score that passed.
+    pub threshold: Threshold,
+    /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
+    /// run to run.
+    pub experiment: Option<ExperimentRun>,
+    /// Usage of its models; absent where nothing is known.
+    pub usage: Option<RunUsage>,
+}
+
+impl RunEntry {
+    /// Tokens in and out, time of models and money for people, each `-` where nothing is known.
+    pub fn used(&self) -> [String; 3] {
+        let nothing = || "-".to_owned();
+        let Some(used) = &self.usage else { return [nothing(), nothing(), nothing()] };
+        let total = &used.usage.total;
+        let tokens = match (total.prompt_tokens, total.undivided_tokens) {
+            (0, 0) => nothing(),
+            (0, undivided) => undivided.to_string(),
+            _ => format!("{} + {}", wording::tokens_in(total), wording::tokens_out(total)),
+        };
+        let time = if total.calls > 0 { text::duration(total.model_ms) } else { nothing() };
+        [tokens, time, wording::cost(total, used.currency()).unwrap_or_else(nothing)]
+    }
+}
+
+/// The runs of a folder.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    /// Newest first.
+    pub(super) entries: Vec<RunEntry>,
+    /// JSON files that are no report.
+    pub(super) foreign: u32,
+    /// The oldest files, which were not looked at.
+    pub(super) left_out: u32,
+}
+
+/// Bytes that are read of a report at a time.
+const CHUNK: u64 = 64 * 1024;
+
+/// Bytes of the key of the cases with the white space around it.
+const MAX_KEY: usize = 64;
+
+/// The key of the cases, in whatever layout: within a string its quotes would be escaped.
+static CASES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#""cases"\s*:\s*\["#).expect("the pattern is a constant that a test uses")
+});
+
+/// The entry of a report. Stops where the cases begin, so that a long report costs no more than
+/// a short one. `None` for anything that is no report of this program.
+pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
+    // The head is a small part of a long report: no more of it is read than needed.
+    let mut file = file.take(MAX_HEAD);
+    let (mut bytes, mut cases) = (Vec::new(), None);
+    while cases.is_none() {
+        let searched = bytes.len().saturating_sub(MAX_KEY);
+        if file.by_ref().take(CHUNK).read_to_end(&mut bytes).ok()? == 0 {
+            break;
+        }
+        cases = CASES.find_at(&bytes, searched).map(|cases| cases.start());
+    }
+    let before = bytes[..cases.unwrap_or(bytes.len())].trim_ascii_end();
+    let head = [before, b"\"cases\":[]}"].concat();
+    let mut head: Head = serde_json::from_slice(&head).ok().or_else(|| {
+        // Another program has put the cases first.
+        file.read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    })?;
+    // What follows from the counts is computed and not believed.
+    head.summary.passed.checked_add(head.summary.failed)?;
+    head.summary.rate();
+    Some(RunEntry {
+        run_id: head.run_id,
+        started_at: head.timestamp,
+        summary: head.summary,
+        outcome: head.outcome,
+        judge: head.models.judge,
+        generator: head.models.generator,
+        threshold: head.config.effective_threshold,
+        experiment: head.experiment,
+        usage: head.usage,
+    })
+}
+
+/// The fields of a report that the list tells.
+#[derive(Deserialize)]
+struct Head {
+    run_id: RunId,
+    timestamp: Timestamp,
+    summary: Summary,
+    // Null while the run goes on, but always there.
+    #[serde(deserialize_with = "Option::deserialize")]
+    outcome: Option<RunOutcome>,
+    models: RunModels,
+    config: Judging,
+    experiment: Option<ExperimentRun>,
+    usage: Option<RunUsage>,
+}
+
+/// The part of `config` that is listed.
+#[derive(Deserialize)]
+struct Judging {
+    effective_threshold: Threshold,
+}
+
+#[derive(Template)]
+#[template(path = "index.md")]
+struct Page<'a> {
+    runs: &'a Runs,
+}
+
+/// The index as Markdown.
+pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
+    Page { runs }.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn an_entry_is_read_without_the_cases() {
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let entry = read_entry(text.as_bytes()).unwrap();
+        assert_eq!(entry.run_id.as_str(), "selftest-20260206-1234-bcdfgh");
+        assert_eq!(entry.judge, "ollama/qwen2.5:7b");
+        assert_eq!(entry.outcome, Some(RunOutcome::Failed));
+        let cut = &text[..text.find("\"cases\"").unwrap()];
+        assert_eq!(read_entry(cut.as_bytes()), Some(entry));
+    }
+
+    #[test]
+    fn the_order_of_fields_does_not_matter() {
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let document: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&text).unwrap();
+        let mut turned = serde_json::Map::new();
+        for (key, value) in document.iter().rev() {
+            turned.insert(key.clone(), value.clone());
+        }
+        let turned = serde_json::Value::from(turned).to_string();
+        assert_eq!(read_entry(turned.as_bytes()), read_entry(text.as_bytes()));
+    }
+
+    #[test]
+    fn what_models_worked_is_told() {
+        let priced = r#"{"calls":2,"prompt_tokens":1200,"completion_tokens":80,"model_ms":2500,"cost":0.0021}"#;
+        let used = |total: &str| {
+            let usage =
+                format!(r#"{{"prices":{{"currency":"USD","models":{{}}}},"total":{total}}}"#);
+            let text = fixture::rich_run().json().unwrap().unwrap();
+            let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+            document["usage"] = serde_json::from_str(&usage).unwrap();
+            read_entry(document.to_string().as_bytes()).unwrap().used()
+        };
+        assert_eq!(used(priced), ["1200 + 80", "2.5 s", "0.0021 USD"]);
+        let undivided = r#"{"calls":0,"prompt_tokens":0,"completion_tokens":0,"undivided_tokens":90,"model_ms":0}"#;
+        assert_eq!(used(undivided), ["90", "-", "-"]);
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let entry = RunEntry { usage: None, ..read_entry(text.as_bytes()).unwrap() };
+        assert_eq!(entry.used(), ["-", "-", "-"]);
+    }
+
+    #[test]
+    fn rates_are_not_believed() {
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let lie = text.replace("\"pass_rate\": 0.125", "\"pass_rate\": 1e300");
+        assert_ne!(lie, text);
+        assert_eq!(read_entry(lie.as_bytes()), read_entry(text.as_bytes()));
+        let overflow = text.replace("\"passed\": 1,", "\"passed\": 4294967295,");
+        assert_ne!(overflow, text);
+        assert_eq!(read_entry(overflow.as_bytes()), None);
+    }
+
+    #[test]
+    fn anything_else_is_no_entry() {
+        let foreign = [
+            "",
+            "{}",
+            "[]",
+            "null",
+            "<html>",
+            "\u{0}",
+            r#"{"run_id":"prod-1"}"#,
+            r#"{"run_id":"selftest-20260206-1234-abc","timestamp":"yesterday"}"#,
+        ];
+        for text in foreign {
+            assert_eq!(read_entry(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(read_entry("[".repeat(100_000).as_bytes()), None);
+        assert_eq!(read_entry(std::io::repeat(b'{')), None);
+        assert_eq!(
+            read_entry(std::io::Read::chain(&b"{\"a\":\""[..], std::io::repeat(b'x'))),
+            None
+        );
+    }
+
+    #[test]
+    fn index() {
+        insta::assert_snapshot!(render(&fixture::runs()).unwrap());
+        insta::assert_snapshot!("index_empty", render(&Runs::default()).unwrap());
+    }
+}

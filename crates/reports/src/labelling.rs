@@ -1,0 +1,175 @@
+//! The answers of a run as shown to a person who labels them, and the judge's verdicts on them.
+//! Blind: what is shown holds neither verdict, score nor threshold.
+
+use std::collections::HashMap;
+
+use super::document::{CaseDocument, ReportDocument};
+use selftest_harness::calibration::labels::{AnswerId, LabelFile, labelling_order};
+use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, features};
+use selftest_harness::judge::judge_settings::JudgeMethod;
+use selftest_harness::judge::{probability, prompt};
+use selftest_text::escape::{block, terminal};
+use selftest_text::one_line;
+
+/// Most bytes of a text that is shown.
+const MAX_SHOWN: usize = 8_000;
+/// Most bytes of a path in a heading.
+const MAX_PATH: usize = 200;
+
+/// The answers of a run in the order in which they are labelled.
+pub fn answers(report: &ReportDocument) -> Vec<AnswerId> {
+    let mut answers: Vec<AnswerId> = report.cases.iter().filter_map(answer_id).collect();
+    labelling_order(report.run_id.as_str(), &mut answers);
+    answers
+}
+
+fn answer_id(case: &CaseDocument) -> Option<AnswerId> {
+    AnswerId::of(case.name(), &case.scenario, &case.generated()?, &case.steps)
+}
+
+/// A part of a case as it is shown for labelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its kind.
+    pub heading: String,
+    /// Its text, which may be foreign.
+    pub text: String,
+}
+
+/// A case as it is shown for labelling: what was asked, what was answered, what is looked for, and
+/// what the judge saw of the project.
+pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
+    let case = report.cases.iter().find(|case| case.name() == answer.case)?;
+    let generated = case.generated()?;
+    let mut parts = Vec::new();
+    let mut add = |heading: &str, text: &str| {
+        parts.push(Part { heading: heading.to_owned(), text: text.to_owned() });
+    };
+    for step in &case.steps {
+        let Some(reply) = &step.reply else { continue };
+        add("Asked", &step.input);
+        add("Answered", &reply.output);
+        let (expected, found) = (step.expected_status, reply.status);
+        add("Status", &format!("{found}, expected {expected}"));
+    }
+    let grounds = &generated.grounds;
+    if !generated.hints.trim().is_empty() {
+        add("Look for", &generated.hints);
+    }
+    if !grounds.expectations.is_empty() {
+        add("Expected", &grounds.expectations.join("\n"));
+    }
+    for excerpt in &grounds.excerpts {
+        add(&format!("From {}", one_line(&excerpt.path, MAX_PATH)), &excerpt.text);
+    }
+    Some(parts)
+}
+
+/// The same for a terminal.
+pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
+    let mut text = String::new();
+    for part in parts(report, answer)? {
+        text += &format!("{}:\n", terminal(&part.heading, 2 * MAX_PATH));
+        for line in block(&part.text, MAX_SHOWN).lines() {
+            text += &format!("  {line}\n");
+        }
+    }
+    Some(text)
+}
+
+/// The judge of a run, by what makes two judges the same.
+pub fn judge(report: &ReportDocument) -> CalibratedJudge {
+    let models = &report.models;
+    let template = match models.judge_method {
+        Some(JudgeMethod::Probability) => probability::TEMPLATE,
+        _ => prompt::TEMPLATE,
+    };
+    CalibratedJudge {
+        model: models.judge.clone(),
+        weights: models.judge_weights.clone().unwrap_or_else(|| models.judge.clone()),
+        method: models.judge_method,
+        prompt_digest: report.prompt_digests.get(template).cloned().unwrap_or_default(),
+        rubric_digest: report.rubric.digest.clone(),
+    }
+}
+
+/// The labelled answers that the judge has scored, the names of the numbers that it said, and how
+/// many labels are of answers without a score.
+pub fn labelled(
+    report: &ReportDocument,
+    labels: &LabelFile,
+) -> (Vec<LabelledAnswer>, Vec<String>, usize) {
+    let cases: HashMap<String, &CaseDocument> =
+        report.cases.iter().map(|case| (case.name(), case)).collect();
+    let (mut found, mut names, mut unscored) = (Vec::new(), Vec::new(), 0);
+    for given in &labels.labels {
+        let scored = cases.get(&given.case).and_then(|case| {
+            let card = features::deciding_card(&case.steps)?;
+            Some((case, card, features::values(card)?, case.pass?))
+        });
+        let Some((case, card, features, passed)) = scored else {
+            unscored += 1;
+            continue;
+        };
+        names = features::names(card);
+        found.push(LabelledAnswer {
+            run_id: report.run_id.to_string(),
+            case: case.name(),
+            is_good: given.label == Label::Good,
+            passed,
+            features,
+        });
+    }
+    (found, names, unscored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use selftest_harness::calibration::labels::LabelFault;
+
+    fn report() -> ReportDocument {
+        serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn who_labels_sees_no_verdict() {
+        let report = report();
+        let answers = answers(&report);
+        assert!(answers.len() > 5, "{answers:?}");
+        for answer in &answers {
+            let text = shown(&report, answer).unwrap();
+            let case = report.cases.iter().find(|case| case.name() == answer.case).unwrap();
+            assert!(text.contains("Asked:") && text.contains("Answered:"), "{text}");
+            for word in ["threshold", "overall"] {
+                assert!(!text.contains(word), "{word} in {text}");
+            }
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{text:?}");
+            if let Some(overall) = case.scores.overall {
+                assert!(!text.contains(&format!("{overall}")), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn labels_meet_what_the_judge_said() {
+        let report = report();
+        let answers = answers(&report);
+        let mut labels = LabelFile::new(report.run_id.as_str());
+        for answer in &answers {
+            labels.add(answer, Label::Good).unwrap();
+        }
+        let labels = labels.bound(&answers).unwrap();
+        let (found, names, unscored) = labelled(&report, &labels);
+        assert_eq!(found.len() + unscored, answers.len());
+        assert!(unscored > 0 && found.iter().all(|answer| answer.features.len() == names.len()));
+        // Another answer to the same request makes the label void.
+        let mut other = report.clone();
+        let name = &found[0].case;
+        let case = other.cases.iter_mut().find(|case| case.name() == *name).unwrap();
+        case.steps[0].reply.as_mut().unwrap().output.push('!');
+        let fault = labels.bound(&super::answers(&other)).unwrap_err();
+        assert_eq!(fault, LabelFault::OtherAnswer(name.clone()));
+    }
+}

@@ -1,0 +1,321 @@
+//! The Markdown report of one run in the layout of docs/spec/selftest.md#markdown-report. Returns
+//! text and opens no file.
+
+use std::fmt;
+
+use askama::Template;
+use selftest_text::escape::{self, Markdown};
+use selftest_text::wording as text;
+
+use super::case_view::{self, CaseView, MAX_EXCERPT, Repeated};
+use super::document::RunEnd;
+use super::{recommendations, wording};
+use selftest_harness::calibration::RunCalibration;
+use selftest_harness::event::RunHeader;
+use selftest_harness::judge::Verdict;
+use selftest_harness::outcome::case::FormerVerdict;
+use selftest_harness::outcome::judge_samples::JudgeSamples;
+use selftest_harness::outcome::panel::{PanelAgreement, is_disputed};
+use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::usage::RunUsage;
+use selftest_harness::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
+use selftest_harness::sut::SandboxState;
+
+/// Most bytes of a text within a line.
+const MAX_INLINE: usize = 700;
+/// Most bytes of a reason in a table.
+const MAX_CELL: usize = 160;
+/// Most bytes of a quoted prompt or output.
+const MAX_QUOTE: usize = 1_500;
+/// Most bytes of the scenario ids in the command that repeats a run.
+const MAX_RERUN_IDS: usize = 500;
+
+/// Escapes every value of the Markdown templates, as `askama.toml` says: what is foreign stays
+/// text. A value is one text, not several pieces. Only `|safe` gets around it, for fenced blocks,
+/// link targets, numbers and words of the harness.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Escaper;
+
+impl askama::filters::Escaper for Escaper {
+    fn write_escaped_str<W: fmt::Write>(&self, mut dest: W, text: &str) -> fmt::Result {
+        write!(dest, "{}", escape::inline(text, MAX_INLINE))
+    }
+}
+
+/// A report's data.
+#[derive(Template)]
+#[template(path = "report.md")]
+struct Page<'a> {
+    header: &'a RunHeader,
+    summary: &'a Summary,
+    end: Option<&'a RunEnd>,
+    /// The run beside its baseline, in sentences; empty where it was held against none.
+    gate: Vec<String>,
+    /// The pass rate as labels correct it, in a line.
+    calibration: Option<String>,
+    json_link: &'a str,
+    cases: &'a [CaseView<'a>],
+    repeated: Vec<Repeated<'a>>,
+    /// Results of the repeats, in sentences.
+    repeats: Vec<String>,
+    /// The cases by skill; empty where they are of one at most.
+    skills: Vec<SkillResult>,
+    usage: Option<&'a RunUsage>,
+    /// Whether skills were loaded when they should be, in sentences.
+    loading: Vec<String>,
+    /// Cases with more than one step.
+    flows: Vec<&'a CaseView<'a>>,
+    unscored: Vec<&'a CaseView<'a>>,
+    /// Reasons, and the cases that were not run for each.
+    not_run: Vec<(&'a str, Vec<&'a str>)>,
+    /// Scenario, number of the try, and why its prompt was not used.
+    rejected: Vec<(&'a str, usize, &'a str)>,
+    notes: Vec<String>,
+    /// How the cases stood to their sandbox; absent where they have none of ours.
+    isolation: Option<String>,
+    /// Cases whose verdict is another one than that of the run that they are of.
+    changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
+    /// How far the judges of a panel agree, in sentences; empty where one judged.
+    panel: Vec<String>,
+    /// Cases on which they do not.
+    disputed: Vec<&'a CaseView<'a>>,
+    /// A judge that was asked several times, in a line.
+    samples: Option<String>,
+    /// How all verdicts of that run changed.
+    changes: String,
+}
+
+/// The facts of a report.
+pub(super) struct RunView<'a> {
+    pub(super) header: &'a RunHeader,
+    /// Finished cases in the order of the plan.
+    pub(super) cases: Vec<&'a CaseResult>,
+    pub(super) summary: &'a Summary,
+    pub(super) warnings: &'a [String],
+    /// Absent while the run goes on.
+    pub(super) end: Option<&'a RunEnd>,
+    /// The pass rate as labels correct it.
+    pub(super) calibration: Option<RunCalibration>,
+    /// Usage of models; absent where nothing is known of it.
+    pub(super) usage: Option<RunUsage>,
+    /// From the Markdown file to the JSON file.
+    pub(super) json_link: &'a str,
+}
+
+/// The report as Markdown.
+pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
+    let cases: Vec<CaseView<'_>> = view.cases.iter().map(|case| CaseView::new(case)).collect();
+    // A case that was broken off in the middle has something to show.
+    let is_told = |case: &&CaseView<'_>| match case.status {
+        CaseStatus::Skipped => false,
+        CaseStatus::NotRun => !case.result.steps.is_empty(),
+        status => status.pass().is_none(),
+    };
+    let page = Page {
+        header: view.header,
+        summary: view.summary,
+        end: view.end,
+        gate: view
+            .end
+            .and_then(|end| end.gate.as_ref())
+            .map(|gate| gate.sentences())
+            .unwrap_or_default(),
+        calibration: view.calibration.as_ref().map(RunCalibration::sentence),
+        json_link: view.json_link,
+        repeated: case_view::repeated(&cases),
+        repeats: case_view::repeats(view.cases.iter().copied())
+            .map(|repeats| repeats.sentences())
+            .unwrap_or_default(),
+        usage: view.usage.as_ref(),
+        skills: case_view::skills(view.cases.iter().copied()),
+        loading: case_view::loading(view.cases.iter().copied()),
+        flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
+        unscored: cases.iter().filter(is_told).collect(),
+        not_run: case_view::not_run(&cases),
+        rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
+        notes: notes(view),
+        isolation: case_view::isolation(view.cases.iter().copied()),
+        panel: PanelAgreement::of(view.cases.iter().copied())
+            .map(|panel| panel.sentences())
+            .unwrap_or_default(),
+        disputed: cases.iter().filter(|case| is_disputed(&case.votes)).collect(),
+        samples: JudgeSamples::of(view.cases.iter().copied()).map(|found| found.sentence()),
+        changed: changed(&cases),
+        changes: VerdictChanges::of(view.cases.iter().copied()).sentence(),
+        cases: &cases,
+    };
+    page.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+impl<'a> Page<'a> {
+    fn outcome(&self) -> &'static str {
+        wording::outcome(self.end.map(|end| end.outcome))
+    }
+
+    /// Whether any case has a reason to tell.
+    fn has_reasons(&self) -> bool {
+        self.cases.iter().any(|case| case.reason.is_some())
+    }
+
+    fn failed(&self) -> impl Iterator<Item = &'a CaseView<'a>> {
+        self.cases.iter().filter(|case| case.status.pass() == Some(false))
+    }
+}
+
+/// Cases whose answers were judged otherwise before.
+fn changed<'a>(cases: &'a [CaseView<'a>]) -> Vec<(&'a CaseView<'a>, FormerVerdict)> {
+    let former = |case: &'a CaseView<'a>| {
+        let former = case.result.former?;
+        (former.status != case.status).then_some((case, former))
+    };
+    cases.iter().filter_map(former).collect()
+}
+
+fn counted(names: &[&str]) -> String {
+    text::plural(names.len() as u64, "case")
+}
+
+/// A text as a fenced block.
+fn quoted(text: &str) -> Markdown {
+    escape::fenced(text, MAX_QUOTE)
+}
+
+fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &str)> {
+    let attempts = case.generation.attempts.iter().zip(1..);
+    attempts.filter_map(|(attempt, number)| {
+        Some((case.scenario.id.as_str(), number, attempt.rejected.as_deref()?))
+    })
+}
+
+fn notes(view: &RunView<'_>) -> Vec<String> {
+    let mut notes = view.warnings.to_vec();
+    for case in &view.cases {
+        let evidence = &case.evidence;
+        let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
+        let exit = exit.map(|exit| format!("the program ended with {exit}"));
+        let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
+        let tried = tried.map(|sandbox| format!("isolation {}", sandbox.line()));
+        let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
+        notes.extend(all.map(|note| format!("{}: {note}", case.name())));
+    }
+    notes
+}
+
+fn rerun(header: &RunHeader) -> String {
+    if let Some(rejudged) = &header.rejudged {
+        return format!("selftest rejudge {} --seed {}", rejudged.run_id, header.seed);
+    }
+    let mut command = format!("selftest --seed {}", header.seed);
+    let mut ids = header.scenario_ids.as_slice();
+    let replayed = header.suite.as_ref().filter(|suite| suite.replayed);
+    if let Some(run) = replayed.and_then(|suite| suite.run_id.as_ref()) {
+        return format!("selftest replay {run} --seed {}", header.seed);
+    }
+    if let Some(suite) = &header.suite {
+        command += &format!(" --suite {}", text::word(&suite.path));
+        for name in &suite.allowed_commands {
+            command += &format!(" --allow-commands {}", text::word(name));
+        }
+        if suite.repeats > 1 {
+            command += &format!(" --repeats {}", suite.repeats);
+            ids = &ids[..ids.len() / suite.repeats as usize];
+        }
+    }
+    let ids = ids.join(",");
+    if ids.is_empty() || ids.len() > MAX_RERUN_IDS {
+        return format!("{command} with the same scenarios");
+    }
+    format!("{command} --scenarios {ids}")
+}
+
+#[cfg(test)]
+mod tests {
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    use crate::fixture;
+    use crate::state::RunState;
+
+    fn markdown(state: &RunState) -> String {
+        state.markdown("../../../reports/selftest/run.json").unwrap().unwrap()
+    }
+
+    #[test]
+    fn reports() {
+        insta::assert_snapshot!("report_rich", markdown(&fixture::rich_run()));
+        let passed = fixture::state(&fixture::events(&fixture::passing_cases()));
+        insta::assert_snapshot!("report_passed", markdown(&passed));
+        let gone = fixture::state(&fixture::events(&fixture::cases_without_a_model()));
+        insta::assert_snapshot!("report_without_a_model", markdown(&gone));
+        insta::assert_snapshot!("report_empty", markdown(&fixture::state(&fixture::events(&[]))));
+    }
+
+    #[test]
+    fn a_run_that_a_panel_judged() {
+        let text = markdown(&fixture::state(&fixture::events(&fixture::cases_of_a_panel())));
+        let section = text.split("## Results").nth(1).unwrap();
+        insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
+    }
+
+    #[test]
+    fn a_run_of_answers_that_are_judged_again() {
+        let (cases, header) = fixture::rejudged();
+        let text = markdown(&fixture::state(&fixture::events_of(header, &cases)));
+        let section = text.split("## Judged Again").nth(1).unwrap();
+        insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
+        assert!(
+            text.contains("run again: selftest rejudge selftest-20260205-0800-vwxyz2 --seed 42"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_specified_layout() {
+        let mut cases = fixture::passing_cases();
+        let judgement = fixture::scored([0.5, 0.2, 0.4, 0.85], "hallucinated contradictions");
+        cases.push(fixture::case(4, "contradiction_detect", judgement).into());
+        let text = markdown(&fixture::state(&fixture::events(&cases)));
+        let (head, rest) = text.split_once("\n\n95 % interval").unwrap();
+        assert_eq!(
+            head,
+            "# Selftest Report: selftest-20260206-1234-bcdfgh\n\n\
+             **Date:** 2026-02-06 12:34:56\n**Strictness:** 0.7\n**Pass Rate:** 4/5 (80%)"
+        );
+        let expected = "\n## Results\n\n\
+             | Case | Status | Score | Pass | Reason |\n|------|--------|-------|------|--------|\n\
+             | ambiguous_request | COMPLETE | 0.94 | PASS |  |\n";
+        assert!(rest.contains(expected), "{rest}");
+        let expected = "\n## Failed Cases\n\n### contradiction_detect\n\
+             - Reason: answer: overall 0.45 is below threshold 0.74\n\
+             - Expected: COMPLETE with accurate analysis\n\
+             - Got: COMPLETE but hallucinated contradictions\n\
+             - Score: 0.45 (below threshold 0.74)\n";
+        assert!(rest.contains(expected), "{rest}");
+        let expected =
+            "\n## Recommendations\n- Review factuality handling for contradiction_detect";
+        assert!(rest.contains(expected), "{rest}");
+    }
+
+    #[test]
+    fn hostile_text_changes_nothing_in_the_structure() {
+        let text = markdown(&fixture::rich_run());
+        let events: Vec<Event<'_>> = Parser::new_ext(&text, Options::ENABLE_TABLES).collect();
+        let mut links = 0;
+        let mut headings = 0;
+        let mut row = 0;
+        for event in &events {
+            match event {
+                Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => {
+                    panic!("{event:?}")
+                }
+                Event::Start(Tag::Link { .. }) => links += 1,
+                Event::Start(Tag::Heading { .. }) => headings += 1,
+                Event::Start(Tag::TableRow) => row += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(links, 1, "only the link to the JSON");
+        // Title, nine sections, seven failed and six unscored cases.
+        assert_eq!(headings, 1 + 9 + 7 + 6, "{text}");
+        assert_eq!(row, 15 + 2 + 2 + 4 + 4, "cases, steps, rejected prompts, questions, costs");
+    }
+}

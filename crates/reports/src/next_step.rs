@@ -1,0 +1,103 @@
+//! The next step after a first run that did not pass: one thing, said once. Pure.
+
+use selftest_text::escape;
+use selftest_text::wording::word;
+
+use super::files::ReportPaths;
+use selftest_harness::event::RunHeader;
+use selftest_harness::notice::Notice;
+use selftest_harness::outcome::{RunOutcome, Summary};
+
+/// The one thing that is worth doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextStep {
+    /// Name what is to be tested: so far nothing of the project was.
+    SetUp {
+        /// The configuration, where there is one.
+        config: Option<String>,
+    },
+    /// Take a judge that can judge.
+    FindJudge,
+    /// Read why, change something, run the same cases again.
+    ReadReport,
+}
+
+impl NextStep {
+    /// After a run with this outcome; none after one that passed, or that ended before its time.
+    pub fn after(header: &RunHeader, summary: &Summary, outcome: RunOutcome) -> Option<Self> {
+        if !matches!(outcome, RunOutcome::Failed | RunOutcome::Inconclusive) {
+            return None;
+        }
+        let is_unfit = |notice: &Notice| {
+            matches!(notice, Notice::UnfitJudge { .. } | Notice::UnfitWithoutReference { .. })
+        };
+        let set_up = header.notices.iter().find_map(|notice| match notice {
+            Notice::BuiltInAssistant { config } => Some(Self::SetUp { config: config.clone() }),
+            Notice::UnfitJudge { .. }
+            | Notice::UnfitWithoutReference { .. }
+            | Notice::Unsandboxed { .. } => None,
+        });
+        let find_judge = summary.unscored > 0 && header.notices.iter().any(is_unfit);
+        Some(set_up.unwrap_or(if find_judge { Self::FindJudge } else { Self::ReadReport }))
+    }
+
+    /// One line, ending in a line break.
+    pub fn line(&self, paths: &ReportPaths) -> String {
+        match self {
+            Self::SetUp { config: Some(config) } => {
+                let config = escape::terminal(config, 400);
+                format!("next: name your agent under `sut` in {config}, then run it again\n")
+            }
+            Self::SetUp { config: None } => {
+                "next: `selftest init` looks at this project and writes a configuration for it\n"
+                    .to_owned()
+            }
+            Self::FindJudge => {
+                "next: take a judge that can: `selftest model pull qwen3-1.7b`, then \
+                                `selftest --judge-model embedded/qwen3-1.7b`\n"
+                    .to_owned()
+            }
+            Self::ReadReport => {
+                let report = word(&escape::terminal(&paths.markdown.display().to_string(), 4_096));
+                format!(
+                    "next: {report} says why; change the agent or the case, then `selftest replay \
+                     latest` runs the same cases again and compares\n"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn one_thing_by_what_stands_in_the_way() {
+        let cases = fixture::rich_cases();
+        let (summary, outcome) = fixture::fold(&cases);
+        let unfit = Notice::UnfitJudge { model: "m".into(), measured: "AUC 0.5".into() };
+        let step = |notices: Vec<Notice>, summary: &Summary, outcome| {
+            let header = RunHeader { notices, ..fixture::header(&cases) };
+            NextStep::after(&header, summary, outcome)
+        };
+        let all = vec![unfit.clone(), Notice::BuiltInAssistant { config: None }];
+        assert_eq!(step(all, &summary, outcome), Some(NextStep::SetUp { config: None }));
+        assert_eq!(step(vec![unfit.clone()], &summary, outcome), Some(NextStep::FindJudge));
+        let decided = Summary { unscored: 0, ..summary.clone() };
+        assert_eq!(step(vec![unfit.clone()], &decided, outcome), Some(NextStep::ReadReport));
+        assert_eq!(step(Vec::new(), &summary, outcome), Some(NextStep::ReadReport));
+        assert_eq!(step(vec![unfit], &summary, RunOutcome::Passed), None);
+        assert_eq!(step(Vec::new(), &summary, RunOutcome::Interrupted), None);
+        let markdown = PathBuf::from("my docs/run.md");
+        let paths = ReportPaths { json: PathBuf::from("run.json"), markdown };
+        let line = NextStep::ReadReport.line(&paths);
+        assert!(
+            line.starts_with("next: 'my docs/run.md' says why") && line.ends_with('\n'),
+            "{line}"
+        );
+    }
+}

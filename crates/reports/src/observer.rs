@@ -1,0 +1,276 @@
+//! The observer that keeps the report files of a run up to date while it goes on.
+
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::case_texts::CaseTexts;
+use super::document::{Host, ReportDocument};
+use super::files::{ReportFiles, ReportPaths};
+use super::state::{Frame, RunState};
+use selftest_harness::event::{Observer, ObserverError, RunEvent, RunEventKind};
+
+/// Between two writes lies at least this many times what the former took, so that writing costs
+/// at most a hundredth of a run.
+const REST: u32 = 100;
+
+/// Writes the JSON and Markdown reports after each case, and the list of runs at the end.
+///
+/// A killed run leaves a valid report of what finished.
+#[derive(Debug)]
+pub struct ReportObserver {
+    files: ReportFiles,
+    state: Arc<Mutex<RunState>>,
+    texts: CaseTexts,
+    /// Something has happened since the last write.
+    stale: bool,
+    last_write: Option<(Instant, Duration)>,
+    /// The last error, so that a full disk is told once and not at every case.
+    told: Option<String>,
+}
+
+/// Access to the reports after the run has taken the [`ReportObserver`].
+#[derive(Debug, Clone)]
+pub struct ReportHandle {
+    paths: ReportPaths,
+    state: Arc<Mutex<RunState>>,
+}
+
+impl ReportHandle {
+    /// The JSON report as it stands; `None` when the run never started.
+    pub fn json_text(&self) -> Option<String> {
+        lock(&self.state).json()?.ok()
+    }
+
+    /// The report as data; `None` when the run never started.
+    pub fn document(&self) -> Option<ReportDocument> {
+        lock(&self.state).document()
+    }
+
+    /// Where the reports are.
+    pub fn paths(&self) -> &ReportPaths {
+        &self.paths
+    }
+}
+
+fn lock(state: &Mutex<RunState>) -> std::sync::MutexGuard<'_, RunState> {
+    // The state is a fold of plain data: whatever a panic elsewhere left is still good.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ReportObserver {
+    /// An observer that writes to these files.
+    pub fn new(files: ReportFiles) -> Self {
+        let state = Arc::new(Mutex::new(RunState::new(Host::this())));
+        let texts = CaseTexts::default();
+        Self { files, state, texts, stale: false, last_write: None, told: None }
+    }
+
+    /// A handle that outlives the observer.
+    pub fn handle(&self) -> ReportHandle {
+        ReportHandle { paths: self.files.paths(), state: Arc::clone(&self.state) }
+    }
+
+    fn may_rest(&self) -> bool {
+        self.last_write.is_some_and(|(at, took)| at.elapsed() < took * REST)
+    }
+
+    /// Tries every file, whatever becomes of the others.
+    fn write(&self, last: bool) -> Result<(), String> {
+        let state = lock(&self.state);
+        // The JSON report last: where it says that the run is over, the other is whole too.
+        let markdown = match state.markdown(self.files.json_link()) {
+            Some(Ok(text)) => self.files.write_markdown(&text),
+            Some(Err(cause)) => Err(format!("cannot render the Markdown report: {cause}")),
+            None => Ok(()),
+        };
+        let json = match state.frame() {
+            Some(Ok(Frame { before, behind })) => self.files.write_json(|file| {
+                file.write_all(before.as_bytes())?;
+                self.texts.write_to(file)?;
+                file.write_all(behind.as_bytes())
+            }),
+            Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
+            None => return Ok(()),
+        };
+        drop(state);
+        let index = if last { self.files.write_index() } else { Ok(()) };
+        let faults: Vec<String> =
+            [json, markdown, index].into_iter().filter_map(Result::err).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+    }
+}
+
+impl Observer for ReportObserver {
+    fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
+        let mut state = lock(&self.state);
+        self.stale |= state.fold(event);
+        let cases = match &event.kind {
+            RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
+                std::slice::from_ref(case)
+            }
+            RunEventKind::CasesRecalled(cases) => &**cases,
+            _ => &[],
+        };
+        for case in cases {
+            let text = state.case_text(case).map_err(|cause| {
+                ObserverError(format!("cannot put a case into the report: {cause}"))
+            })?;
+            self.texts.keep(case.index, text, || self.files.nameless());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, last: bool) -> Result<(), ObserverError> {
+        if !last && (!self.stale || self.may_rest()) {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let result = self.write(last);
+        self.last_write = Some((Instant::now(), started.elapsed()));
+        self.stale = result.is_err();
+        match result {
+            Ok(()) => {
+                self.told = None;
+                Ok(())
+            }
+            Err(fault) if !last && self.told.as_ref() == Some(&fault) => Ok(()),
+            Err(fault) => {
+                self.told = Some(fault.clone());
+                Err(ObserverError(fault))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::fixture;
+
+    struct World {
+        root: tempfile::TempDir,
+        observer: ReportObserver,
+        handle: ReportHandle,
+    }
+
+    fn world() -> World {
+        let root = tempfile::tempdir().unwrap();
+        let (json, markdown) = (root.path().join("json"), root.path().join("md"));
+        let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
+        let observer = ReportObserver::new(files);
+        let handle = observer.handle();
+        World { root, observer, handle }
+    }
+
+    impl World {
+        fn report(&self) -> ReportDocument {
+            let text = fs::read_to_string(&self.handle.paths().json).unwrap();
+            serde_json::from_str(&text).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_killed_run_leaves_a_valid_report() {
+        let mut world = world();
+        let events = fixture::rich_events();
+        for event in &events[..3] {
+            world.observer.on_event(event).unwrap();
+        }
+        world.observer.flush(false).unwrap();
+        let report = world.report();
+        assert!(!report.complete && report.outcome.is_none() && report.ended_at.is_none());
+        assert_eq!(report.cases.len(), 2);
+        assert_eq!(report.summary.total, 2);
+        let schema = selftest_schema::Schema::compile(&crate::document::schema()).unwrap();
+        let value = serde_json::to_value(&report).unwrap();
+        assert!(schema.is_met_by(&value));
+        let markdown = fs::read_to_string(&world.handle.paths().markdown).unwrap();
+        assert!(markdown.contains("Not finished: 2 of 15 cases so far."), "{markdown}");
+        assert!(!world.root.path().join("md/index.md").exists());
+    }
+
+    #[test]
+    fn the_last_flush_writes_everything() {
+        let mut world = world();
+        assert_eq!(world.handle.json_text(), None);
+        for event in &fixture::rich_events() {
+            world.observer.on_event(event).unwrap();
+            world.observer.flush(false).unwrap();
+        }
+        world.observer.flush(true).unwrap();
+        let report = world.report();
+        assert!(report.complete);
+        assert_eq!(report.cases.len(), 15);
+        let written = fs::read_to_string(&world.handle.paths().json).unwrap();
+        drop(world.observer);
+        assert_eq!(world.handle.json_text(), Some(written));
+        let index = fs::read_to_string(world.root.path().join("md/index.md")).unwrap();
+        assert!(index.contains("selftest-20260206-1234-bcdfgh.md"), "{index}");
+        assert!(world.root.path().join("md/trend.svg").is_file());
+    }
+
+    #[test]
+    fn writing_rests_but_not_at_the_end() {
+        let mut world = world();
+        let events = fixture::rich_events();
+        world.observer.on_event(&events[0]).unwrap();
+        world.observer.flush(false).unwrap();
+        world.observer.last_write = Some((Instant::now(), Duration::from_mins(1)));
+        world.observer.on_event(&events[1]).unwrap();
+        world.observer.flush(false).unwrap();
+        assert_eq!(world.report().cases.len(), 0);
+        world.observer.flush(true).unwrap();
+        assert_eq!(world.report().cases.len(), 1);
+    }
+
+    #[test]
+    fn two_runs_in_one_folder_do_not_disturb_each_other() {
+        let root = tempfile::tempdir().unwrap();
+        let (json, markdown) = (root.path().join("json"), root.path().join("md"));
+        std::thread::scope(|scope| {
+            for name in ["aaaaaa", "bbbbbb"] {
+                let id = format!("selftest-20260206-1234-{name}");
+                let files =
+                    ReportFiles::open(&json, &markdown, &id.clone().try_into().unwrap()).unwrap();
+                scope.spawn(move || {
+                    let mut observer = ReportObserver::new(files);
+                    for mut event in fixture::rich_events() {
+                        if let selftest_harness::event::RunEventKind::RunStarted(header) =
+                            &mut event.kind
+                        {
+                            Arc::make_mut(header).run_id = id.clone().try_into().unwrap();
+                        }
+                        observer.on_event(&event).unwrap();
+                        observer.last_write = None;
+                        observer.flush(false).unwrap();
+                    }
+                    observer.flush(true).unwrap();
+                });
+            }
+        });
+        let count = |folder| fs::read_dir(folder).unwrap().count();
+        assert_eq!((count(&json), count(&markdown)), (2, 4), "no temporary file is left");
+        let index = fs::read_to_string(markdown.join("index.md")).unwrap();
+        assert!(index.contains("aaaaaa.md") || index.contains("bbbbbb.md"), "{index}");
+    }
+
+    #[test]
+    fn one_broken_folder_does_not_cost_the_other_report() {
+        let mut world = world();
+        let events = fixture::rich_events();
+        world.observer.on_event(&events[0]).unwrap();
+        // One that is merely gone would be made again.
+        fs::remove_dir(world.root.path().join("json")).unwrap();
+        fs::write(world.root.path().join("json"), "in the way").unwrap();
+        let error = world.observer.flush(false).unwrap_err().to_string();
+        assert!(error.contains("bcdfgh.json"), "{error}");
+        assert!(world.handle.paths().markdown.is_file());
+        // The same fault is not told again, except at the end.
+        world.observer.last_write = None;
+        world.observer.flush(false).unwrap();
+        assert!(world.observer.flush(true).is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! Recommendations, derived by rules from the results. Pure; asks no model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::case_view::{CaseView, card, category_name, is_mismatch};
+use selftest_checks::scenario::TaskStatus;
+use selftest_harness::event::RunHeader;
+use selftest_harness::outcome::CaseStatus;
+use selftest_harness::outcome::case::Interruption;
+use selftest_models::structured::UnscoredReason;
+
+/// Most cases that one sentence names.
+const MAX_NAMED: usize = 8;
+
+/// One sentence each, the most important first; one that says "None" when there is nothing to
+/// do. The sentences hold ids and model names: escape them like any foreign text.
+pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    sentences.extend(outages(cases));
+    sentences.extend(breaches(cases));
+    sentences.extend(weak_categories(header, cases));
+    sentences.extend(wrong_statuses(cases));
+    sentences.extend(broken_systems(header, cases));
+    sentences.extend(missing_verdicts(header, cases));
+    let mut told = BTreeSet::new();
+    sentences.retain(|sentence| told.insert(sentence.clone()));
+    if sentences.is_empty() {
+        sentences.push(if cases.is_empty() {
+            "None: no case has finished.".to_owned()
+        } else {
+            "None: every case passed.".to_owned()
+        });
+    }
+    sentences
+}
+
+/// The ids of the cases that satisfy a condition, in words; `None` when there are none.
+fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
+    let wanted = cases.iter().filter(|case| wanted(case));
+    listed(wanted.map(|case| case.result.scenario.id.as_str()))
+}
+
+/// Ids in words, each once: `a, b (3 times) and c`.
+fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut counts: Vec<(&str, u32)> = Vec::new();
+    for id in ids {
+        match counts.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((id, 1)),
+        }
+    }
+    let word = |(id, count): &(&str, u32)| match count {
+        1 => (*id).to_owned(),
+        _ => format!("{id} ({count} times)"),
+    };
+    let words: Vec<String> = counts.iter().map(word).collect();
+    match &words[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [rest @ .., last] if words.len() <= MAX_NAMED => {
+            Some(format!("{} and {last}", rest.join(", ")))
+        }
+        _ => {
+            Some(format!("{} and {} more", words[..MAX_NAMED].join(", "), words.len() - MAX_NAMED))
+        }
+    }
+}
+
+/// Advice for a model server that gave no answer: nothing about models or prompts.
+fn outages(cases: &[CaseView<'_>]) -> Vec<String> {
+    let mut counts: Vec<(&str, u32)> = Vec::new();
+    for case in cases {
+        if let Some(Interruption::ModelUnavailable(why)) = &case.result.interruption {
+            match counts.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((why, 1)),
+            }
+        }
+    }
+    let sentence = |(why, count): (&str, u32)| {
+        let cases = selftest_text::wording::cases(count);
+        format!("Look after the model server ({why}), then run again for the {cases} that it cost")
+    };
+    counts.into_iter().map(sentence).collect()
+}
+
+fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
+    let escaped = names(cases, |case| case.status == CaseStatus::IsolationViolation).map(|ids| {
+        format!("Find out what wrote to the project during {ids}, and run the system under test with less access")
+    });
+    let unsafe_answers = names(cases, |case| {
+        case.result.steps.iter().any(|step| case.unsafe_score(step).is_some())
+    })
+    .map(|ids| {
+        format!("Look at the answers of {ids} first: safety is below the floor, which no other score makes good")
+    });
+    escaped.into_iter().chain(unsafe_answers).collect()
+}
+
+/// Categories whose mean over the steps below their threshold is itself below it, the widest
+/// gap first.
+fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
+    #[derive(Default)]
+    struct Tally<'a> {
+        scores: f64,
+        gaps: f64,
+        count: u32,
+        /// Positions and ids of cases.
+        ids: Vec<(usize, &'a str)>,
+    }
+    let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
+    for case in cases {
+        let threshold = case.result.threshold;
+        for step in case.result.steps.iter().filter(|step| case.is_below_threshold(step)) {
+            let Some(card) = card(step) else { continue };
+            // What a judge says of an answer as a whole is no reason to look at one category.
+            for entry in card.categories.iter().filter(|entry| card.is_about(&entry.category)) {
+                let Some(score) = entry.score else { continue };
+                let tally = tallies.entry(&entry.category).or_default();
+                tally.scores += score.get();
+                tally.gaps += threshold.get() - score.get();
+                tally.count += 1;
+                let id = (case.result.index, case.result.scenario.id.as_str());
+                if !score.reaches(threshold) && tally.ids.last() != Some(&id) {
+                    tally.ids.push(id);
+                }
+            }
+        }
+    }
+    let mut weak: Vec<(&str, Tally<'_>)> = tallies
+        .into_iter()
+        .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
+        .collect();
+    let rank = |id: &str| header.rubric.categories.iter().position(|known| known.id == id);
+    weak.sort_by(|(a, x), (b, y)| {
+        let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
+        gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
+    });
+    weak.iter()
+        .filter_map(|(id, tally)| {
+            let ids = listed(tally.ids.iter().map(|(_, id)| *id))?;
+            let mean = tally.scores / f64::from(tally.count);
+            Some(format!(
+                "Review {} handling for {ids} (mean {mean:.2}){}",
+                category_name(id),
+                advice(id)
+            ))
+        })
+        .collect()
+}
+
+fn advice(category: &str) -> &'static str {
+    match category {
+        "format_score" => {
+            ": say in the instructions what form an answer has, and check it before it is sent"
+        }
+        "factuality_score" => {
+            ": answers claim what their sources do not say; let the system read them before it answers, and say so when it does not know"
+        }
+        "instruction_following_score" => {
+            ": answers leave out or change what was asked; repeat the request's limits in the instructions"
+        }
+        "safety_score" => {
+            ": answers propose risky operations; let it ask before anything that changes or sends data"
+        }
+        _ => "",
+    }
+}
+
+fn wrong_statuses(cases: &[CaseView<'_>]) -> Vec<String> {
+    let mismatch = |expected: TaskStatus, actual: TaskStatus| {
+        names(cases, |case| {
+            case.status == CaseStatus::Failed
+                && case.result.steps.iter().any(|step| {
+                    is_mismatch(step)
+                        && step.expected_status == expected
+                        && step.reply.as_ref().is_some_and(|reply| reply.status == actual)
+                })
+        })
+    };
+    let rarely = mismatch(TaskStatus::AwaitingResponse, TaskStatus::Complete).map(|ids| {
+        format!("It asks back too rarely: {ids} ended COMPLETE where a question was expected; tell it to ask when a request can be read in several ways")
+    });
+    let often = mismatch(TaskStatus::Complete, TaskStatus::AwaitingResponse).map(|ids| {
+        format!("It asks back too often: {ids} asked where an answer was expected; tell it to answer what is clear")
+    });
+    rarely.into_iter().chain(often).collect()
+}
+
+fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
+    let timeouts = names(cases, |case| case.status == CaseStatus::SutTimeout).map(|ids| {
+        let seconds = header.config.timeout_seconds;
+        format!("Find out what {ids} waited for, or raise timeout_seconds (now {seconds})")
+    });
+    let errors = names(cases, |case| case.status == CaseStatus::SutError).map(|ids| {
+        format!("Run the system under test by hand with the prompt of {ids}: it died or reported an error")
+    });
+    timeouts.into_iter().chain(errors).collect()
+}
+
+fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
+    let judge = &header.models.judge;
+    let is_cut =
+        |case: &CaseView<'_>| matches!(case.result.interruption, Some(Interruption::AnswerCut(_)));
+    let unscored = |reason: UnscoredReason| {
+        names(cases, |case| case.result.unscored_reason() == Some(reason) && !is_cut(case))
+    };
+    let advice = [
+        (
+            UnscoredReason::Malformed,
+            format!("use a larger judge model than {judge}, and run selftest doctor"),
+        ),
+        (UnscoredReason::Truncated, "raise judge.max_tokens or judge.max_prompt_tokens".to_owned()),
+        (UnscoredReason::Refused, format!("use another judge model than {judge}")),
+        (
+            UnscoredReason::CantTell,
+            "sharpen what the prompt template asks for in its hints, or use a larger judge model"
+                .to_owned(),
+        ),
+        (
+            UnscoredReason::Unavailable,
+            format!("run selftest doctor to see why {judge} does not answer"),
+        ),
+        (
+            UnscoredReason::WrongReply,
+            format!("find out who answers in the place of {judge}, or name it in models.aliases"),
+        ),
+        (
+            UnscoredReason::JudgeUnfit,
+            format!("use a judge model that tells good answers from bad ones better than {judge}"),
+        ),
+        (
+            UnscoredReason::EvidenceMissing,
+            "run the cases again with selftest replay, since the old report does not hold it"
+                .to_owned(),
+        ),
+    ];
+    let mut sentences: Vec<String> = advice
+        .into_iter()
+        .filter_map(|(reason, advice)| {
+            Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
+        })
+        .collect();
+    sentences.extend(names(cases, is_cut).map(|ids| {
+        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, lower sut.chat.project_tokens, or take another model where it repeated itself")
+    }));
+    sentences.extend(header.models.generator.iter().flat_map(|generator| unmade(generator, cases)));
+    let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
+    if let Ok(count @ 1..) = u32::try_from(skipped) {
+        sentences.push(format!(
+            "Run again for the {} that did not run",
+            selftest_text::wording::cases(count)
+        ));
+    }
+    sentences
+}
+
+/// Advice for cases without a usable prompt. A generator that gave no reply is not too small.
+fn unmade(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
+    let unmade = |replied: bool| {
+        names(cases, |case| {
+            let last = case.result.generation.attempts.last();
+            case.status == CaseStatus::GenerationFailed
+                && last.is_none_or(|attempt| attempt.call.error.is_none()) == replied
+        })
+    };
+    let unusable = unmade(true).map(|ids| {
+        format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
+    });
+    let silent = unmade(false).map(|ids| {
+        format!("No prompt for {ids}: run selftest doctor to see why {generator} gives no reply")
+    });
+    unusable.into_iter().chain(silent)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::fixture;
+    use selftest_harness::outcome::CaseResult;
+
+    fn sentences(cases: &[Arc<CaseResult>]) -> Vec<String> {
+        let readings: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
+        recommendations(&fixture::header(cases), &readings)
+    }
+
+    #[test]
+    fn every_rule_speaks() {
+        insta::assert_snapshot!(sentences(&fixture::rich_cases()).join("\n"));
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        assert_eq!(sentences(&fixture::passing_cases()), ["None: every case passed."]);
+        assert_eq!(sentences(&[]), ["None: no case has finished."]);
+    }
+
+    #[test]
+    fn the_weakest_category_comes_first_and_strong_ones_not_at_all() {
+        let case = fixture::case(0, "a", fixture::scored([0.7, 0.2, 0.9, 1.0], ""));
+        let sentences = sentences(&[Arc::new(case)]);
+        assert_eq!(sentences.len(), 2, "{sentences:?}");
+        assert!(sentences[0].starts_with("Review factuality handling for a (mean 0.20)"));
+        assert!(sentences[1].starts_with("Review format handling for a (mean 0.70)"));
+    }
+
+    #[test]
+    fn a_category_of_ones_own_is_named() {
+        let mut judgement = fixture::scored([0.1, 0.9, 0.9, 0.9], "");
+        if let selftest_harness::judge::Verdict::Scored(card) = &mut judgement.verdict {
+            card.categories[0].category = "tone_of_voice".to_owned();
+            card.overall = fixture::score(0.7);
+        }
+        let case = fixture::case(0, "a", judgement);
+        assert_eq!(
+            sentences(&[Arc::new(case)]),
+            ["Review tone of voice handling for a (mean 0.10)"]
+        );
+    }
+
+    #[test]
+    fn repeats_are_counted() {
+        let cases: Vec<Arc<CaseResult>> = (0..4)
+            .map(|index| {
+                let id = if index == 1 { "b" } else { "a" };
+                let interruption = Some(Interruption::SutError("it died".to_owned()));
+                let case = fixture::case(index, id, fixture::scored([1.0; 4], ""));
+                Arc::new(CaseResult { repeat: Some(1), interruption, ..case })
+            })
+            .collect();
+        let sentences = sentences(&cases);
+        assert_eq!(sentences.len(), 1, "{sentences:?}");
+        assert!(sentences[0].contains("the prompt of a (3 times) and b:"), "{sentences:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_gone_asks_for_no_larger_model() {
+        let cases = fixture::cases_without_a_model();
+        let sentences = sentences(&cases);
+        assert_eq!(
+            sentences,
+            [
+                "Look after the model server (cannot reach http://127.0.0.1:11434: connection refused; given up after 11 s), then run again for the 2 cases that it cost",
+                "No verdict for unjudged (the judge gave no reply): run selftest doctor to see why ollama/qwen2.5:7b does not answer",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_generator_that_gives_no_reply_is_not_too_small() {
+        let mut case = fixture::case(0, "a", fixture::scored([1.0; 4], ""));
+        case.steps.clear();
+        case.interruption = Some(Interruption::GenerationFailed("x answered 400".to_owned()));
+        case.generation.attempts[0].call.error = Some("x answered 400".to_owned());
+        let sentences = sentences(&[Arc::new(case)]);
+        assert_eq!(
+            sentences,
+            ["No prompt for a: run selftest doctor to see why ollama/qwen2.5:3b gives no reply"]
+        );
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let cases: Vec<Arc<CaseResult>> = (0..12)
+            .map(|index| {
+                let judgement = fixture::scored([0.0; 4], "");
+                Arc::new(fixture::case(index, &format!("c{index}"), judgement))
+            })
+            .collect();
+        let sentence = sentences(&cases).pop().unwrap();
+        assert!(sentence.contains("c0, c1, c2, c3, c4, c5, c6, c7 and 4 more"), "{sentence}");
+    }
+}

@@ -1,0 +1,308 @@
+//! Results as skill-creator's viewer and its aggregating script read them: `grading.json`,
+//! `timing.json`, `eval_metadata.json` and `benchmark.json`. Pure; opens no file.
+//!
+//! These shapes know no third state. What nobody decided is therefore in no list of expectations:
+//! it stands among the notes, and a run of which nothing was decided has no `grading.json`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::document::{CaseDocument, ReportDocument};
+use selftest_checks::check::CheckOutcome;
+use selftest_checks::evals::BY_RULE;
+use selftest_harness::judge::Verdict;
+use selftest_harness::outcome::CheckResult;
+use selftest_stats::{mean, standard_deviation};
+
+/// Probability of yes from which an expectation counts as met.
+const MET: f64 = 0.5;
+
+/// One arm: its name as skill-creator has it, and its report.
+#[derive(Debug, Clone, Copy)]
+pub struct Configuration<'a> {
+    /// `with_skill` or `without_skill`.
+    pub name: &'a str,
+    /// The report.
+    pub report: &'a ReportDocument,
+}
+
+/// The files, by path below the folder of the iteration. The first configuration is the new one, the
+/// second the baseline.
+pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<PathBuf, String> {
+    let ids = eval_ids(configurations);
+    let mut found = BTreeMap::new();
+    let (mut runs, mut notes) = (Vec::new(), Vec::new());
+    for Configuration { name, report } in configurations {
+        for case in &report.cases {
+            let id = ids[case.id.as_str()];
+            let (folder, number) = (PathBuf::from(format!("eval-{id}")), case.repeat.unwrap_or(1));
+            let run = folder.join(name).join(format!("run-{number}"));
+            let graded = Graded::of(case);
+            let metadata = text(&json!({
+                "eval_id": id,
+                "eval_name": case.id,
+                "prompt": case.prompt,
+                "assertions": graded.texts(),
+            }));
+            // The script looks in the one, the viewer in the other.
+            found.insert(folder.join("eval_metadata.json"), metadata.clone());
+            found.insert(run.join("eval_metadata.json"), metadata);
+            let timing = Timing::of(case);
+            found.insert(run.join("timing.json"), text(&timing.document()));
+            found.insert(run.join("outputs/answer.md"), answer(case));
+            for open in &graded.undecided {
+                notes.push(format!("eval {id}, {name}, run {number}: undecided: {open}"));
+            }
+            if graded.decided.is_empty() {
+                notes.push(format!("eval {id}, {name}, run {number}: nothing was decided"));
+                continue;
+            }
+            found.insert(run.join("grading.json"), text(&graded.document()));
+            runs.push(BenchmarkRun { id, name, number, graded, timing, case });
+        }
+    }
+    for Configuration { name, .. } in configurations {
+        if !runs.iter().any(|run| run.name == *name && run.timing.tokens.is_some()) {
+            notes.push(format!("{name}: tokens are not reported, 0 stands for unknown"));
+        }
+    }
+    let benchmark = benchmark(skill, configurations, &ids, &runs, &notes);
+    found.insert(PathBuf::from("benchmark.json"), text(&benchmark));
+    found
+}
+
+fn text(value: &Value) -> String {
+    // The viewer puts it into a page as a script.
+    format!("{value:#}\n").replace("</", "<\\/")
+}
+
+/// Integers for all cases, as the script and the viewer compare them: those of the file where all
+/// are integers, else the position.
+fn eval_ids<'a>(configurations: &[Configuration<'a>]) -> BTreeMap<&'a str, i64> {
+    let mut names: Vec<&str> = Vec::new();
+    for case in configurations.iter().flat_map(|one| &one.report.cases) {
+        if !names.contains(&case.id.as_str()) {
+            names.push(&case.id);
+        }
+    }
+    let numbers: Option<Vec<i64>> = names.iter().map(|name| name.parse().ok()).collect();
+    let numbers = numbers.unwrap_or_else(|| (0..).take(names.len()).collect());
+    names.into_iter().zip(numbers).collect()
+}
+
+/// The last answer, in which nothing can end a script of the page that shows it.
+fn answer(case: &CaseDocument) -> String {
+    let last = case.steps.iter().rev().find_map(|step| step.reply.as_ref());
+    last.map(|reply| reply.output.replace("</", "&lt;/")).unwrap_or_default()
+}
+
+/// A demand that was decided.
+struct Decided {
+    text: String,
+    passed: bool,
+    evidence: String,
+}
+
+/// The demands of one run of a case.
+struct Graded {
+    decided: Vec<Decided>,
+    undecided: Vec<String>,
+}
+
+impl Graded {
+    fn of(case: &CaseDocument) -> Self {
+        let mut graded = Self { decided: Vec::new(), undecided: Vec::new() };
+        for CheckResult { check, finding } in &case.checks {
+            let text = check.strip_suffix(BY_RULE).unwrap_or(check).trim().to_owned();
+            let evidence = finding.sentence.clone();
+            match finding.outcome {
+                CheckOutcome::Held => graded.add(text, true, evidence),
+                CheckOutcome::Failed => graded.add(text, false, evidence),
+                CheckOutcome::Undecided => graded.undecided.push(format!("{text} ({evidence})")),
+            }
+        }
+        let judged = case.steps.last().and_then(|step| step.judgement.as_ref());
+        let card = match judged.map(|judgement| &judgement.verdict) {
+            Some(Verdict::Scored(card)) => Some(card),
+            _ => None,
+        };
+        for (expectation, number) in case.grounds.expectations.iter().zip(1..) {
+            let asked = card.into_iter().flat_map(|card| &card.questions);
+            let asked =
+                asked.into_iter().find(|one| one.answer.question.expectation == Some(number));
+            match asked.map(|one| one.probability.get()) {
+                Some(yes) => {
+                    graded.add(expectation.clone(), yes >= MET, format!("P(yes) {yes:.2}"));
+                }
+                None => graded.undecided.push(expectation.clone()),
+            }
+        }
+        graded
+    }
+
+    /// Texts are unique in a file: a second one of the same words gets a number.
+    fn add(&mut self, text: String, passed: bool, evidence: String) {
+        let same =
+            |known: &Decided| known.text == text || known.text.starts_with(&format!("{text} ("));
+        let text = match self.decided.iter().filter(|known| same(known)).count() {
+            0 => text,
+            count => format!("{text} ({})", count + 1),
+        };
+        self.decided.push(Decided { text, passed, evidence });
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.decided.iter().map(|one| one.text.as_str()).collect()
+    }
+
+    fn passed(&self) -> usize {
+        self.decided.iter().filter(|one| one.passed).count()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of demands")]
+    fn pass_rate(&self) -> f64 {
+        self.passed() as f64 / self.decided.len().max(1) as f64
+    }
+
+    fn expectations(&self) -> Value {
+        let one = |one: &Decided| json!({ "text": one.text, "passed": one.passed, "evidence": one.evidence });
+        self.decided.iter().map(one).collect()
+    }
+
+    fn document(&self) -> Value {
+        let (passed, total) = (self.passed(), self.decided.len());
+        json!({
+            "expectations": self.expectations(),
+            "summary": {
+                "passed": passed,
+                "failed": total - passed,
+                "total": total,
+                "pass_rate": self.pass_rate(),
+            },
+            "user_notes_summary": {
+                "uncertainties": [],
+                "needs_review": self.undecided,
+                "workarounds": [],
+            },
+        })
+    }
+}
+
+/// The cost of one run of a case.
+#[derive(Clone, Copy)]
+struct Timing {
+    milliseconds: u64,
+    /// Where the system under test says.
+    tokens: Option<u64>,
+}
+
+impl Timing {
+    fn of(case: &CaseDocument) -> Self {
+        let replies = case.steps.iter().filter_map(|step| step.reply.as_ref());
+        Self {
+            milliseconds: case.steps.iter().map(|step| step.duration_ms).sum(),
+            tokens: replies.map(|reply| reply.tokens).sum(),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of one case")]
+    fn seconds(self) -> f64 {
+        self.milliseconds as f64 / 1000.0
+    }
+
+    fn document(self) -> Value {
+        let mut document = json!({
+            "duration_ms": self.milliseconds,
+            "total_duration_seconds": self.seconds(),
+        });
+        if let Some(tokens) = self.tokens {
+            document["total_tokens"] = json!(tokens);
+        }
+        document
+    }
+}
+
+struct BenchmarkRun<'a> {
+    id: i64,
+    name: &'a str,
+    number: u32,
+    graded: Graded,
+    timing: Timing,
+    case: &'a CaseDocument,
+}
+
+fn benchmark(
+    skill: &str,
+    configurations: &[Configuration<'_>],
+    ids: &BTreeMap<&str, i64>,
+    runs: &[BenchmarkRun<'_>],
+    notes: &[String],
+) -> Value {
+    let mut summary = Map::new();
+    let mut means = Vec::new();
+    for configuration in configurations {
+        let own = || runs.iter().filter(|run| run.name == configuration.name);
+        #[expect(clippy::cast_precision_loss, reason = "tokens of one case")]
+        let measures = [
+            ("pass_rate", own().map(|run| run.graded.pass_rate()).collect::<Vec<f64>>()),
+            ("time_seconds", own().map(|run| run.timing.seconds()).collect()),
+            ("tokens", own().filter_map(|run| run.timing.tokens).map(|it| it as f64).collect()),
+        ];
+        means.push(measures.each_ref().map(|(_, values)| mean(values).unwrap_or_default()));
+        let measures = measures.into_iter().map(|(key, values)| (key.to_owned(), spread(&values)));
+        summary.insert(configuration.name.to_owned(), Value::Object(measures.collect()));
+    }
+    if let [new, baseline] = means[..] {
+        summary.insert(
+            "delta".to_owned(),
+            json!({
+                "pass_rate": format!("{:+.2}", new[0] - baseline[0]),
+                "time_seconds": format!("{:+.1}", new[1] - baseline[1]),
+                "tokens": format!("{:+.0}", new[2] - baseline[2]),
+            }),
+        );
+    }
+    let repeats = configurations.iter().flat_map(|one| &one.report.cases);
+    let repeats = repeats.map(|case| case.repeat.unwrap_or(1)).max().unwrap_or(0);
+    let mut evals: Vec<i64> = ids.values().copied().collect();
+    evals.sort_unstable();
+    json!({
+        "metadata": {
+            "skill_name": skill,
+            "timestamp": configurations.first().map(|one| one.report.timestamp),
+            "evals_run": evals,
+            "runs_per_configuration": repeats,
+        },
+        "run_summary": summary,
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "notes": notes,
+    })
+}
+
+fn spread(values: &[f64]) -> Value {
+    let deviation = standard_deviation(values).unwrap_or_default();
+    json!({ "mean": mean(values).unwrap_or_default(), "stddev": deviation })
+}
+
+fn run(run: &BenchmarkRun<'_>) -> Value {
+    let (passed, total) = (run.graded.passed(), run.graded.decided.len());
+    json!({
+        "eval_id": run.id,
+        "eval_name": run.case.id,
+        "configuration": run.name,
+        "run_number": run.number,
+        "result": {
+            "pass_rate": run.graded.pass_rate(),
+            "passed": passed,
+            "failed": total - passed,
+            "total": total,
+            "time_seconds": run.timing.seconds(),
+            "tokens": run.timing.tokens.unwrap_or_default(),
+            "errors": u32::from(run.case.interruption.is_some()),
+        },
+        "expectations": run.graded.expectations(),
+        "notes": [],
+    })
+}

@@ -1,0 +1,209 @@
+//! A run as told so far, folded from its events, and its texts at any moment. Opens no file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::case_view;
+use super::document::{CaseDocument, Host, Rejudged, ReportDocument, RunEnd};
+use super::markdown::{self, RunView};
+use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
+use selftest_harness::event::{RunEvent, RunEventKind, RunHeader};
+use selftest_harness::outcome::judge_samples::JudgeSamples;
+use selftest_harness::outcome::panel::PanelAgreement;
+use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::usage::RunUsage;
+use selftest_harness::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
+
+/// Bytes of a warning, and how many are kept.
+const MAX_WARNING: usize = 1_000;
+const MAX_WARNINGS: usize = 200;
+
+/// The state of a run.
+#[derive(Debug)]
+pub(super) struct RunState {
+    header: Option<Arc<RunHeader>>,
+    cases: BTreeMap<usize, Arc<CaseResult>>,
+    summary: Summary,
+    warnings: Vec<String>,
+    end: Option<RunEnd>,
+    host: Host,
+}
+
+/// The text of a JSON report around its cases.
+pub(super) struct Frame {
+    pub(super) before: String,
+    pub(super) behind: &'static str,
+}
+
+/// JSON of a case as it is written, whose lines stand as far to the right as in a report. Strings escape
+/// their line feeds, so that one at the end of what is written is between two lines.
+struct Indented(Vec<u8>);
+
+impl io::Write for Indented {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(part);
+        if part.ends_with(b"\n") {
+            self.0.extend_from_slice(b"    ");
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Before each case, but for the comma before the first one.
+pub(super) const SEPARATOR: &str = ",\n    ";
+
+impl RunState {
+    pub(super) fn new(host: Host) -> Self {
+        Self {
+            header: None,
+            cases: BTreeMap::new(),
+            summary: Summary::default(),
+            warnings: Vec::new(),
+            end: None,
+            host,
+        }
+    }
+
+    /// Takes in one event; tells whether the texts changed.
+    pub(super) fn fold(&mut self, event: &RunEvent) -> bool {
+        match &event.kind {
+            RunEventKind::RunStarted(header) => self.header = Some(Arc::clone(header)),
+            RunEventKind::CaseFinished(result) | RunEventKind::CaseRunAgain(result) => {
+                self.add(result);
+            }
+            RunEventKind::CasesRecalled(cases) => cases.iter().for_each(|case| self.add(case)),
+            RunEventKind::Warning(warning) => {
+                if self.warnings.len() < MAX_WARNINGS {
+                    self.warnings.push(selftest_text::clip(warning, MAX_WARNING));
+                }
+            }
+            RunEventKind::RunFinished { summary, outcome, at, changed_files, gate } => {
+                self.summary = summary.clone();
+                let changed_files = changed_files.clone();
+                let gate = gate.clone();
+                self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files, gate });
+            }
+            RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn add(&mut self, result: &Arc<CaseResult>) {
+        if self.cases.insert(result.index, Arc::clone(result)).is_none() {
+            self.summary.add(result);
+        }
+    }
+
+    /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
+    /// the texts of the cases. `None` before the run has started.
+    pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
+        Some(self.frame()?.and_then(|Frame { before, behind }| {
+            let mut text = before;
+            for (number, case) in self.cases.values().enumerate() {
+                text.push_str(if number == 0 { &SEPARATOR[1..] } else { SEPARATOR });
+                text.push_str(&self.case_text(case)?);
+            }
+            Ok(text + behind)
+        }))
+    }
+
+    /// The text of a case as it stands in the JSON report.
+    pub(super) fn case_text(&self, case: &CaseResult) -> serde_json::Result<String> {
+        let header = self.header.as_ref();
+        let categories = header.map_or(&[][..], |header| &header.rubric.categories);
+        let prices = header.and_then(|header| header.prices.as_ref());
+        let mut text = Indented(Vec::with_capacity(32 * 1024));
+        serde_json::to_writer_pretty(&mut text, &CaseDocument::new(case, categories, prices))?;
+        String::from_utf8(text.0).map_err(serde::ser::Error::custom)
+    }
+
+    /// The text of the JSON report around its cases. `None` before the run has started.
+    pub(super) fn frame(&self) -> Option<serde_json::Result<Frame>> {
+        /// `cases` is the last field, and a head has none.
+        const EMPTY: &str = "]\n}";
+        let head = self.head()?;
+        Some(serde_json::to_string_pretty(&head).map(|mut before| {
+            before.truncate(before.len() - EMPTY.len());
+            let behind = if self.cases.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
+            Frame { before, behind }
+        }))
+    }
+
+    /// The whole document. `None` before the run has started.
+    pub(super) fn document(&self) -> Option<ReportDocument> {
+        let head = self.head()?;
+        let prices = self.header.as_ref().and_then(|header| header.prices.as_ref());
+        let categories = &head.rubric.categories;
+        let case = |case| CaseDocument::new(case, categories, prices);
+        let cases = self.results().map(case).collect();
+        Some(ReportDocument { cases, ..head })
+    }
+
+    /// The document without its cases.
+    fn head(&self) -> Option<ReportDocument> {
+        let header = self.header.as_ref()?;
+        let end = self.end.as_ref();
+        let host = self.host.clone();
+        Some(ReportDocument {
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
+            repeats: case_view::repeats(self.results()),
+            panel: PanelAgreement::of(self.results()),
+            judge_samples: JudgeSamples::of(self.results()),
+            calibration: self.calibration(header),
+            rejudged: self.rejudged(header),
+            skills: SkillResult::all(self.results()),
+            loading: LoadingRates::of(self.results()),
+            ..ReportDocument::head(header, &self.summary, &self.warnings(header), end, host)
+        })
+    }
+
+    /// The run whose answers were judged again, and what became of its verdicts.
+    fn rejudged(&self, header: &RunHeader) -> Option<Rejudged> {
+        let run = header.rejudged.clone()?;
+        let changes = VerdictChanges::of(self.results());
+        Some(Rejudged { run, changes })
+    }
+
+    /// Warnings from before the run and from within it.
+    fn warnings(&self, header: &RunHeader) -> Vec<String> {
+        header.remarks.iter().chain(&self.warnings).cloned().collect()
+    }
+
+    /// The finished cases in the order of the plan.
+    fn results(&self) -> impl Iterator<Item = &CaseResult> {
+        self.cases.values().map(|case| &**case)
+    }
+
+    /// The pass rate as labels correct it.
+    fn calibration(&self, header: &RunHeader) -> Option<RunCalibration> {
+        if header.calibration == JudgeCalibration::None {
+            return None;
+        }
+        let judged: Vec<_> =
+            self.results().map(|case| (case.name(), case.status().0, &case.steps[..])).collect();
+        header.calibration.apply(header.run_id.as_str(), &judged)
+    }
+
+    /// The Markdown report; `json_link` leads from it to the JSON report. `None` before the run
+    /// has started.
+    pub(super) fn markdown(&self, json_link: &str) -> Option<Result<String, askama::Error>> {
+        let header = self.header.as_ref()?;
+        Some(markdown::render(&RunView {
+            header,
+            cases: self.results().collect(),
+            summary: &self.summary,
+            warnings: &self.warnings(header),
+            end: self.end.as_ref(),
+            calibration: self.calibration(header),
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
+            json_link,
+        }))
+    }
+}

@@ -1,0 +1,479 @@
+//! The closing table of a run for a terminal. Returns text and prints nothing.
+
+mod failed;
+mod link;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::case_view::{self, CaseView, Repeated, not_run, repeated};
+use super::files::ReportPaths;
+
+use super::wording;
+use selftest_harness::event::RunHeader;
+use selftest_harness::gate::finding::GateFinding;
+use selftest_harness::outcome::judge_samples::JudgeSamples;
+use selftest_harness::outcome::panel::PanelAgreement;
+use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::usage::RunUsage;
+use selftest_harness::outcome::{CaseResult, CaseStatus, RunOutcome, SkillResult, Summary};
+use selftest_text::escape;
+use selftest_text::wording::{percent, plural};
+
+/// Bytes of a reason.
+const MAX_REASON: usize = 200;
+/// Columns of a line about the whole run.
+const NOTICE_WIDTH: usize = 80;
+
+/// A case is slow when it takes so many times as long as the middle one.
+const SLOW_FACTOR: u64 = 3;
+/// And so many milliseconds more.
+const SLOW_MARGIN: u64 = 1_000;
+/// Of fewer cases none is called slow.
+const SLOW_CASES: usize = 4;
+
+/// How much is told of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// The result, and why cases failed in a line each.
+    Brief,
+    /// The table of all cases, and what is behind the first failed ones.
+    #[default]
+    Normal,
+    /// The same of every failed case, at length.
+    Full,
+}
+
+impl Detail {
+    /// Most failed cases that are shown.
+    const fn failed_cases(self) -> usize {
+        match self {
+            Self::Brief | Self::Normal => 10,
+            Self::Full => usize::MAX,
+        }
+    }
+
+    /// Most bytes of a prompt, an answer or a judge's words.
+    const fn part_bytes(self) -> usize {
+        match self {
+            Self::Brief => 200,
+            Self::Normal => 400,
+            Self::Full => 4_000,
+        }
+    }
+}
+
+/// How the closing text of a run is to look.
+#[derive(Debug, Clone, Copy)]
+pub struct Closing<'a> {
+    /// Abilities of the terminal.
+    pub style: Style,
+    /// How much is told.
+    pub detail: Detail,
+    /// The absolute folder from which relative paths count, where the terminal opens links.
+    pub links: Option<&'a Path>,
+    /// Wall time of the whole run.
+    pub took: Duration,
+}
+
+/// Abilities of the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Lines can be redrawn: a terminal, and not CI.
+    pub terminal: bool,
+    /// Colours are wanted: a terminal without `NO_COLOR`.
+    pub colour: bool,
+}
+
+/// Colours by meaning.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Colour {
+    Good,
+    Bad,
+    Unsure,
+    Faint,
+}
+
+impl Style {
+    /// The text in a colour, if colours are wanted.
+    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Good => 32,
+            Colour::Bad => 31,
+            Colour::Unsure => 33,
+            Colour::Faint => 2,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// The colour of a case's status.
+pub(super) const fn colour(status: CaseStatus) -> Colour {
+    match status.pass() {
+        Some(true) => Colour::Good,
+        Some(false) => Colour::Bad,
+        None => Colour::Unsure,
+    }
+}
+
+/// The notices, the table of all cases, the details of the failed ones, the summary with its
+/// interval, why cases have no verdict, and where the reports are.
+pub fn closing(
+    header: &RunHeader,
+    cases: &[Arc<CaseResult>],
+    summary: &Summary,
+    outcome: RunOutcome,
+    paths: &ReportPaths,
+    closing: &Closing<'_>,
+) -> String {
+    let Closing { style, detail, links, took } = *closing;
+    let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
+    let mut lines = notices(header, style);
+    if detail != Detail::Brief {
+        lines.extend(table(&cases, style));
+        lines.extend(repeats(&cases, style));
+        lines.extend(skills(&cases, style));
+    }
+    lines.extend(failed::failed(&cases, detail, style));
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.push(summary_line(summary, outcome, style));
+    if let Some(words) = wording::interval(summary) {
+        lines.push(style.paint(Colour::Faint, &words));
+    }
+    lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    let used = RunUsage::of(cases.iter().map(|case| case.result), header.prices.as_ref());
+    lines.extend(used.map(|used| {
+        let words = wording::usage(&used.usage.total, used.currency());
+        style.paint(Colour::Faint, &words)
+    }));
+    lines.extend(case_view::loading(cases.iter().map(|case| case.result)));
+    if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
+        let sentences = panel.sentences().into_iter();
+        lines.extend(sentences.map(|words| format!("panel: {}", escape::terminal(&words, 1_000))));
+    }
+    if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
+        let words = format!("judge asked several times: {}", found.sentence());
+        lines.push(style.paint(Colour::Faint, &words));
+    }
+    for (reason, names) in not_run(&cases) {
+        let count = plural(names.len() as u64, "case");
+        lines.push(format!("{count} not run: {}", escape::terminal(reason, MAX_REASON)));
+    }
+    let undecided = |case: &&CaseView<'_>| case.status.pass().is_none() && !case.was_not_run();
+    for case in cases.iter().filter(undecided) {
+        if let Some(reason) = &case.reason {
+            let reason = escape::terminal(reason, MAX_REASON);
+            lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
+        }
+    }
+    let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let took = selftest_text::wording::duration(took);
+    let seed = format!("{}, seed {}, took {took}", header.run_id, header.seed);
+    lines.push(String::new());
+    lines.push(style.paint(Colour::Faint, &seed));
+    if let Some(suite) = &header.suite {
+        let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
+        lines.push(style.paint(Colour::Faint, &suite));
+    }
+    if let Some(rejudged) = &header.rejudged {
+        let words = escape::terminal(&wording::rejudged(rejudged), 400);
+        lines.push(style.paint(Colour::Faint, &words));
+    }
+    for path in [&paths.markdown, &paths.json] {
+        lines.push(link::linked(path, links));
+    }
+    if header.rejudged.is_some() {
+        let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
+        lines.push(changes.sentence());
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The run beside its baseline, a line for each case that is not what it was.
+pub fn gate(finding: &GateFinding, style: Style) -> String {
+    let sentences = finding.sentences();
+    let lines = sentences.iter().enumerate().map(|(at, sentence)| {
+        let line = escape::terminal(sentence, 2 * MAX_REASON);
+        if at == 0 { style.paint(Colour::Faint, &line) } else { line }
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+/// The notices, in the first lines.
+fn notices(header: &RunHeader, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for notice in &header.notices {
+        let sentence = escape::terminal(&notice.sentence(), 400);
+        let wrapped = textwrap::wrap(&sentence, NOTICE_WIDTH).into_iter();
+        lines.extend(wrapped.map(|line| style.paint(Colour::Unsure, &line)));
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// The pass rate as labels correct it; none where nobody has labelled anything.
+fn corrected(header: &RunHeader, cases: &[CaseView<'_>]) -> Option<String> {
+    let judged: Vec<_> = cases
+        .iter()
+        .map(|case| (case.name().to_owned(), case.status, &case.result.steps[..]))
+        .collect();
+    let found = header.calibration.apply(header.run_id.as_str(), &judged)?;
+    Some(escape::terminal(&found.sentence(), 400))
+}
+
+/// Names of the columns.
+const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
+
+fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<[String; 6]> = cases
+        .iter()
+        .map(|case| {
+            [
+                escape::terminal(case.name(), 64),
+                case.task_status_word().to_owned(),
+                wording::score(case.score()),
+                case.result.threshold.to_string(),
+                case.label(),
+                selftest_text::wording::duration(case.result.duration_ms),
+            ]
+        })
+        .collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(HEAD[column].len())
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    // Words to the left, numbers to the right.
+    let aligned = |column: usize, cell: &str| match column {
+        2 | 3 | 5 => format!("{cell:>0$}", widths[column]),
+        _ => format!("{cell:<0$}", widths[column]),
+    };
+    let head: Vec<String> = (0..6).map(|column| aligned(column, HEAD[column])).collect();
+    let mut lines = vec![style.paint(Colour::Faint, &head.join("  "))];
+    let slow = slow_from(cases);
+    for (row, case) in rows.iter().zip(cases) {
+        let mut cells: Vec<String> = (0..6)
+            .map(|column| {
+                let cell = aligned(column, &row[column]);
+                if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
+            })
+            .collect();
+        if slow.is_some_and(|slow| case.result.duration_ms >= slow) {
+            cells.push(style.paint(Colour::Unsure, "slow"));
+        }
+        lines.push(cells.join("  "));
+    }
+    lines
+}
+
+/// The milliseconds from which a case counts as slow beside the others.
+fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
+    let mut times: Vec<u64> = cases
+        .iter()
+        .filter(|case| !case.was_not_run())
+        .map(|case| case.result.duration_ms)
+        .collect();
+    times.sort_unstable();
+    let middle = *times.get(times.len() / 2)?;
+    let slow = middle.saturating_mul(SLOW_FACTOR).max(middle.saturating_add(SLOW_MARGIN));
+    (times.len() >= SLOW_CASES).then_some(slow)
+}
+
+/// A line for each repeated case.
+fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+    let line = |case: &Repeated<'_>| {
+        let id = escape::terminal(case.id, 64);
+        let passed = format!("{id}: {}, {} passed", case.result().label(), case.passed_words());
+        // Checks alone decide without a score.
+        if case.mean.is_none() {
+            return passed;
+        }
+        let score = wording::score;
+        let range = format!("({} to {})", score(case.lowest), score(case.highest));
+        format!("{passed}, mean score {} {range}", score(case.mean))
+    };
+    let lines: Vec<String> = repeated(cases).iter().map(line).collect();
+    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
+    let gap = heading.as_ref().map(|_| String::new());
+    let found = case_view::repeats(cases.iter().map(|case| case.result));
+    let sentences = found.map(|found| found.sentences()).unwrap_or_default();
+    gap.into_iter().chain(heading).chain(lines).chain(sentences).collect()
+}
+
+/// A line for each skill, where the cases are those of several.
+fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+    let skills = case_view::skills(cases.iter().map(|case| case.result));
+    let line = |skill: &SkillResult| {
+        let Summary { passed, failed, unscored, .. } = &skill.summary;
+        let rest = match unscored {
+            0 => String::new(),
+            unscored => format!(", {unscored} without a verdict"),
+        };
+        let name = escape::terminal(&skill.skill, 64);
+        format!("{name}: {passed} of {} passed{rest}", passed + failed)
+    };
+    let lines: Vec<String> = skills.iter().map(line).collect();
+    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "By skill"));
+    let gap = heading.as_ref().map(|_| String::new());
+    gap.into_iter().chain(heading).chain(lines).collect()
+}
+
+fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {
+    let colour = match outcome {
+        RunOutcome::Passed => Colour::Good,
+        RunOutcome::Failed => Colour::Bad,
+        RunOutcome::Inconclusive
+        | RunOutcome::ModelUnavailable
+        | RunOutcome::NothingRan
+        | RunOutcome::Interrupted => Colour::Unsure,
+    };
+    let passed = match summary.pass_rate {
+        Some(rate) => {
+            let decided = summary.passed + summary.failed;
+            format!("{} of {decided} passed ({} %)", summary.passed, percent(rate))
+        }
+        None => "no verdict".to_owned(),
+    };
+    let gate = match outcome {
+        RunOutcome::ModelUnavailable | RunOutcome::NothingRan | RunOutcome::Interrupted => {
+            wording::outcome(Some(outcome)).to_owned()
+        }
+        _ => format!("gate {}", wording::outcome(Some(outcome))),
+    };
+    let mut rest = wording::undecided(summary);
+    rest.extend(wording::unchanged(summary));
+    if summary.rejected_prompts > 0 {
+        rest.push(format!("{} rejected", plural(summary.rejected_prompts, "generated prompt")));
+    }
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+    format!("{passed}, {}{rest}", style.paint(colour, &gate))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::fixture;
+    use selftest_harness::notice::Notice;
+
+    fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
+        let style = Style { terminal: true, colour };
+        let (links, took) = (None, Duration::from_millis(64_200));
+        let closing = Closing { style, detail: Detail::Normal, links, took };
+        closing_by(&fixture::header(cases), cases, &closing)
+    }
+
+    fn closing_by(header: &RunHeader, cases: &[Arc<CaseResult>], how: &Closing<'_>) -> String {
+        let (summary, outcome) = fixture::fold(cases);
+        let paths = ReportPaths {
+            json: PathBuf::from("reports/selftest/run.json"),
+            markdown: PathBuf::from("docs/reports/selftest/run.md"),
+        };
+        closing(header, cases, &summary, outcome, &paths, how)
+    }
+
+    fn plain(detail: Detail) -> Closing<'static> {
+        let style = Style { terminal: true, colour: false };
+        Closing { style, detail, links: None, took: Duration::from_secs(3) }
+    }
+
+    #[test]
+    fn what_a_run_is_not_comes_first() {
+        let cases = fixture::rich_cases();
+        let unfit = Notice::UnfitJudge {
+            model: "embedded/smollm2-135m".to_owned(),
+            measured: "AUC 0.60 [0.51, 0.68] on 160 known answers".to_owned(),
+        };
+        let notices = vec![Notice::BuiltInAssistant { config: None }, unfit];
+        let header = RunHeader { notices, ..fixture::header(&cases) };
+        let text = closing_by(&header, &cases, &plain(Detail::Brief));
+        assert!(
+            text.starts_with("this run tested the built-in assistant, not your agent"),
+            "{text}"
+        );
+        insta::assert_snapshot!("closing_brief", text);
+    }
+
+    #[test]
+    fn all_failed_cases_are_shown_at_length_where_that_is_wanted() {
+        let one = &fixture::rich_cases()[1];
+        let many: Vec<_> = (0..12)
+            .map(|index| {
+                let mut case = CaseResult { index, ..(**one).clone() };
+                case.case.as_mut().unwrap().prompt = "word ".repeat(200);
+                Arc::new(case)
+            })
+            .collect();
+        let header = fixture::header(&many);
+        let normal = closing_by(&header, &many, &plain(Detail::Normal));
+        assert!(normal.contains("\n2 more failed; the report has them all\n"), "{normal}");
+        let full = closing_by(&header, &many, &plain(Detail::Full));
+        assert!(!full.contains("more failed"), "{full}");
+        assert_eq!(full.matches("  prompt ").count(), 12);
+        assert_eq!(full.matches("word").count(), 12 * 200, "nothing is left out");
+        let wide = |line: &&str| textwrap::core::display_width(line) > 80;
+        let block = |text: &str| text.lines().skip(14).take(100).any(|line| wide(&line));
+        assert!(!block(&normal), "{normal}");
+    }
+
+    #[test]
+    fn cases_much_slower_than_the_rest_are_marked() {
+        let times = [900, 1_000, 1_100, 1_200, 3_600];
+        let mut cases: Vec<_> = fixture::rich_cases().into_iter().take(5).collect();
+        for (case, duration_ms) in cases.iter_mut().zip(times) {
+            *case = Arc::new(CaseResult { duration_ms, ..(**case).clone() });
+        }
+        let text = closing_of(&cases, false);
+        let slow: Vec<&str> = text.lines().filter(|line| line.ends_with("  slow")).collect();
+        assert_eq!(slow.len(), 1, "{text}");
+        assert!(slow[0].starts_with("ambiguous_request"), "{text}");
+        assert!(!closing_of(&cases[2..], false).contains("  slow"), "too few to compare");
+    }
+
+    #[test]
+    fn reports_are_links_where_the_terminal_has_them() {
+        let cases = fixture::passing_cases();
+        let header = fixture::header(&cases);
+        let how = Closing { links: Some(Path::new("/work")), ..plain(Detail::Normal) };
+        let text = closing_by(&header, &cases, &how);
+        let target = "\u{1b}]8;;file:///work/docs/reports/selftest/run.md\u{1b}\\";
+        assert!(text.contains(target), "{text:?}");
+        assert_eq!(text.matches("\u{1b}]8;;\u{1b}\\").count(), 2);
+    }
+
+    #[test]
+    fn closing_table() {
+        insta::assert_snapshot!("closing_rich", closing_of(&fixture::rich_cases(), false));
+        insta::assert_snapshot!("closing_passed", closing_of(&fixture::passing_cases(), false));
+        let cases = fixture::cases_without_a_model();
+        insta::assert_snapshot!("closing_without_a_model", closing_of(&cases, false));
+        insta::assert_snapshot!("closing_empty", closing_of(&[], false));
+    }
+
+    #[test]
+    fn foreign_text_cannot_steer_the_terminal() {
+        let text = closing_of(&fixture::rich_cases(), false);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        let coloured = closing_of(&fixture::rich_cases(), true);
+        let mut rest = coloured.as_str();
+        while let Some(start) = rest.find('\u{1b}') {
+            rest = &rest[start..];
+            let ours = ["[32m", "[31m", "[33m", "[2m", "[0m"];
+            assert!(ours.iter().any(|code| rest[1..].starts_with(code)), "{rest:?}");
+            rest = &rest[1..];
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Failed cases for a terminal: what was asked and answered, what failed, and the judge's words, each
+//! bounded and wrapped. Pure.
+
+use std::borrow::Cow;
+
+use textwrap::Options;
+
+use super::super::case_view::{self, CaseView};
+use super::super::wording;
+use super::{Colour, Detail, Style, colour};
+use selftest_checks::check::CheckOutcome;
+use selftest_harness::outcome::{CheckResult, Step, StepKind};
+use selftest_text::escape;
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+/// Columns before the text of a part.
+const INDENT: usize = 12;
+/// Most questions of a judge that are shown of a case: those most in doubt.
+const MAX_QUESTIONS: usize = 2;
+/// Most failed checks that are shown of a case.
+const MAX_CHECKS: usize = 5;
+
+/// One part of a failed case: what it is, and its text.
+struct Part {
+    label: &'static str,
+    text: String,
+}
+
+/// The failed cases, each with an empty line before it unless a line is all that is told of it, and
+/// how many more there are.
+pub(super) fn failed(cases: &[CaseView<'_>], detail: Detail, style: Style) -> Vec<String> {
+    let failed: Vec<&CaseView<'_>> =
+        cases.iter().filter(|case| case.status.pass() == Some(false)).collect();
+    let shown = failed.len().min(detail.failed_cases());
+    let mut lines = Vec::new();
+    for case in &failed[..shown] {
+        let mark = style.paint(colour(case.status), &case.label());
+        let name = escape::terminal(case.name(), 64);
+        if detail == Detail::Brief {
+            let reason = escape::terminal(reason(case), detail.part_bytes());
+            lines.push(format!("{mark} {name}: {reason}"));
+            continue;
+        }
+        lines.push(String::new());
+        lines.push(format!("{mark} {name}"));
+        for part in parts(case) {
+            lines.extend(wrapped(&part, detail.part_bytes()));
+        }
+    }
+    if shown < failed.len() {
+        lines.push(String::new());
+        let more = format!("{} more failed; the report has them all", failed.len() - shown);
+        lines.push(style.paint(Colour::Faint, &more));
+    }
+    lines
+}
+
+fn reason<'a>(case: &'a CaseView<'_>) -> &'a str {
+    case.reason.as_deref().unwrap_or("it did not pass")
+}
+
+fn parts(case: &CaseView<'_>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut add = |label, text: String| {
+        if !text.trim().is_empty() {
+            parts.push(Part { label, text });
+        }
+    };
+    let step = case.deciding_step();
+    if let Some(generated) = &case.result.case {
+        add("prompt", generated.prompt.clone());
+    }
+    if let Some(step) = step {
+        if step.kind != StepKind::Answer {
+            add("then", step.input.clone());
+        }
+        if let Some(reply) = &step.reply {
+            add("answer", reply.output.clone());
+        }
+    }
+    add("failed", reason(case).to_owned());
+    let failed = case.result.checks.iter();
+    let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
+    // The first one is the reason, unless a fact came before it.
+    let others = failed.map(CheckResult::describe).filter(|words| *words != reason(case));
+    for words in others.take(MAX_CHECKS) {
+        add("failed", words);
+    }
+    // Where something else failed the case, the judge's words are about another matter.
+    if let Some(step) = step.filter(|step| case.falls_short(step)) {
+        for words in doubts(step) {
+            add("question", words);
+        }
+        if let Some(card) = case_view::card(step) {
+            add("judge", card.reasoning.clone());
+        }
+    }
+    if let Some(stderr) = case.stderr().filter(|_| step.is_none_or(|step| step.reply.is_none())) {
+        add("stderr", stderr.to_owned());
+    }
+    parts
+}
+
+/// The questions that the judge doubts most.
+fn doubts(step: &Step) -> Vec<String> {
+    let questions = case_view::questions(step).into_iter().take(MAX_QUESTIONS);
+    let words = questions.map(|asked| {
+        let yes = wording::score(Some(asked.probability));
+        format!("{} (probability of yes {yes})", asked.answer.question.text)
+    });
+    words.collect()
+}
+
+/// The lines of a part: its label before the first, wrapped between words.
+fn wrapped(part: &Part, limit: usize) -> Vec<String> {
+    let text = escape::terminal(&part.text, limit);
+    let first = format!("  {:<1$}", part.label, INDENT - 2);
+    let rest = " ".repeat(INDENT);
+    let options = Options::new(WIDTH).initial_indent(&first).subsequent_indent(&rest);
+    textwrap::wrap(&text, options).into_iter().map(Cow::into_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_part_is_wrapped_between_words_and_bounded() {
+        let text = "The ferry leaves at seven in the morning, ".repeat(8);
+        let part = Part { label: "answer", text };
+        let lines = wrapped(&part, 200);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].starts_with("  answer    The ferry"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        assert!(lines[1].starts_with("            ") && lines[2].ends_with('…'), "{lines:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_leaves_its_columns_or_steers_the_terminal(text in "\\PC{0,400}|[\\x00-\\x7f]{0,400}") {
+            for line in wrapped(&Part { label: "judge", text: text.clone() }, 300) {
+                prop_assert!(textwrap::core::display_width(&line) <= WIDTH, "{line:?}");
+                prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            }
+        }
+    }
+}

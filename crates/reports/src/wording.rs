@@ -1,0 +1,245 @@
+//! Results of runs in words: pass rates, intervals, arms, suites, outcomes. Pure.
+
+use selftest_stats::Interval;
+use selftest_stats::score::Score;
+use selftest_text::escape::terminal;
+use selftest_text::wording::{cases, duration, percent, plural, trials};
+
+use selftest_harness::event::{ExperimentRun, NO_JUDGE, RejudgedRun, SuiteRun};
+use selftest_harness::experiment::Arm;
+use selftest_harness::outcome::usage::RoleUsage;
+use selftest_harness::outcome::{CaseStatus, RunOutcome, Summary};
+
+/// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
+pub fn pass_rate(summary: &Summary) -> String {
+    match summary.pass_rate {
+        Some(rate) => {
+            format!("{}/{} ({}%)", summary.passed, summary.passed + summary.failed, percent(rate))
+        }
+        None => "no verdict".to_owned(),
+    }
+}
+
+/// The interval of the pass rate, and whether it is wide; `None` without a verdict.
+pub fn interval(summary: &Summary) -> Option<String> {
+    // Wider than this, a change of ten points in the pass rate cannot be seen.
+    const NARROW_INTERVAL: f64 = 0.2;
+    let Interval { low, high } = summary.pass_rate_interval?;
+    let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
+    if high - low <= NARROW_INTERVAL {
+        return Some(ends);
+    }
+    let decided = summary.passed + summary.failed;
+    let verb = if decided == 1 { "is" } else { "are" };
+    let trials = match summary.repeats {
+        Some(repeats) => trials(decided, decided.div_ceil(repeats.max(1))),
+        None => cases(decided),
+    };
+    Some(format!("{ends}; {trials} {verb} too few to tell small differences"))
+}
+
+/// How many cases have no verdict, and how many were not run, as far as there are any.
+pub fn undecided(summary: &Summary) -> Vec<String> {
+    let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
+    let unscored = summary.unscored.saturating_sub(not_run);
+    let flaky = summary.count(CaseStatus::Flaky);
+    let words = [
+        (flaky, "flaky, counted as failed"),
+        (unscored, "without a verdict"),
+        (not_run, "not run"),
+    ];
+    let counted = words.into_iter().filter(|(count, _)| *count > 0);
+    counted.map(|(count, words)| format!("{} {words}", cases(count))).collect()
+}
+
+/// How many cases have the result of an earlier run; none where all were played.
+pub fn unchanged(summary: &Summary) -> Option<String> {
+    let count = summary.unchanged;
+    (count > 0).then(|| format!("{} unchanged", cases(count)))
+}
+
+/// Which arm of an experiment a run is.
+pub fn arm(experiment: &ExperimentRun) -> String {
+    let with = match experiment.arm {
+        Arm::Control => "without",
+        Arm::Treatment => "with",
+    };
+    format!("{with} the skill {}", experiment.skill)
+}
+
+/// Which arm of which experiment a run is.
+pub fn experiment(experiment: &ExperimentRun) -> String {
+    let digest: String = experiment.skill_digest.chars().take(12).collect();
+    format!(
+        "Experiment: {} (digest {digest}); the other arm is {}",
+        arm(experiment),
+        experiment.other_run_id
+    )
+}
+
+/// A suite with its digest in short, where it comes from, and how often its cases are run.
+pub fn suite(suite: &SuiteRun) -> String {
+    let digest: String = suite.digest.chars().take(12).collect();
+    let from = suite.run_id.as_ref().map(|run| format!(", frozen from {run}")).unwrap_or_default();
+    let repeats = match suite.repeats {
+        0 | 1 => String::new(),
+        repeats => format!(", each case {repeats} times"),
+    };
+    format!("{} (digest {digest}{from}{repeats})", suite.path)
+}
+
+/// From which run the answers come that were judged again.
+pub fn rejudged(rejudged: &RejudgedRun) -> String {
+    format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
+}
+
+/// The vote of a judge of a panel on a case.
+pub const fn vote(pass: Option<bool>) -> &'static str {
+    match pass {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "no score",
+    }
+}
+
+/// Usage of a role, in a line; money only where prices were stated in a currency.
+pub fn usage(used: &RoleUsage, currency: Option<&str>) -> String {
+    let mut words = Vec::new();
+    if used.calls > 0 {
+        words.push(plural(used.calls, "model call"));
+        if used.prompt_tokens > 0 {
+            words.push(format!("{} tokens in and {} out", tokens_in(used), tokens_out(used)));
+        }
+        words.push(format!("{} of model time", duration(used.model_ms)));
+    }
+    if used.undivided_tokens > 0 {
+        words.push(format!("{} of the system under test", plural(used.undivided_tokens, "token")));
+    }
+    words.extend(cost(used, currency));
+    words.join(", ")
+}
+
+/// How many tokens models read, `-` where nobody counted.
+pub(super) fn tokens_in(used: &RoleUsage) -> String {
+    counted(used, used.prompt_tokens)
+}
+
+/// How many tokens models wrote.
+pub(super) fn tokens_out(used: &RoleUsage) -> String {
+    counted(used, used.completion_tokens)
+}
+
+fn counted(used: &RoleUsage, tokens: u64) -> String {
+    match (tokens, used.uncounted_calls) {
+        (0, _) => "-".to_owned(),
+        (_, 0) => tokens.to_string(),
+        _ => format!("at least {tokens}"),
+    }
+}
+
+/// Money with its currency; none where no call has a price.
+pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
+    let (amount, currency) = (used.cost?, terminal(currency?, 12));
+    let amount = match amount {
+        0.0 => "0".to_owned(),
+        ..0.0001 => return Some(format!("less than 0.0001 {currency}")),
+        ..1.0 => format!("{amount:.4}"),
+        _ => format!("{amount:.2}"),
+    };
+    // Nobody can say what the tokens of a program under test cost.
+    let is_all = used.unpriced_calls == 0 && used.undivided_tokens == 0;
+    let least = if is_all { "" } else { "at least " };
+    Some(format!("{least}{amount} {currency}"))
+}
+
+/// The same in a table, `-` where there is none.
+pub(super) fn cost_cell(used: &RoleUsage, currency: &str) -> String {
+    cost(used, Some(currency)).unwrap_or_else(|| "-".to_owned())
+}
+
+/// Who judged, by the name that is in the report.
+pub fn judged(judge: &str) -> String {
+    if judge == NO_JUDGE { "without a judge".to_owned() } else { format!("judged by {judge}") }
+}
+
+/// A share in per cent, or `-` where there is none.
+pub(super) fn rate(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percent(share)))
+}
+
+/// A score, or `-` where there is none.
+pub fn score(score: Option<Score>) -> String {
+    score.map_or_else(|| "-".to_owned(), |score| score.to_string())
+}
+
+/// An outcome for people; `None` is a run that has not ended.
+pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
+    match outcome {
+        Some(RunOutcome::Passed) => "passed",
+        Some(RunOutcome::Failed) => "failed",
+        Some(RunOutcome::Inconclusive) => "inconclusive",
+        Some(RunOutcome::ModelUnavailable) => "a model was unavailable",
+        Some(RunOutcome::NothingRan) => "nothing ran",
+        Some(RunOutcome::Interrupted) => "interrupted",
+        None => "not finished",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_stats::wilson;
+
+    #[test]
+    fn money_is_told_only_where_it_is_known() {
+        let used = |cost, unpriced_calls| RoleUsage {
+            calls: 2,
+            prompt_tokens: 900,
+            completion_tokens: 70,
+            model_ms: 1_500,
+            cost,
+            unpriced_calls,
+            ..RoleUsage::default()
+        };
+        let words = "2 model calls, 900 tokens in and 70 out, 1.5 s of model time";
+        assert_eq!(usage(&used(None, 2), Some("USD")), words);
+        assert_eq!(usage(&used(Some(0.5), 0), None), words);
+        let told = |cost, unpriced| super::cost(&used(cost, unpriced), Some("EUR")).unwrap();
+        assert_eq!(told(Some(0.01234), 0), "0.0123 EUR");
+        assert_eq!(told(Some(12.345), 1), "at least 12.35 EUR");
+        assert_eq!(told(Some(0.000_01), 0), "less than 0.0001 EUR");
+        assert_eq!(told(Some(0.0), 0), "0 EUR", "a stated price of nothing is known");
+        let uncounted = RoleUsage { uncounted_calls: 1, ..used(None, 1) };
+        assert!(usage(&uncounted, None).contains("at least 900 tokens in"));
+        let stated = RoleUsage { undivided_tokens: 120, ..RoleUsage::default() };
+        let partly = RoleUsage { undivided_tokens: 5, ..used(Some(0.5), 0) };
+        assert_eq!(super::cost(&partly, Some("EUR")).unwrap(), "at least 0.5000 EUR");
+        assert_eq!(usage(&stated, None), "120 tokens of the system under test");
+    }
+
+    #[test]
+    fn small_runs_say_so() {
+        let summary = |passed, failed| Summary {
+            passed,
+            failed,
+            pass_rate_interval: wilson(passed, passed + failed),
+            ..Summary::default()
+        };
+        assert_eq!(
+            interval(&summary(4, 1)).unwrap(),
+            "95 % interval 38 % to 96 %; 5 cases are too few to tell small differences"
+        );
+        assert_eq!(
+            interval(&summary(1, 0)).unwrap(),
+            "95 % interval 21 % to 100 %; 1 case is too few to tell small differences"
+        );
+        assert_eq!(interval(&summary(400, 100)).unwrap(), "95 % interval 76 % to 83 %");
+        assert_eq!(interval(&summary(0, 0)), None);
+        let repeated = Summary { repeats: Some(5), ..summary(8, 2) };
+        assert!(
+            interval(&repeated)
+                .unwrap()
+                .ends_with("; 10 trials of 2 cases are too few to tell small differences")
+        );
+    }
+}

@@ -1,0 +1,387 @@
+//! Control groups (version 2) for programs: one group for a run, in it one for each case, where this
+//! process may make them. Limits in them are of all processes of a case together.
+//!
+//! Never changes a group that it did not make: what a group above hands on is used as it is. Those of
+//! dead runs are known by their names, their owner and a lock that nobody holds, and removed.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::standing::Held;
+use crate::leftover;
+use crate::limits::Limits;
+
+/// Prefix of the names of groups that are ours.
+const RUN: &str = "selftest-run-";
+
+/// Prefix of the names of groups in them.
+const CASE: &str = "case-";
+
+/// Between two tries to remove a group whose last process is about to be gone.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The group of this process's programs. Dropped, it ends what is left in it and is gone.
+#[derive(Debug)]
+pub struct RunGroup {
+    path: PathBuf,
+    held: Held,
+    /// Most processes that a group above allows this process.
+    most_processes: Option<u64>,
+    begun: AtomicU32,
+    /// Locked for as long as it is open.
+    _lock: File,
+}
+
+/// The group of one case. Dropped, it is gone.
+#[derive(Debug)]
+pub struct CaseGroup {
+    path: PathBuf,
+}
+
+impl RunGroup {
+    /// Makes one in the nearest group that hands on memory and processes, else in the nearest that
+    /// can be written. The error says why there is none.
+    pub fn make() -> Result<Self, String> {
+        let read =
+            |file: &str| fs::read(file).map_err(|_| "this system has no control groups".to_owned());
+        let mounts = read("/proc/self/mountinfo")?;
+        let own = read("/proc/self/cgroup")?;
+        let (mount, own) = own_group(&mounts, &own)
+            .ok_or("there is no control group of version 2 that this process is seen in")?;
+        let made = Self::make_above(&mount, &own);
+        made.ok_or_else(|| format!("no control group above {} may be written", own.display()))
+    }
+
+    fn make_above(mount: &Path, own: &Path) -> Option<Self> {
+        let mut places = places(mount, own);
+        // A stable sort: the nearest comes first among equals.
+        places.sort_by_key(|place| !(place.hands_on.memory && place.hands_on.processes));
+        places.iter().find_map(|place| {
+            leftover::sweep(&place.path, is_run, remove_run);
+            Self::make_in(place)
+        })
+    }
+
+    fn make_in(place: &Place) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        // Another process can take one for the group of a dead run, between its making and locking.
+        let (path, lock) = (0..3).find_map(|_| {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let path = place.path.join(format!("{RUN}{}-{number}", std::process::id()));
+            DirBuilder::new().mode(0o755).create(&path).ok()?;
+            let lock = leftover::hold(&path).ok()??;
+            Some((path, lock))
+        })?;
+        let mut held = Held::default();
+        for (controller, held) in [("memory", &mut held.memory), ("pids", &mut held.processes)] {
+            let hand_on = format!("+{controller}");
+            *held = fs::write(path.join("cgroup.subtree_control"), hand_on).is_ok();
+        }
+        let (most_processes, begun) = (place.most_processes, AtomicU32::new(0));
+        let group = Self { path, held, most_processes, begun, _lock: lock };
+        // To move a process, both the group above and the new one must be writable.
+        let above = [&place.path, &group.path]
+            .map(|path| fs::OpenOptions::new().write(true).open(path.join("cgroup.procs")).is_ok());
+        above.iter().all(|&is_writable| is_writable).then_some(group)
+    }
+
+    /// The resources that it can limit.
+    pub fn held(&self) -> Held {
+        self.held
+    }
+
+    /// A group for one case with these limits. The error is one of the kernel's.
+    pub fn case(&self, limits: &Limits) -> io::Result<CaseGroup> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(format!("{CASE}{number}"));
+        DirBuilder::new().mode(0o755).create(&path)?;
+        let group = CaseGroup { path };
+        if self.held.memory {
+            let most = u64::from(limits.total_memory_mib) << 20;
+            group.set("memory.max", most)?;
+            // Not known to all kernels: memory that is swapped out is bounded by the machine then, and
+            // one process is ended instead of all.
+            let _ = group.set("memory.swap.max", 0);
+            let _ = group.set("memory.oom.group", 1);
+        }
+        if self.held.processes {
+            // One of them is the harness's own.
+            let most = u64::from(limits.processes) + 1;
+            group.set("pids.max", self.most_processes.map_or(most, |above| most.min(above)))?;
+        }
+        Ok(group)
+    }
+}
+
+impl Drop for RunGroup {
+    fn drop(&mut self) {
+        remove_run(&self.path);
+    }
+}
+
+impl CaseGroup {
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn set(&self, file: &str, value: u64) -> io::Result<()> {
+        // Only what the kernel made: nothing is created in there.
+        let mut file = fs::OpenOptions::new().write(true).open(self.path.join(file))?;
+        io::Write::write_all(&mut file, value.to_string().as_bytes())
+    }
+}
+
+impl Drop for CaseGroup {
+    fn drop(&mut self) {
+        // What is left of it goes with the run.
+        let _ = remove(&self.path, 20);
+    }
+}
+
+/// A group in which one could be made.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    path: PathBuf,
+    hands_on: Held,
+    most_processes: Option<u64>,
+}
+
+/// The groups from this process's own one upwards that hold it to nothing that a group beside its own
+/// would not be held to; a limit on processes, which service managers set on everything, is kept.
+fn places(mount: &Path, own: &Path) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut most_processes: Option<u64> = None;
+    for path in own.ancestors().take_while(|path| path.starts_with(mount)) {
+        let words = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
+        let handed_on = words("cgroup.subtree_control");
+        let hands_on = |controller| handed_on.split_whitespace().any(|it| it == controller);
+        let hands_on = Held { memory: hands_on("memory"), processes: hands_on("pids") };
+        places.push(Place { path: path.to_owned(), hands_on, most_processes });
+        let is_bounded = |file: &str| {
+            let words = words(file);
+            words.split_whitespace().next().is_some_and(|most| most != "max")
+        };
+        if ["memory.max", "memory.high", "cpu.max", "memory.swap.max"].into_iter().any(is_bounded) {
+            break;
+        }
+        if let Ok(most) = words("pids.max").trim().parse::<u64>() {
+            most_processes = Some(most_processes.map_or(most, |known| known.min(most)));
+        }
+    }
+    places
+}
+
+/// Where version 2 is mounted, and the group of this process below it: by the texts of
+/// `/proc/self/mountinfo` and `/proc/self/cgroup`.
+fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
+    let own = own.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
+    let own = PathBuf::from(std::ffi::OsString::from_vec(own.to_vec()));
+    // A group outside of what this process sees of them is written with dots.
+    let is_plain = |path: &Path| !path.components().any(|it| it == std::path::Component::ParentDir);
+    if !own.is_absolute() || !is_plain(&own) {
+        return None;
+    }
+    mounts.split(|&byte| byte == b'\n').find_map(|line| {
+        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let end = words.iter().position(|&word| word == b"-")?;
+        if words.get(end + 1) != Some(&&b"cgroup2"[..]) {
+            return None;
+        }
+        let (root, mount) = (unescaped(words.get(3)?), unescaped(words.get(4)?));
+        let below = own.strip_prefix(&root).ok()?;
+        let own = if below == Path::new("") { mount.clone() } else { mount.join(below) };
+        Some((mount, own))
+    })
+}
+
+/// A path as the kernel writes it into a line of words: spaces and their like by three octal digits.
+fn unescaped(word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let [first, after @ ..] = rest {
+        let digits = (*first == b'\\').then(|| after.first_chunk::<3>()).flatten();
+        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = code.and_then(|code| u8::from_str_radix(code, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[3..] } else { after };
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+/// Ends whatever is in the group of a run, and removes it with those of its cases.
+fn remove_run(path: &Path) {
+    // Linux 5.14. Before that its processes were ended by their supervisors.
+    if let Ok(mut kill) = fs::OpenOptions::new().write(true).open(path.join("cgroup.kill")) {
+        let _ = io::Write::write_all(&mut kill, b"1");
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let is_case = entry.file_name().to_str().is_some_and(|name| name.starts_with(CASE));
+        if is_case && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = remove(&entry.path(), 100);
+        }
+    }
+    let _ = remove(path, 100);
+}
+
+/// Removes a group; its files are the kernel's and go with it.
+fn remove(path: &Path, tries: u32) -> io::Result<()> {
+    for _ in 1..tries {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
+            ended => return ended,
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// Whether a group of this name is that of a run.
+fn is_run(name: &str) -> bool {
+    let numbers = name.strip_prefix(RUN).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(process, number)| {
+        process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V2: &str = "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+    const HYBRID: &str = "18 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+                          20 41 0:38 / /sys/fs/cgroup/version\\0402 rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_own_group_is_found_below_its_mount() {
+        let of = |mounts: &str, own: &str| {
+            let (mount, own) = own_group(mounts.as_bytes(), own.as_bytes())?;
+            Some((mount.display().to_string(), own.display().to_string()))
+        };
+        let found = |mount: &str, own: &str| Some((mount.to_owned(), own.to_owned()));
+        let scope = "0::/user.slice/user-1000.slice/a.scope\n";
+        let own = "/sys/fs/cgroup/user.slice/user-1000.slice/a.scope";
+        assert_eq!(of(V2, scope), found("/sys/fs/cgroup", own));
+        let hybrid = "8:pids:/x\n0::/\n";
+        let mount = "/sys/fs/cgroup/version 2";
+        assert_eq!(of(HYBRID, hybrid), found(mount, mount));
+        // A container without a namespace of groups sees its part of the tree.
+        let container = "31 24 0:27 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
+        assert_eq!(
+            of(container, "0::/docker/abc/x\n"),
+            found("/sys/fs/cgroup", "/sys/fs/cgroup/x")
+        );
+        for (mounts, own) in [
+            (V2, "0::/../other\n"),
+            (container, "0::/elsewhere\n"),
+            (V2, "8:pids:/\n"),
+            ("18 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw\n", "0::/\n"),
+            ("", ""),
+            ("- cgroup2\n31 24 - cgroup2", "0::/"),
+        ] {
+            assert_eq!(of(mounts, own), None, "{mounts} {own}");
+        }
+    }
+
+    /// A tree of folders that looks like one of groups: who makes a group in it makes an empty folder.
+    fn tree(groups: &[(&str, &[(&str, &str)])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (group, files) in groups {
+            let group = root.path().join(group);
+            fs::create_dir_all(&group).unwrap();
+            for (file, text) in *files {
+                fs::write(group.join(file), text).unwrap();
+            }
+        }
+        root
+    }
+
+    #[test]
+    fn the_nearest_group_that_hands_on_what_is_needed_is_taken() {
+        let all = ("cgroup.subtree_control", "cpu memory pids\n");
+        let root = tree(&[
+            ("", &[all]),
+            ("user", &[all]),
+            ("user/app", &[all, ("pids.max", "500\n")]),
+            ("user/app/scope", &[("memory.max", "max\n"), ("pids.max", "900\n")]),
+        ]);
+        let path = |group: &str| root.path().join(group);
+        let found = places(root.path(), &path("user/app/scope"));
+        let held = Held { memory: true, processes: true };
+        let place = |group: &str, hands_on, most_processes| Place {
+            path: path(group),
+            hands_on,
+            most_processes,
+        };
+        assert_eq!(
+            found[..3],
+            [
+                place("user/app/scope", Held::default(), None),
+                place("user/app", held, Some(900)),
+                place("user", held, Some(500)),
+            ]
+        );
+        // Nobody is let out of a limit that is set on the group that they are in.
+        for (file, limit) in [("memory.max", "1048576\n"), ("cpu.max", "50000 100000\n")] {
+            fs::write(path("user/app/scope").join(file), limit).unwrap();
+            assert_eq!(places(root.path(), &path("user/app/scope")).len(), 1, "{file}");
+            fs::write(path("user/app/scope").join(file), "max 100000\n").unwrap();
+        }
+        assert_eq!(places(root.path(), &path("user/app/scope")).len(), 4);
+    }
+
+    #[test]
+    fn groups_of_dead_runs_are_removed_and_no_others() {
+        let root = tree(&[
+            ("selftest-run-77-0/case-3", &[]),
+            ("selftest-run-77-x", &[]),
+            ("selftest-run-", &[]),
+            ("session.scope", &[]),
+        ]);
+        let alive = root.path().join("selftest-run-78-1");
+        fs::create_dir(&alive).unwrap();
+        let lock = File::open(&alive).unwrap();
+        lock.try_lock().unwrap();
+        leftover::sweep(root.path(), is_run, remove_run);
+        let names = || {
+            let entries = fs::read_dir(root.path()).unwrap();
+            let names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let rest = ["selftest-run-", "selftest-run-77-x", "session.scope"];
+        assert_eq!(names(), [rest[0], rest[1], "selftest-run-78-1", rest[2]]);
+        drop(lock);
+        leftover::sweep(root.path(), is_run, remove_run);
+        assert_eq!(names(), rest);
+    }
+
+    #[test]
+    fn limits_are_written_where_the_kernel_holds_to_them_and_nowhere_else() {
+        let root = tree(&[("run/case-0", &[("memory.max", ""), ("pids.max", "")])]);
+        let path = root.path().join("run");
+        // The kernel makes the files with the folder, which no folder of a test does.
+        fs::remove_dir_all(path.join("case-0")).unwrap();
+        let lock = File::open(&path).unwrap();
+        let run = |held| RunGroup {
+            path: path.clone(),
+            held,
+            most_processes: Some(20),
+            begun: AtomicU32::new(0),
+            _lock: lock.try_clone().unwrap(),
+        };
+        let nothing = std::mem::ManuallyDrop::new(run(Held::default()));
+        let case = nothing.case(&Limits::default()).unwrap();
+        assert_eq!(fs::read_dir(case.path()).unwrap().count(), 0);
+        let folder = case.path().to_owned();
+        drop(case);
+        assert!(!folder.exists());
+        let all = std::mem::ManuallyDrop::new(run(Held { memory: true, processes: true }));
+        assert!(all.case(&Limits::default()).is_err(), "a limit that nobody keeps is no limit");
+    }
+}

@@ -1,0 +1,154 @@
+//! The control group of a case as its supervisor holds it: puts the program into it, sees what of its
+//! limits was reached, and ends it as a whole. Its files are opened before there are namespaces, since
+//! no group outside can be written from within.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Result, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::attempt::{Attempt, AttemptKind};
+use crate::limits::Limits;
+
+/// Most bytes of one of its files that are of interest.
+const MAX_TEXT: usize = 4096;
+
+/// How often the processor time is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The open files of a group.
+pub(super) struct Grouped {
+    procs: File,
+    /// Linux 5.14.
+    kill: Option<File>,
+    processor: Option<File>,
+    /// Absent where the group holds to no memory.
+    memory: Option<File>,
+    /// Absent where the group counts no processes.
+    processes: Option<File>,
+    limits: Limits,
+}
+
+impl Grouped {
+    /// Opens the group in this folder, for a program with these limits.
+    pub(super) fn open(group: &Path, limits: Limits) -> Result<Self> {
+        let writable = |file: &str| OpenOptions::new().write(true).open(group.join(file));
+        let readable = |file: &str| File::open(group.join(file)).ok();
+        Ok(Self {
+            procs: writable("cgroup.procs")?,
+            kill: writable("cgroup.kill").ok(),
+            processor: readable("cpu.stat"),
+            memory: readable("memory.events"),
+            processes: readable("pids.events"),
+            limits,
+        })
+    }
+
+    /// Moves a process into it, and with it all that it will start.
+    pub(super) fn take_in(&self, process: u32) -> Result<()> {
+        (&self.procs).write_all(process.to_string().as_bytes())
+    }
+
+    /// Ends every process in it at once; none can fork meanwhile.
+    pub(super) fn kill(&self) {
+        if let Some(mut kill) = self.kill.as_ref() {
+            let _ = kill.write_all(b"1");
+        }
+    }
+
+    /// Waits until the processor time of all processes together is used up. It never is where the
+    /// kernel counts none.
+    pub(super) async fn used_up(&self) {
+        let most = Duration::from_secs(self.limits.total_cpu_seconds.into());
+        while let Some(used) = self.processor.as_ref().and_then(|file| value(file, "usage_usec")) {
+            if Duration::from_micros(used) >= most {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// The limits that were reached, as attempts.
+    pub(super) fn reached(&self, is_used_up: bool) -> Vec<Attempt> {
+        let Limits { total_memory_mib, processes, total_cpu_seconds, .. } = self.limits;
+        let above = |file: &Option<File>, name| {
+            file.as_ref().and_then(|file| value(file, name)).is_some_and(|times| times > 0)
+        };
+        let mut reached = Vec::new();
+        let mut push = |what: String| reached.push(Attempt::new(AttemptKind::Limit, what));
+        if above(&self.memory, "oom_kill") {
+            push(format!("{total_memory_mib} MiB of memory, of all its processes together"));
+        }
+        if above(&self.processes, "max") {
+            push(format!("{processes} processes at a time"));
+        }
+        if is_used_up {
+            push(format!("{total_cpu_seconds} s of processor time, of all its processes together"));
+        }
+        reached
+    }
+}
+
+/// The number after a name in a file of lines.
+fn value(file: &File, name: &str) -> Option<u64> {
+    let mut bytes = [0; MAX_TEXT];
+    let read = file.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Grouped) {
+        let folder = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            fs::write(folder.path().join(file), text).unwrap();
+        }
+        let limits = Limits {
+            total_memory_mib: 64,
+            total_cpu_seconds: 2,
+            processes: 7,
+            ..Limits::default()
+        };
+        let grouped = Grouped::open(folder.path(), limits).unwrap();
+        (folder, grouped)
+    }
+
+    #[tokio::test]
+    async fn what_was_reached_is_told() {
+        let (_folder, grouped) = group(&[
+            ("cgroup.procs", ""),
+            ("cpu.stat", "usage_usec 2000000\nuser_usec 1\n"),
+            ("memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 1\n"),
+            ("pids.events", "max 12\n"),
+        ]);
+        grouped.used_up().await;
+        let reached = grouped.reached(true);
+        let reached: Vec<&str> = reached.iter().map(|it| it.what.as_str()).collect();
+        assert_eq!(
+            reached,
+            [
+                "64 MiB of memory, of all its processes together",
+                "7 processes at a time",
+                "2 s of processor time, of all its processes together",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn nothing_is_told_of_what_the_kernel_does_not_count() {
+        let (folder, grouped) = group(&[("cgroup.procs", ""), ("pids.events", "max 0\n")]);
+        assert_eq!(grouped.reached(false), []);
+        let waited = tokio::time::timeout(Duration::from_millis(50), grouped.used_up()).await;
+        assert!(waited.is_err());
+        // There is nothing to kill by, and nobody is killed otherwise.
+        grouped.kill();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert!(Grouped::open(&folder.path().join("none"), Limits::default()).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! The process above the program on Windows: it puts itself, and so all that it starts, into a job object
+//! with limits that ends with it. That is all: files, network and other processes are not kept from it.
+//!
+//! The one file for Windows with unsafe code.
+#![expect(unsafe_code, reason = "the system's interface is C")]
+
+use std::ffi::OsString;
+use std::io::{Error, Result};
+use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
+use std::process::Command;
+
+use windows_sys::Win32::System::JobObjects::{
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_ACTIVE_PROCESS,
+    JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_JOB_TIME, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOB_OBJECT_LIMIT_PROCESS_TIME,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation,
+    SetInformationJobObject,
+};
+use windows_sys::Win32::System::Threading::{
+    GetCurrentProcess, INFINITE, OpenProcess, PROCESS_SYNCHRONIZE, WaitForSingleObject,
+};
+
+use super::NOT_STARTED;
+use super::policy::{Policy, Walls};
+use crate::limits::Limits;
+
+/// Units of time of the system in a second.
+const TICKS: i64 = 10_000_000;
+
+/// Runs the program and returns its exit code, 255 where that is larger. The first argument is the number
+/// of the harness's process.
+pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
+    let (harness, arguments) = arguments.split_first().ok_or("expected a process")?;
+    let (policy, program) = Policy::from_arguments(arguments)?;
+    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    let harness = harness.to_str().and_then(|number| number.parse().ok());
+    let harness = opened(harness.ok_or("expected the number of a process")?)
+        .map_err(|error| format!("cannot wait for the harness: {error}"))?;
+    let limits = (policy.walls != Walls::Off).then_some(&policy.limits);
+    // Closed with this process, whatever ends it: then the system ends all that is in it.
+    let _job = enter(limits).map_err(|error| format!("cannot have a job object: {error}"))?;
+    std::thread::spawn(move || {
+        ended(&harness);
+        leave()
+    });
+    let ended = Command::new(name).args(arguments).status();
+    let ended = ended.map_err(|error| format!("cannot start {}: {error}", name.display()))?;
+    Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
+}
+
+/// Ends this process, and with it the job.
+#[expect(clippy::exit, reason = "nobody is left to return to")]
+fn leave() -> ! {
+    std::process::exit(NOT_STARTED.into())
+}
+
+/// Makes a job object and puts this process into it. No process gets out of it.
+fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
+    // SAFETY: no attributes, no name.
+    let job = unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) };
+    if job.is_null() {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the system just made it for this process.
+    let job = unsafe { OwnedHandle::from_raw_handle(job) };
+    let held = held(limits);
+    let length = u32::try_from(size_of_val(&held)).map_err(Error::other)?;
+    // SAFETY: the structure is the one of this class, and outlives the call, which reads as much of it as
+    // it is told.
+    let is_set = unsafe {
+        SetInformationJobObject(
+            job.as_raw_handle(),
+            JobObjectExtendedLimitInformation,
+            (&raw const held).cast(),
+            length,
+        )
+    };
+    // SAFETY: both are open; that of the process is not a real one and needs no closing.
+    let is_in = is_set != 0
+        && unsafe { AssignProcessToJobObject(job.as_raw_handle(), GetCurrentProcess()) } != 0;
+    if is_in { Ok(job) } else { Err(Error::last_os_error()) }
+}
+
+fn held(limits: Option<&Limits>) -> JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
+    let mut held = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+    let basic = &mut held.BasicLimitInformation;
+    basic.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+    if let Some(limits) = limits {
+        let bytes = |mib: u32| usize::try_from(u64::from(mib) << 20).unwrap_or(usize::MAX);
+        basic.LimitFlags |= JOB_OBJECT_LIMIT_ACTIVE_PROCESS
+            | JOB_OBJECT_LIMIT_JOB_MEMORY
+            | JOB_OBJECT_LIMIT_JOB_TIME
+            | JOB_OBJECT_LIMIT_PROCESS_MEMORY
+            | JOB_OBJECT_LIMIT_PROCESS_TIME;
+        // One of them is this one.
+        basic.ActiveProcessLimit = limits.processes.saturating_add(1);
+        basic.PerProcessUserTimeLimit = i64::from(limits.cpu_seconds) * TICKS;
+        basic.PerJobUserTimeLimit = i64::from(limits.total_cpu_seconds) * TICKS;
+        held.ProcessMemoryLimit = bytes(limits.memory_mib);
+        held.JobMemoryLimit = bytes(limits.total_memory_mib);
+    }
+    held
+}
+
+/// A process, to wait for its end.
+fn opened(process: u32) -> Result<OwnedHandle> {
+    // SAFETY: takes numbers.
+    let process = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, process) };
+    if process.is_null() {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the system just opened it for this process.
+    Ok(unsafe { OwnedHandle::from_raw_handle(process) })
+}
+
+/// Waits for the end of a process.
+fn ended(process: &OwnedHandle) {
+    // SAFETY: it is open as long as it is borrowed.
+    unsafe { WaitForSingleObject(process.as_raw_handle(), INFINITE) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_settings() {
+        let limits = Limits { processes: 7, memory_mib: 3, ..Limits::default() };
+        let held = held(Some(&limits));
+        assert_eq!(held.BasicLimitInformation.ActiveProcessLimit, 8);
+        assert_eq!(held.ProcessMemoryLimit, 3 << 20);
+    }
+}

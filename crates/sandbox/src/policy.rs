@@ -1,0 +1,589 @@
+//! The rights of a confined program, and their form as process arguments. Pure but for
+//! looking at folders.
+
+use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+
+use crate::limits::Limits;
+
+/// System folders and files that every program may read, where they exist: libraries and programs.
+/// Of `/etc` only what libraries read, since it holds keys and whatever an administrator puts there.
+const SYSTEM: &[&str] = &[
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/libexec",
+    "/usr/include",
+    "/usr/share",
+    "/usr/games",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/libexec",
+    "/usr/local/include",
+    "/usr/local/share",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/bin",
+    "/sbin",
+    "/proc",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/sys/devices/system",
+    "/sys/kernel/mm/transparent_hugepage",
+    "/dev/random",
+    "/dev/urandom",
+    "/System",
+    "/Library",
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java",
+    "/etc/ld-musl-aarch64.path",
+    "/etc/ld-musl-x86_64.path",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/machine-info",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/static",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+/// Device files that every program may read and write.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+
+/// Never readable with the folder that they lie in: keys of the system.
+const SYSTEM_SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/root/.ssh",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/kubernetes",
+    "/etc/docker",
+    "/etc/krb5.keytab",
+    "/etc/NetworkManager",
+];
+
+/// Never readable with the folder that they lie in: keys and histories of the user.
+const HOME_SECRETS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".config",
+    ".gnupg",
+    ".docker",
+    ".kube",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".vault-token",
+    ".terraform.d",
+    ".password-store",
+    ".mozilla",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".local/share/keyrings",
+    ".gem/credentials",
+    ".m2/settings.xml",
+];
+
+/// Toolchains that are installed under a home folder and need more than their `bin`.
+const TOOLCHAINS: &[&str] = &[
+    ".pyenv",
+    ".nvm",
+    ".rbenv",
+    ".asdf",
+    ".volta",
+    ".bun",
+    ".deno",
+    ".sdkman",
+    ".rustup",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/share/pipx",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
+    "mambaforge",
+    "go",
+];
+
+/// Strength of the walls around a program. The caller chooses what the kernel has.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::Display,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Walls {
+    /// Nothing does.
+    Off,
+    /// Landlock and filters of calls, as far as the kernel has them.
+    Inner,
+    /// Namespaces and a file system of its own around these.
+    #[default]
+    Full,
+}
+
+/// The rights of a confined program. Paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a right or not, and a flag of its own")]
+pub struct Policy {
+    /// Readable and executable, but for what is secret or protected.
+    pub read: Vec<PathBuf>,
+    /// Readable and executable by the user's word, even where it is secret, but not where it is
+    /// protected.
+    pub allow: Vec<PathBuf>,
+    /// Writable, whatever else is said.
+    pub write: Vec<PathBuf>,
+    /// Not readable through `read`.
+    pub secret: Vec<PathBuf>,
+    /// Never readable: hints, rubrics, verdicts and reports.
+    pub protected: Vec<PathBuf>,
+    /// TCP ports that may be connected to, of any machine. Not together with `addresses`.
+    pub ports: Vec<u16>,
+    /// The addresses that may be connected to by TCP.
+    pub addresses: Vec<SocketAddr>,
+    /// Names with their addresses in there: the file `hosts`, where anything is listed.
+    pub hosts: Vec<(String, IpAddr)>,
+    /// Whether names may be looked up by UDP, where there is a port.
+    pub lookups: bool,
+    /// Whether its processes may listen and reach each other in a network of their own.
+    pub local: bool,
+    /// The walls that keep it to all of this.
+    pub walls: Walls,
+    /// Limits of its processes.
+    pub limits: Limits,
+    /// The folder of the control group that it is put into.
+    pub group: Option<PathBuf>,
+    /// Whether that group counts its processes, so that nothing else has to.
+    pub counted: bool,
+    /// The file that refused attempts are noted in.
+    pub notes: Option<PathBuf>,
+    /// Whether everything is to be done but for starting the program.
+    pub trial: bool,
+}
+
+/// Readable paths as Landlock wants them: it knows what is allowed, not what is denied.
+#[cfg(unix)]
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Grants {
+    /// Readable with everything below.
+    pub(super) whole: Vec<PathBuf>,
+    /// Only the names in them, since something below is denied. A folder comes before those in it.
+    pub(super) names: Vec<PathBuf>,
+    /// Links in such folders.
+    pub(super) links: Vec<PathBuf>,
+    /// Paths that were left out.
+    pub(super) denied: Vec<PathBuf>,
+}
+
+impl Policy {
+    /// A policy for a program that works in this project. `path` and `home` are the variables
+    /// `PATH` and `HOME` of the harness.
+    pub fn for_project(project: &Path, path: Option<&OsStr>, home: Option<&Path>) -> Self {
+        let project = settled(project);
+        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        read.extend(toolchains(path.unwrap_or_default(), home));
+        read.push(project.clone());
+        let mut secret: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
+        secret.extend(
+            home.into_iter().flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))),
+        );
+        let secret = secret
+            .iter()
+            .map(|path| settled(path))
+            .filter(|path| !project.starts_with(path))
+            .collect();
+        let write = DEVICES.iter().map(PathBuf::from).collect();
+        Self { read, write, secret, ..Self::default() }
+    }
+
+    /// Protects a folder, unless something that may be read lies in it, as a project may lie
+    /// in the folder for temporary files: then nothing beside it can be read anyway.
+    pub fn protect_aside(&mut self, folder: &Path) {
+        let folder = settled(folder);
+        let readable = self.read.iter().chain(&self.allow);
+        if !readable.into_iter().any(|path| settled(path).starts_with(&folder)) {
+            self.protected.push(folder);
+        }
+    }
+
+    /// The policy as arguments of a process; the opposite of [`Policy::from_arguments`].
+    pub fn to_arguments(&self) -> Vec<OsString> {
+        let mut arguments = Vec::new();
+        for (flag, paths) in [
+            ("--read", &self.read),
+            ("--allow", &self.allow),
+            ("--write", &self.write),
+            ("--secret", &self.secret),
+            ("--protected", &self.protected),
+        ] {
+            for path in paths {
+                arguments.extend([OsString::from(flag), path.into()]);
+            }
+        }
+        for port in &self.ports {
+            arguments.extend([OsString::from("--port"), port.to_string().into()]);
+        }
+        for address in &self.addresses {
+            arguments.extend([OsString::from("--address"), address.to_string().into()]);
+        }
+        for (name, ip) in &self.hosts {
+            arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
+        }
+        arguments.extend(["--walls".into(), self.walls.to_string().into()]);
+        // It has no keys but names: writing it cannot fail, and reading nothing does.
+        let limits = serde_json::to_string(&self.limits).unwrap_or_default();
+        arguments.extend(["--limits".into(), limits.into()]);
+        for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
+            if let Some(path) = path {
+                arguments.extend([flag.into(), path.into()]);
+            }
+        }
+        for (flag, holds) in [
+            ("--lookups", self.lookups),
+            ("--local", self.local),
+            ("--counted", self.counted),
+            ("--trial", self.trial),
+        ] {
+            if holds {
+                arguments.push(flag.into());
+            }
+        }
+        arguments.push("--".into());
+        arguments
+    }
+
+    /// Reads a policy back, and what follows it: the program and its arguments.
+    pub fn from_arguments(arguments: &[OsString]) -> Result<(Self, &[OsString]), String> {
+        let mut policy = Self::default();
+        let mut rest = arguments;
+        loop {
+            let (flag, after) = rest.split_first().ok_or("expected `--` and a program")?;
+            if flag == "--" {
+                return Ok((policy, after));
+            }
+            let switch = match flag.to_str() {
+                Some("--lookups") => Some(&mut policy.lookups),
+                Some("--local") => Some(&mut policy.local),
+                Some("--counted") => Some(&mut policy.counted),
+                Some("--trial") => Some(&mut policy.trial),
+                _ => None,
+            };
+            if let Some(switch) = switch {
+                *switch = true;
+                rest = after;
+                continue;
+            }
+            let (value, after) = after.split_first().ok_or("expected a value after a flag")?;
+            rest = after;
+            let paths = match flag.to_str() {
+                Some("--read") => &mut policy.read,
+                Some("--allow") => &mut policy.allow,
+                Some("--write") => &mut policy.write,
+                Some("--secret") => &mut policy.secret,
+                Some("--protected") => &mut policy.protected,
+                Some("--port") => {
+                    let port = value.to_str().and_then(|port| port.parse().ok());
+                    policy.ports.push(port.ok_or("expected a port after `--port`")?);
+                    continue;
+                }
+                Some("--address") => {
+                    let address = value.to_str().and_then(|address| address.parse().ok());
+                    policy.addresses.push(address.ok_or("expected an address after `--address`")?);
+                    continue;
+                }
+                Some("--host") => {
+                    let host = value.to_str().and_then(|host| host.split_once(' '));
+                    let host =
+                        host.and_then(|(ip, name)| Some((name.to_owned(), ip.parse().ok()?)));
+                    policy.hosts.push(host.ok_or("expected an address and a name after `--host`")?);
+                    continue;
+                }
+                Some("--walls") => {
+                    let walls = value.to_str().and_then(|word| word.parse().ok());
+                    policy.walls = walls.ok_or("expected a word after `--walls`")?;
+                    continue;
+                }
+                Some("--notes") => {
+                    policy.notes = Some(value.into());
+                    continue;
+                }
+                Some("--group") => {
+                    policy.group = Some(value.into());
+                    continue;
+                }
+                Some("--limits") => {
+                    let limits = value.to_str().and_then(|json| serde_json::from_str(json).ok());
+                    policy.limits = limits.ok_or("expected limits after `--limits`")?;
+                    continue;
+                }
+                _ => return Err(format!("unknown flag {}", flag.display())),
+            };
+            paths.push(value.into());
+        }
+    }
+
+    /// The paths that may be read, as they were named: they may lead over links.
+    #[cfg(target_os = "linux")]
+    pub(super) fn asked(&self) -> Vec<PathBuf> {
+        self.read.iter().chain(&self.allow).cloned().collect()
+    }
+
+    /// Most bytes of a folder in memory.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_folder_bytes(&self) -> u64 {
+        u64::from(self.limits.memory_mib.min(512)) << 20
+    }
+
+    /// Paths that may be read, with folders split up where something below is denied.
+    #[cfg(unix)]
+    pub(super) fn grants(&self) -> Grants {
+        let mut grants = Grants::default();
+        let protected: Vec<PathBuf> = self.protected.iter().map(|path| settled(path)).collect();
+        let mut denied = protected.clone();
+        denied.extend(self.secret.iter().map(|path| settled(path)));
+        for (roots, denied) in [(&self.read, &denied), (&self.allow, &protected)] {
+            for root in roots {
+                if let Ok(root) = root.canonicalize() {
+                    grant(&root, denied, &mut grants);
+                }
+            }
+        }
+        grants
+    }
+}
+
+#[cfg(unix)]
+fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
+    if denied.iter().any(|denied| path.starts_with(denied)) {
+        grants.denied.push(path.to_owned());
+        return;
+    }
+    if !denied.iter().any(|denied| denied.starts_with(path)) {
+        grants.whole.push(path.to_owned());
+        return;
+    }
+    let Ok(entries) = path.read_dir() else { return };
+    grants.names.push(path.to_owned());
+    for entry in entries.flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            // To grant a link would grant what it points to, wherever that is. Following it later
+            // is the kernel's business, which looks at the target.
+            Ok(kind) if kind.is_symlink() => {
+                if !denied.contains(&path) {
+                    grants.links.push(path);
+                }
+            }
+            Ok(_) => grant(&path, denied, grants),
+            Err(_) => {}
+        }
+    }
+}
+
+/// A path without links as far as it exists, so that what does not exist yet is covered too.
+pub(super) fn settled(path: &Path) -> PathBuf {
+    if let Ok(path) = path.canonicalize() {
+        return path;
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(parent), Some(Component::Normal(name))) => settled(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The folders that the programs on a `PATH` need to run: the entries themselves, the library
+/// folders beside a `bin`, and known toolchains under the home folder.
+pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for entry in std::env::split_paths(path).filter(|entry| entry.is_absolute()) {
+        let known = home.and_then(|home| {
+            TOOLCHAINS.iter().map(|name| home.join(name)).find(|root| entry.starts_with(root))
+        });
+        if let Some(root) = known {
+            folders.push(root);
+        } else if let (Some("bin" | "sbin" | "shims"), Some(parent)) =
+            (entry.file_name().and_then(OsStr::to_str), entry.parent())
+            && parent.components().count() > 1
+            && Some(parent) != home
+        {
+            let beside = ["lib", "lib64", "libexec", "pyvenv.cfg"];
+            folders.extend(beside.iter().map(|name| parent.join(name)));
+            if home.is_some_and(|home| parent == home.join(".cargo")) {
+                folders.extend(parent.parent().map(|home| home.join(".rustup")));
+            }
+        }
+        folders.push(entry);
+    }
+    // Programs in ~/.local/bin are mostly links into these.
+    if let Some(home) = home
+        && folders.contains(&home.join(".local/bin"))
+    {
+        folders.extend(["uv", "pipx", "mise"].map(|name| home.join(".local/share").join(name)));
+    }
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn arguments_round_trip() {
+        let mut policy = Policy::for_project(Path::new("/work"), None, Some(Path::new("/home/me")));
+        policy.allow.push("/data".into());
+        policy.protected.push("/work/reports".into());
+        policy.ports = vec![8080, 11434];
+        policy.lookups = true;
+        policy.addresses = vec!["127.0.0.1:11434".parse().unwrap(), "[::1]:443".parse().unwrap()];
+        policy.hosts = vec![("api.example.com".to_owned(), "::1".parse().unwrap())];
+        policy.walls = Walls::Inner;
+        policy.limits.cpu_seconds = 7;
+        policy.limits.total_memory_mib = 8;
+        policy.group = Some("/sys/fs/cgroup/a/case-1".into());
+        policy.counted = true;
+        policy.local = true;
+        policy.notes = Some("/tmp/notes".into());
+        let mut arguments = policy.to_arguments();
+        arguments.extend(["agent".into(), "--read".into()]);
+        let (back, program) = Policy::from_arguments(&arguments).unwrap();
+        assert_eq!(back, policy);
+        assert_eq!(program, ["agent", "--read"]);
+        for broken in [
+            vec!["--read"],
+            vec!["--port", "x", "--"],
+            vec!["--address", "localhost:80", "--"],
+            vec!["--host", "localhost", "--"],
+            vec!["--what", "x", "--"],
+            vec!["--limits", "", "--"],
+            vec![],
+        ] {
+            let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
+            assert!(Policy::from_arguments(&broken).is_err(), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn denied_paths_split_their_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["docs/reports", "docs/guide", "src"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::write(root.join("README.md"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+        let policy = Policy {
+            read: vec![root.clone()],
+            // The second does not exist yet.
+            protected: vec![root.join("docs/reports"), root.join("reports/selftest")],
+            ..Policy::default()
+        };
+        let mut grants = policy.grants();
+        grants.whole.sort();
+        assert_eq!(
+            grants.whole,
+            [root.join("README.md"), root.join("docs/guide"), root.join("src")]
+        );
+        assert_eq!(grants.names, [root.clone(), root.join("docs")]);
+    }
+
+    #[test]
+    fn an_explicit_word_beats_a_secret_but_not_protection() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join(".config/agent")).unwrap();
+        let mut policy = Policy {
+            allow: vec![root.join(".config/agent")],
+            secret: vec![root.join(".config")],
+            ..Policy::default()
+        };
+        assert_eq!(policy.grants().whole, [root.join(".config/agent")]);
+        policy.protected.push(root.clone());
+        assert_eq!(policy.grants().whole, [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn toolchains_without_credentials() {
+        let home = Path::new("/home/me");
+        let path =
+            OsStr::new("/home/me/.pyenv/shims:/home/me/.cargo/bin:/home/me/bin:/usr/bin:rel");
+        let found = toolchains(path, Some(home));
+        for expected in
+            ["/home/me/.pyenv", "/home/me/.cargo/bin", "/home/me/.rustup", "/home/me/bin"]
+        {
+            assert!(found.contains(&PathBuf::from(expected)), "{expected} in {found:?}");
+        }
+        for denied in ["/home/me", "/home/me/.cargo", "/", "rel"] {
+            assert!(!found.contains(&PathBuf::from(denied)), "{denied} in {found:?}");
+        }
+    }
+}
