@@ -1,12 +1,8 @@
-//! The flags of `selftest comment` and `selftest ci`.
-
-use std::path::PathBuf;
+//! Options of `selftest report comment`.
 
 use clap::Args;
 
-use super::RunArgs;
-
-/// Which run is told, and where.
+/// The run, and the pull request that it is written on.
 #[derive(Debug, Args)]
 pub struct CommentArgs {
     /// The run: its id, its JSON report, or `latest`
@@ -24,19 +20,4 @@ pub struct CommentArgs {
     /// Print the comment and send nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// A run in CI.
-#[derive(Debug, Args)]
-pub struct CiArgs {
-    /// Those of a run
-    #[command(flatten)]
-    pub run: RunArgs,
-    /// Put report.json, report.md and comment.md here too, under the same names each time
-    /// [default: ci in the folder of the JSON reports]
-    #[arg(long, value_name = "DIR", help_heading = "What to write")]
-    pub output: Option<PathBuf>,
-    /// Which comment of several on one pull request comment.md updates
-    #[arg(long, value_name = "KEY", default_value = "main", help_heading = "What to write")]
-    pub key: String,
 }

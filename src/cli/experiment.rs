@@ -1,4 +1,4 @@
-//! The flags of `selftest skills experiment`.
+//! The flags of `selftest improve skills experiment`.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct ExperimentArgs {
     /// The skill: its SKILL.md, a folder that holds one, or the name of a folder in
     /// .claude/skills or skills; default: the skill that an evals.json lies in
     pub skill: Option<String>,
-    /// The cases to try it on, as `selftest freeze` writes them, or the evals.json of a skill
+    /// The cases to try it on, as `selftest suite freeze` writes them, or the evals.json of a skill
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: PathBuf,
     /// Run each case so many times with the skill, and as often without

@@ -1,4 +1,4 @@
-//! The flags of `selftest gaps`, `selftest proposals` and `selftest route`.
+//! The flags of `selftest improve gaps`, `selftest improve proposals` and `selftest improve route`.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct ProposeArgs {
     /// The model; default: generator.model of the configuration
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Try each drafted skill on the cases of this suite, as `selftest freeze` writes it; default:
+    /// Try each drafted skill on the cases of this suite, as `selftest suite freeze` writes it; default:
     /// gaps.suite of the configuration
     #[arg(long, value_name = "FILE")]
     pub suite: Option<PathBuf>,

@@ -1,9 +1,7 @@
-//! The flags of `selftest worker` and `selftest jobs`.
+//! Options of `selftest worker`.
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-
-use super::SessionArgs;
 
 /// Flags of a worker.
 #[derive(Debug, Clone, Args)]
@@ -28,19 +26,16 @@ pub struct WorkerArgs {
 /// Actions on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobsAction {
-    /// List the scheduled jobs with their last runs, the queue, and what failed in it
-    List,
+    /// List the scheduled jobs with their last runs, the queue and its failures
+    Jobs,
     /// Run a scheduled job now, and print its summary
     Run {
-        /// Its name, as `selftest jobs list` shows it
+        /// Its name, as `selftest worker jobs` shows it
         name: String,
-        /// Which sessions it grades first.
-        #[command(flatten)]
-        sessions: SessionArgs,
     },
     /// Try failed gradings again
     Retry {
-        /// Id of a failed grading, as `selftest jobs list` shows it
+        /// Id of a failed grading, as `selftest worker jobs` shows it
         #[arg(required_unless_present = "all")]
         id: Option<String>,
         /// All of them

@@ -1,4 +1,4 @@
-//! The flags of `selftest label` and `selftest calibrate`.
+//! The flags of `selftest judge label` and `selftest judge calibrate`.
 
 use std::path::PathBuf;
 

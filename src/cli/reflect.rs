@@ -1,4 +1,4 @@
-//! The flags of `selftest reflect`.
+//! The flags of `selftest improve reflect`.
 
 use std::path::PathBuf;
 

@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 /// Flags that a run has in common with each arm of an experiment.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
@@ -30,8 +30,8 @@ pub struct TrialArgs {
     /// id, in the sandbox; they are strangers' lines, so read them first
     #[arg(long, value_name = "NAME", help_heading = "What to run")]
     pub allow_commands: Vec<String>,
-    /// Seconds that the system under test has for each case
-    #[arg(long, value_name = "SECS", help_heading = "What to run")]
+    /// Time limit of the system under test for each case: seconds, or 30s, 2m
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "What to run")]
     pub timeout: Option<f64>,
     /// Trials in flight, and calls at once per model endpoint
     #[arg(long, value_name = "N", help_heading = "What to run")]
@@ -113,6 +113,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     if read.is_zero() { Err(expected()) } else { Ok(read) }
 }
 
+/// Reads a time in seconds. A bare number is handed on as it is: the configuration checks its range.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(seconds) => Ok(seconds),
+        Err(_) => duration(text).map(|duration| duration.as_secs_f64()),
+    }
+}
+
 /// Reads an amount of money.
 fn money(text: &str) -> Result<f64, String> {
     let amount =
@@ -127,7 +135,7 @@ pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
     pub trials: TrialArgs,
-    /// Run exactly the cases of this suite, as `selftest freeze` writes it, of the evals.json or the
+    /// Run exactly the cases of this suite, as `selftest suite freeze` writes it, of the evals.json or the
     /// trigger-evals.json of a skill, or of all skills in a folder; no case is generated
     #[arg(long, value_name = "PATH", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
@@ -214,4 +222,30 @@ pub struct RunArgs {
     /// every failed case
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// Options of `selftest run`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunCommand {
+    /// Options that decide results.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Run again whenever the configuration, the prompts or the suite change, until Ctrl-C
+    #[arg(
+        long,
+        conflicts_with_all = ["rerun_failed", "resume", "ci"],
+        help_heading = "What to run"
+    )]
+    pub watch: bool,
+    /// Use the defaults of CI: no colour, reports under fixed names, and the gate of the baseline if
+    /// there is one
+    #[arg(long, help_heading = "CI")]
+    pub ci: bool,
+    /// Put report.json, report.md and comment.md here too, under the same names each time
+    /// [default: ci in the folder of the JSON reports]
+    #[arg(long, value_name = "DIR", requires = "ci", help_heading = "CI")]
+    pub output: Option<PathBuf>,
+    /// Which comment of several on one pull request comment.md updates [default: main]
+    #[arg(long, value_name = "KEY", requires = "ci", help_heading = "CI")]
+    pub key: Option<String>,
 }

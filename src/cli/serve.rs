@@ -1,6 +1,6 @@
 //! The flags of `selftest serve`.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -9,10 +9,15 @@ use clap::Args;
 /// How the server is reached.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Address and port; port 0 takes a free one. Another address than that of this machine needs
-    /// a token
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
-    pub addr: SocketAddr,
+    /// Speak the Model Context Protocol on stdin and stdout instead, for an agent
+    #[arg(long, conflicts_with_all = ["addr", "port", "token_file", "hosts", "max_connections", "no_worker", "model"])]
+    pub mcp: bool,
+    /// Address to listen on; any but a loopback address needs a token
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    pub addr: IpAddr,
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 7878)]
+    pub port: u16,
     /// Ask every visitor for this token
     #[arg(long, value_name = "TEXT", env = "SELFTEST_TOKEN", hide_env_values = true)]
     pub token: Option<String>,

@@ -1,4 +1,4 @@
-//! The flags of `selftest signals`.
+//! The flags of `selftest improve signals`.
 
 use clap::Subcommand;
 

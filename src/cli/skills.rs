@@ -1,4 +1,4 @@
-//! The flags of `selftest skills`.
+//! The flags of `selftest improve skills`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The flags of `selftest suite`.
+//! Options of `selftest suite`.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,21 @@ use clap::{Args, Subcommand};
 /// Actions on files of cases.
 #[derive(Debug, Subcommand)]
 pub enum SuiteAction {
-    /// Say what each file would run, who decides it, and what in it cannot be used. Runs nothing
+    /// List what each file would run, what decides each case, and what cannot be used. Runs nothing
     #[command(after_help = CHECK_EXITS)]
     Check(SuiteCheckArgs),
+    /// Freeze the cases of a run in a suite file, to run them again with --suite
+    Freeze {
+        /// Id of the run, its JSON report, or `latest`
+        run: String,
+        /// Write the suite here. It is an answer key: below config/suites, the system under test
+        /// cannot read it [default: config/suites/<run id>.yaml]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
-/// Flags of `suite check`.
+/// Options of `suite check`.
 #[derive(Debug, Args)]
 pub struct SuiteCheckArgs {
     /// A suite, an evals.json, tests of promptfoo (.yaml), samples of Inspect (.jsonl), the folder of

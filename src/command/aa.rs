@@ -1,4 +1,4 @@
-//! `selftest aa`: the same cases twice, to see how much differs where nothing was changed.
+//! `selftest compare --self`: the same cases twice, to see how much differs where nothing was changed.
 
 use std::io::IsTerminal as _;
 
@@ -21,8 +21,9 @@ pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, 
     let named = if let Some(named) = &args.run {
         if !args.report.is_empty() {
             let error = anyhow!("--report needs --suite: nothing is run for {named}");
-            return Err(Failure::usage(error)
-                .hint(Some("`selftest report RUN --report junit=PATH` writes reports of it")));
+            return Err(Failure::usage(error).hint(Some(
+                "`selftest report write RUN --report junit=PATH` writes reports of it",
+            )));
         }
         named.clone()
     } else {
@@ -50,7 +51,7 @@ fn show(project: &Project, named: &str, json: bool) -> Result<Exit, Failure> {
     let report = report(project, &resolved, named)?;
     let found = against_itself(&report).ok_or_else(|| {
         Failure::usage(anyhow!("{} has no case with two trials", report.run_id)).hint(Some(
-            "run a suite with --repeats 2 or more, or let this do it: `selftest aa --suite FILE`",
+            "run a suite with --repeats 2 or more, or let this do it: `selftest compare --self --suite FILE`",
         ))
     })?;
     if json {

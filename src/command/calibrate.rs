@@ -1,4 +1,4 @@
-//! `selftest calibrate`: the judge held against the labels of people. Keeps the calibration beside
+//! `selftest judge calibrate`: the judge held against the labels of people. Keeps the calibration beside
 //! the reports, and finds it again for a run by the same judge.
 
 use std::path::{Path, PathBuf};
@@ -36,7 +36,9 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let (json_folder, markdown_folder) = project.report_folders(&resolved);
     let runs = runs(args, &json_folder)?;
     if runs.is_empty() {
-        eprint("nothing to calibrate on: no run has labels, `selftest label latest` gives some\n");
+        eprint(
+            "nothing to calibrate on: no run has labels, `selftest judge label latest` gives some\n",
+        );
         return Ok(Exit::NothingRan);
     }
     let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
@@ -55,7 +57,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
                     let error =
                         anyhow!("{} was judged with another {what} than {first}", report.run_id);
                     return Err(Failure::usage(error).hint(Some(
-                        "name runs by one judge: `selftest calibrate --runs RUN,RUN`",
+                        "name runs by one judge: `selftest judge calibrate --runs RUN,RUN`",
                     )));
                 }
             }
@@ -70,7 +72,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let Some((judge, _)) = of else { return Ok(Exit::NothingRan) };
     let found = calibrate(judge, features, &all).map_err(|error| {
         Failure::usage(anyhow!("{error}"))
-            .hint(Some("label more answers, of other runs too: `selftest label RUN`"))
+            .hint(Some("label more answers, of other runs too: `selftest judge label RUN`"))
     })?;
     let picture = reliability::render(&found)
         .map_err(|error| Failure::setup(anyhow!("cannot render the curve: {error}")))?;
@@ -167,7 +169,7 @@ pub(super) fn known(
     let dropped = |why: String| {
         let why = format!("{why}, so that the calibration of the judge is dropped");
         eprint(&format!(
-            "warning: {why}\nhint: label answers of this judge and run `selftest calibrate`\n"
+            "warning: {why}\nhint: label answers of this judge and run `selftest judge calibrate`\n"
         ));
         JudgeCalibration::Dropped(why)
     };

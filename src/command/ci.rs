@@ -1,4 +1,4 @@
-//! `selftest ci`: a run with the defaults of CI, whichever CI it is.
+//! `selftest run --ci`: a run with the defaults of CI, whichever CI it is.
 //!
 //! Runs are conducted by `run`; only the differences in CI stand here.
 
@@ -16,7 +16,7 @@ use super::eprint;
 use super::failure::Failure;
 use super::resume::Purpose;
 use super::{resuming, run};
-use crate::cli::{CiArgs, GlobalArgs};
+use crate::cli::{GlobalArgs, RunCommand};
 use crate::exit::Exit;
 use selftest_config::{Environment, Flag, Origin, Resolved};
 use selftest_harness::gate::GateMode;
@@ -27,6 +27,8 @@ use selftest_text::file;
 
 /// Where the reports are in the folder of the JSON reports.
 const FOLDER: &str = "ci";
+/// Key of the comment unless one is given.
+const DEFAULT_KEY: &str = "main";
 
 /// A service that runs builds, known by a variable that it sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Service {
     }
 }
 
-pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;
     // Logs are read later and in a browser: lines, and no colour.
     project.environment.ci = true;
@@ -82,11 +84,7 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
     let mut flags = flags(&args.run);
     let resolved = project.load(flags.clone())?;
     let (gate, why) = gate(&project, &resolved);
-    flags.push(Flag {
-        pointer: "/gate".to_owned(),
-        flag: "selftest ci".to_owned(),
-        value: json!(gate),
-    });
+    flags.push(Flag { pointer: "/gate".to_owned(), flag: "--ci".to_owned(), value: json!(gate) });
     let service = Service::of(&project.environment);
     let folder = match &args.output {
         Some(folder) => project.path(folder),
@@ -129,7 +127,7 @@ fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<F
     let is_asked = |kind: &str| asked.iter().any(|request| request.kind() == kind);
     let wanted = |kind: &str, value: Value| Flag {
         pointer: format!("/reports/{kind}"),
-        flag: "selftest ci".to_owned(),
+        flag: "--ci".to_owned(),
         value,
     };
     let files = [
@@ -168,10 +166,14 @@ fn gate(project: &Project, resolved: &Resolved) -> (GateMode, String) {
 fn write_comment(
     project: &Project,
     report: &ReportDocument,
-    args: &CiArgs,
+    args: &RunCommand,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let text = render(report, &args.key, link(&project.environment).as_deref());
+    let text = render(
+        report,
+        args.key.as_deref().unwrap_or(DEFAULT_KEY),
+        link(&project.environment).as_deref(),
+    );
     let path = folder.join("comment.md");
     file::replace(&path, report.run_id.as_str(), &text)
         .map_err(|error| unwritten(&path, &error))?;

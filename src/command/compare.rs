@@ -91,7 +91,7 @@ pub(super) fn show(
     let found = comparison::compare(a, b).ok_or_else(|| {
         let error = anyhow!("no case of {} is in {}: nothing to compare", a.run_id, b.run_id);
         Failure::usage(error).hint(Some(format!(
-            "cases are the same where prompt, hints and expectations are: `selftest freeze {}`, \
+            "cases are the same where prompt, hints and expectations are: `selftest suite freeze {}`, \
              then run its suite with --suite",
             a.run_id
         )))

@@ -153,7 +153,7 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
 
 async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findings) {
     let redactor = Arc::new(project.redactor(resolved));
-    let args = <Cli as clap::Parser>::parse_from(["selftest"]).run;
+    let args = <Cli as clap::Parser>::parse_from(["selftest"]).run.run;
     let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
     let what = "system under test";
     match setup.external_sut(&redactor, &project.protected(resolved)) {

@@ -1,4 +1,4 @@
-//! `selftest freeze`: the cases of a run as a suite file.
+//! `selftest suite freeze`: the cases of a run as a suite file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};

@@ -1,4 +1,4 @@
-//! `selftest jobs`: what the jobs did, and running or trying them again by hand.
+//! `selftest worker jobs`: what the jobs did, and running or trying them again by hand.
 
 use std::sync::Arc;
 
@@ -27,14 +27,13 @@ use selftest_text::wording::plural;
 
 pub(super) async fn execute(
     action: &JobsAction,
+    sessions: &SessionArgs,
     store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     match action {
-        JobsAction::List => list(store, global).await,
-        JobsAction::Run { name, sessions } => {
-            Box::pin(run(job(name, &[])?, sessions, store, global)).await
-        }
+        JobsAction::Jobs => list(store, global).await,
+        JobsAction::Run { name } => Box::pin(run(job(name, &[])?, sessions, store, global)).await,
         JobsAction::Retry { id, .. } => retry(id.as_deref(), store, global).await,
     }
 }
@@ -125,7 +124,7 @@ async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Resul
     if let Some(id) = id.filter(|_| number == 0) {
         let shown = one_line(id, 80);
         return Err(Failure::usage(anyhow!("no failed grading has the id {shown:?}"))
-            .hint(Some("`selftest jobs list` shows the ids of failed gradings")));
+            .hint(Some("`selftest worker jobs` shows the ids of failed gradings")));
     }
     if args.json {
         print(&format!("{:#}\n", json!({ "retried": number })))?;

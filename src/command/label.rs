@@ -1,4 +1,4 @@
-//! `selftest label`: what people say of the answers of a run, kept beside its report.
+//! `selftest judge label`: what people say of the answers of a run, kept beside its report.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;

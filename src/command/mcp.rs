@@ -1,4 +1,4 @@
-//! `selftest mcp`: grades and reports for agents, on stdin and stdout. Nothing but messages of the
+//! `selftest serve --mcp`: grades and reports for agents, on stdin and stdout. Nothing but messages of the
 //! protocol goes to stdout.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<
     store.close().await;
     served.map_err(|error| {
         Failure::setup(anyhow!(error))
-            .hint(Some("agents start `selftest mcp` themselves; docs/mcp.md says how"))
+            .hint(Some("agents start `selftest serve --mcp` themselves; docs/mcp.md says how"))
     })?;
     Ok(Exit::Passed)
 }

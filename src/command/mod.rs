@@ -63,7 +63,10 @@ use clap::CommandFactory as _;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::cli::{Cli, Command, JobsAction};
+use crate::cli::{
+    Cli, Command, CompareArgs, Comparison, Generated, GlobalArgs, ImproveAction, JobsAction,
+    JudgeAction, ReportAction, RunCommand, SuiteAction,
+};
 use crate::exit::Exit;
 use failure::Failure;
 
@@ -72,7 +75,7 @@ pub fn execute(cli: Cli) -> Exit {
     // What works unattended says what it does.
     let talks = matches!(
         cli.command,
-        Some(Command::Worker { .. } | Command::Jobs { action: JobsAction::Run { .. }, .. })
+        Some(Command::Worker { action: None | Some(JobsAction::Run { .. }), .. })
     );
     start_log(cli.global.verbose.max(u8::from(talks)));
     let clock = selftest_clock::set_from_environment();
@@ -87,97 +90,136 @@ pub fn execute(cli: Cli) -> Exit {
 
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = cli.global;
-    match cli.command {
-        None if cli.watch.watch => runtime()?.block_on(watch::execute(&cli.run, &global)),
-        None => match &cli.run.resume {
-            Some(named) => runtime()?.block_on(resuming::execute(&cli.run, named, &global)),
-            None => runtime()?.block_on(run::execute(&cli.run, &global)),
-        },
-        Some(Command::Config { action }) => settings::execute(&action, &global),
-        Some(Command::Schema { which }) => schema::execute(which, &global),
-        Some(Command::Init(args)) => runtime()?.block_on(init::execute(&args, &global)),
-        Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
-        Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
-        Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),
-        Some(Command::Baseline { action }) => baseline::execute(&action, &global),
-        Some(Command::Report { run, report }) => {
+    if let Some(kind) = cli.generate {
+        return generate(kind);
+    }
+    let Some(command) = cli.command else { return run_command(&cli.run, &global) };
+    match command {
+        Command::Init(args) => runtime()?.block_on(init::execute(&args, &global)),
+        Command::Run(args) => run_command(&args, &global),
+        Command::Report { action: ReportAction::Write { run, report } } => {
             runtime()?.block_on(report::execute(&run, &report, &global))
         }
-        Some(Command::Suite { action }) => suite::execute(&action, &global),
-        Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
-            Some(b) => {
-                let format = compare::Format::of(json, markdown);
-                compare::execute([&a, &b], format, fail_if_worse, &global)
-            }
-            // The command line has a second run, or asks for the power of a comparison.
-            None => compare::plan(&a, json, &global),
-        },
-        Some(Command::Aa(args)) => runtime()?.block_on(aa::execute(&args, &global)),
-        Some(Command::Rejudge(args)) => runtime()?.block_on(rejudge::execute(&args, &global)),
-        Some(Command::Replay(args)) => runtime()?.block_on(replay::execute(&args, &global)),
-        Some(Command::Label(args)) => label::execute(&args, &global),
-        Some(Command::Calibrate(args)) => calibrate::execute(&args, &global),
-        Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
-        Some(Command::Judge { action }) => runtime()?.block_on(judge::execute(&action, &global)),
-        Some(Command::Grade { sessions, store, action }) => {
-            runtime()?.block_on(grade::execute(&action, &sessions, &store, &global))
+        Command::Report { action: ReportAction::Comment(args) } => {
+            runtime()?.block_on(comment::execute(&args, &global))
         }
-        Some(Command::Gaps { store, action }) => {
-            runtime()?.block_on(improve::gaps(&action, &store, &global))
+        Command::Compare(args) => compare_command(*args, &global),
+        Command::Baseline { action } => baseline::execute(&action, &global),
+        Command::Suite { action: SuiteAction::Check(args) } => suite::execute(&args, &global),
+        Command::Suite { action: SuiteAction::Freeze { run, output } } => {
+            freeze::execute(&run, output.as_deref(), &global)
         }
-        Some(Command::Proposals { store, action }) => {
-            runtime()?.block_on(improve::proposals(&action, &store, &global))
-        }
-        Some(Command::Route { task_type, agent, store }) => {
-            runtime()?.block_on(improve::route(task_type, agent.as_deref(), &store, &global))
-        }
-        Some(Command::Sessions { sessions, json, action }) => {
+        Command::Judge { action } => judge_command(action, &global),
+        Command::Doctor { json } => runtime()?.block_on(doctor::execute(json, &global)),
+        Command::Sessions { sessions, json, action } => {
             runtime()?.block_on(sessions::execute(&action, &sessions, json, &global))
         }
-        Some(Command::Signals { action }) => signals::execute(&action, &global),
-        Some(Command::Reflect { store, action }) => {
-            runtime()?.block_on(reflect::execute(&action, &store, &global))
+        Command::Grade { sessions, store, action } => {
+            runtime()?.block_on(grade::execute(&action, &sessions, &store, &global))
         }
-        Some(Command::Skills { store, action }) => {
-            runtime()?.block_on(skills::execute(&action, &store, &global))
+        Command::Improve { action } => improve_command(action, &global),
+        Command::Serve { database, serve } if serve.mcp => {
+            let runtime = runtime()?;
+            let done = runtime.block_on(mcp::execute(&database, &global));
+            // A read of stdin cannot be cancelled, and must not keep the process after SIGTERM.
+            runtime.shutdown_background();
+            done
         }
-        Some(Command::Serve { database, serve }) => {
+        Command::Serve { database, serve } => {
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             allocator::share_memory();
             runtime()?.block_on(serve::execute(&serve, &database, &global))
         }
-        Some(Command::Worker { sessions, store, worker }) => {
+        Command::Worker { sessions, store, action: Some(action), .. } => {
+            runtime()?.block_on(jobs::execute(&action, &sessions, &store, &global))
+        }
+        Command::Worker { sessions, store, worker, action: None } => {
             runtime()?.block_on(worker::execute(&worker, &sessions, &store, &global))
         }
-        Some(Command::Jobs { store, action }) => {
-            runtime()?.block_on(jobs::execute(&action, &store, &global))
+        Command::Db { store, action } => runtime()?.block_on(db::execute(&action, &store, &global)),
+        Command::Config { action } => settings::execute(&action, &global),
+    }
+}
+
+fn run_command(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let runtime = runtime()?;
+    if args.watch {
+        return runtime.block_on(watch::execute(&args.run, global));
+    }
+    if args.ci {
+        return runtime.block_on(ci::execute(args, global));
+    }
+    match &args.run.resume {
+        Some(named) => runtime.block_on(resuming::execute(&args.run, named, global)),
+        None => runtime.block_on(run::execute(&args.run, global)),
+    }
+}
+
+fn compare_command(args: CompareArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let (json, markdown, fail_if_worse) = (args.json, args.markdown, args.fail_if_worse);
+    match args.comparison() {
+        Comparison::Runs([a, b]) => {
+            compare::execute([&a, &b], compare::Format::of(json, markdown), fail_if_worse, global)
         }
-        Some(Command::Db { store, action }) => {
-            runtime()?.block_on(db::execute(&action, &store, &global))
+        Comparison::Power(run) => compare::plan(&run, json, global),
+        Comparison::Itself(args) => runtime()?.block_on(aa::execute(&args, global)),
+        Comparison::Replay(args) => runtime()?.block_on(replay::execute(&args, global)),
+    }
+}
+
+fn judge_command(action: JudgeAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    match action {
+        JudgeAction::Bench(args) => runtime()?.block_on(judge::bench(&args, global)),
+        JudgeAction::Attack(args) => runtime()?.block_on(judge::attack(&args, global)),
+        JudgeAction::Rejudge(args) => runtime()?.block_on(rejudge::execute(&args, global)),
+        JudgeAction::Label(args) => label::execute(&args, global),
+        JudgeAction::Calibrate(args) => calibrate::execute(&args, global),
+        JudgeAction::Model { action } => runtime()?.block_on(model::execute(action, global)),
+    }
+}
+
+fn improve_command(action: ImproveAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let runtime = runtime()?;
+    match action {
+        ImproveAction::Gaps { store, action } => {
+            runtime.block_on(improve::gaps(&action, &store, global))
         }
-        Some(Command::Mcp { database }) => {
-            let runtime = runtime()?;
-            let done = runtime.block_on(mcp::execute(&database, &global));
-            // A read of stdin cannot be broken off, and must not keep the process after SIGTERM.
-            runtime.shutdown_background();
-            done
+        ImproveAction::Proposals { store, action } => {
+            runtime.block_on(improve::proposals(&action, &store, global))
         }
-        Some(Command::Model { action }) => runtime()?.block_on(model::execute(action, &global)),
-        Some(Command::Completions { shell }) => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "selftest", &mut text);
-            print_bytes(&text)?;
-            Ok(Exit::Passed)
+        ImproveAction::Skills { store, action } => {
+            runtime.block_on(skills::execute(&action, &store, global))
         }
-        Some(Command::Man) => {
-            let mut text = Vec::new();
+        ImproveAction::Route { task_type, agent, store } => {
+            runtime.block_on(improve::route(task_type, agent.as_deref(), &store, global))
+        }
+        ImproveAction::Signals { action } => signals::execute(&action, global),
+        ImproveAction::Reflect { store, action } => {
+            runtime.block_on(reflect::execute(&action, &store, global))
+        }
+    }
+}
+
+/// Prints the man page or the completions of a shell.
+fn generate(kind: Generated) -> Result<Exit, Failure> {
+    use clap_complete::Shell;
+
+    let mut text = Vec::new();
+    let shell = match kind {
+        Generated::Man => {
             clap_mangen::Man::new(Cli::command())
                 .render(&mut text)
                 .map_err(|error| Failure::setup(anyhow::anyhow!(error)))?;
-            print_bytes(&text)?;
-            Ok(Exit::Passed)
+            return print_bytes(&text).map(|()| Exit::Passed);
         }
-    }
+        Generated::CompleteBash => Shell::Bash,
+        Generated::CompleteElvish => Shell::Elvish,
+        Generated::CompleteFish => Shell::Fish,
+        Generated::CompletePowershell => Shell::PowerShell,
+        Generated::CompleteZsh => Shell::Zsh,
+    };
+    clap_complete::generate(shell, &mut Cli::command(), "selftest", &mut text);
+    print_bytes(&text).map(|()| Exit::Passed)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -1,4 +1,4 @@
-//! `selftest model list|pull|path`, and the bar that shows a fetch.
+//! `selftest judge model list|pull|path`, and the bar that shows a fetch.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -72,7 +72,8 @@ pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<
                 }
                 model_files::Located::Absent(entry) => {
                     let what = format!("the weights of {} are not here", entry.name);
-                    let hint = format!("fetch them with `selftest model pull {}`", entry.name);
+                    let hint =
+                        format!("fetch them with `selftest judge model pull {}`", entry.name);
                     Err(ModelError::Engine { what, hint: Some(hint) }.into())
                 }
             }
@@ -140,7 +141,7 @@ async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
         let state = match (listed.present, listed.entry) {
             (true, _) => listed.file.display().to_string(),
             (false, Some(entry)) => format!(
-                "not here; `selftest model pull {}` fetches it ({})",
+                "not here; `selftest judge model pull {}` fetches it ({})",
                 entry.name, entry.licence
             ),
             (false, None) => "not here".to_owned(),

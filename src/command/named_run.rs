@@ -102,5 +102,5 @@ pub(super) fn refuse_arm(report: &ReportDocument) -> Result<(), Failure> {
     let skill = selftest_text::one_line(&experiment.skill, 100);
     let error = anyhow!("{} is an arm of an experiment with the skill {skill}", report.run_id);
     Err(Failure::usage(error)
-        .hint(Some("run both arms again: `selftest skills experiment SKILL --suite FILE`")))
+        .hint(Some("run both arms again: `selftest improve skills experiment SKILL --suite FILE`")))
 }

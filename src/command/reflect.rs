@@ -1,4 +1,4 @@
-//! `selftest reflect`: grades what agents say of their own work, and shows the scores.
+//! `selftest improve reflect`: grades what agents say of their own work, and shows the scores.
 
 use std::fs::File;
 use std::io::Read;
@@ -245,5 +245,5 @@ async fn trend(
 }
 
 fn nothing_yet() {
-    eprint("no reflections yet; `selftest reflect grade FILE` grades some\n");
+    eprint("no reflections yet; `selftest improve reflect grade FILE` grades some\n");
 }

@@ -1,4 +1,4 @@
-//! `selftest rejudge`: the answers of a run judged again, without asking for new ones.
+//! `selftest judge rejudge`: the answers of a run judged again, without asking for new ones.
 
 use std::sync::Arc;
 use std::time::Duration;

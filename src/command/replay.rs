@@ -1,4 +1,4 @@
-//! `selftest replay`: the cases of a run once more, and what became of them.
+//! `selftest compare --replay`: the cases of a run once more, and what became of them.
 
 use super::conducted::{Conducted, Ended};
 use super::context::{Project, flags};

@@ -1,4 +1,4 @@
-//! `selftest schema config|report|verdict|suite|baseline`.
+//! `selftest config schema config|report|verdict|suite|baseline`.
 
 use super::context::Project;
 use super::failure::Failure;

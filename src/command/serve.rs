@@ -33,22 +33,23 @@ pub(super) async fn execute(
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let token = token(args, &project)?;
-    if token.is_none() && !args.addr.ip().is_loopback() {
-        let error = anyhow!("{} can be reached from other machines and no token is set", args.addr);
+    let address = SocketAddr::new(args.addr, args.port);
+    if token.is_none() && !args.addr.is_loopback() {
+        let error = anyhow!("{address} can be reached from other machines and no token is set");
         let hint = "set --token-file or SELFTEST_TOKEN, or listen on 127.0.0.1";
         return Err(Failure::usage(error).hint(Some(hint)));
     }
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
-    let address = database(&project, store);
-    let store = Store::open_to_serve(&address).await?.by_rubric(rubric(&project)).await?;
-    let queue = Queue::open(&address, &resolved.config.jobs).await?;
+    let database = database(&project, store);
+    let store = Store::open_to_serve(&database).await?.by_rubric(rubric(&project)).await?;
+    let queue = Queue::open(&database, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
     let interrupted = interruption()?;
-    let listener = TcpListener::bind(args.addr).await.map_err(|error| {
-        Failure::setup(anyhow!("cannot listen on {}: {error}", args.addr))
-            .hint(Some("take another address with --addr; port 0 takes a free port"))
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::setup(anyhow!("cannot listen on {address}: {error}"))
+            .hint(Some("use another port with --port; 0 takes a free one"))
     })?;
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;

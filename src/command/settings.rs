@@ -2,37 +2,37 @@
 
 use super::context::{Project, flags};
 use super::failure::Failure;
-use super::{eprint, print};
+use super::{eprint, print, schema};
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::exit::Exit;
 use selftest_config::{self as config, show};
 use selftest_text::wording::plural;
 
 pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let (args, shown) = match action {
+        ConfigAction::Check(args) => (args, false),
+        ConfigAction::Show(args) => (args, true),
+        ConfigAction::Schema { which } => return schema::execute(*which, global),
+    };
     let project = Project::open(global)?;
-    let (ConfigAction::Check(args) | ConfigAction::Show(args)) = action;
     let resolved = project.load(flags(args))?;
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    match action {
-        ConfigAction::Check(_) => {
-            let path = resolved.path.as_ref();
-            let path =
-                path.map_or("defaults (no file)".to_owned(), |path| path.display().to_string());
-            let count = resolved.config.scenarios.len();
-            print(&format!("{path}: right, {}\n", plural(count as u64, "scenario")))?;
-            if let Some(path) = &args.suite {
-                let path = project.shown_path(path);
-                let suite = config::suite::load(&path)?;
-                let count = plural(suite.cases.len() as u64, "case");
-                print(&format!("{}: right, {count}, digest {}\n", path.display(), suite.digest()))?;
-            }
-        }
-        ConfigAction::Show(_) => {
-            // `sut.command.environment` may hold a key.
-            print(&project.redactor(&resolved).apply(&show(&resolved)))?;
-        }
+    if shown {
+        // `sut.command.environment` may hold a key.
+        print(&project.redactor(&resolved).apply(&show(&resolved)))?;
+        return Ok(Exit::Passed);
+    }
+    let path = resolved.path.as_ref();
+    let path = path.map_or("defaults (no file)".to_owned(), |path| path.display().to_string());
+    let count = resolved.config.scenarios.len();
+    print(&format!("{path}: valid, {}\n", plural(count as u64, "scenario")))?;
+    if let Some(path) = &args.suite {
+        let path = project.shown_path(path);
+        let suite = config::suite::load(&path)?;
+        let count = plural(suite.cases.len() as u64, "case");
+        print(&format!("{}: valid, {count}, digest {}\n", path.display(), suite.digest()))?;
     }
     Ok(Exit::Passed)
 }

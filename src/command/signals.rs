@@ -1,4 +1,4 @@
-//! `selftest signals`: what users' messages say about the answers that they got.
+//! `selftest improve signals`: what users' messages say about the answers that they got.
 
 use std::io::Read as _;
 
@@ -49,8 +49,9 @@ fn read_stdin() -> Result<String, Failure> {
         .map_err(|error| Failure::usage(anyhow!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
         let most = MAX_INPUT_BYTES / 1024;
-        return Err(Failure::usage(anyhow!("standard input has more than {most} KiB"))
-            .hint(Some("hand over one message; for sessions there is `selftest signals scan`")));
+        return Err(Failure::usage(anyhow!("standard input has more than {most} KiB")).hint(Some(
+            "hand over one message; for sessions there is `selftest improve signals scan`",
+        )));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

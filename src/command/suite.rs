@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::context::Project;
 use super::failure::Failure;
 use super::{eprint, print};
-use crate::cli::{GlobalArgs, SuiteAction, SuiteCheckArgs};
+use crate::cli::{GlobalArgs, SuiteCheckArgs};
 use crate::exit::Exit;
 use selftest_checks::check::{self, Check};
 use selftest_checks::evals::{Decider, Demand, DemandCounts, Dialect, EvalCase, EvalsFile, folder};
@@ -27,12 +27,6 @@ const WORTH_A_BAR: Duration = Duration::from_secs(2);
 const MAX_LINES: usize = 5;
 /// Most bytes of a sentence.
 const MAX_SENTENCE: usize = 100;
-
-pub(super) fn execute(action: &SuiteAction, global: &GlobalArgs) -> Result<Exit, Failure> {
-    match action {
-        SuiteAction::Check(arguments) => check_files(arguments, global),
-    }
-}
 
 /// Result of checking one file, as it is printed.
 #[derive(Debug, Serialize)]
@@ -53,7 +47,7 @@ struct FileCheck {
     unreadable: bool,
 }
 
-fn check_files(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let mut files = Vec::new();
     for path in &arguments.paths {

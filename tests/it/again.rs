@@ -33,7 +33,7 @@ fn replies(report: &Report) -> Vec<Value> {
 }
 
 fn assert_valid(workspace: &Workspace, report: &Report) {
-    let schema = workspace.clone().args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.clone().args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
 }
@@ -62,7 +62,7 @@ fn answers_are_judged_again_and_nobody_is_asked_for_new_ones() {
     // What held in the run holds again, whatever is configured now.
     let strict = config(OPENAI, CLEAR) + "strictness: 1.0\n";
     let workspace = workspace.config(strict).server(&server);
-    let run = workspace.clone().args(["rejudge", "latest", "--format=json"]).run().exit(1);
+    let run = workspace.clone().args(["judge", "rejudge", "latest", "--format=json"]).run().exit(1);
     let report = run.stdout_report();
 
     assert!(server.calls(Role::Generator).is_empty() && server.calls(Role::Sut).is_empty());
@@ -87,7 +87,7 @@ fn answers_are_judged_again_and_nobody_is_asked_for_new_ones() {
     let run = run.stderr_contains(line);
     assert_valid(&workspace, &report);
     let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
-    let again = format!("selftest rejudge {} --seed {}", first.run_id(), first.0["seed"]);
+    let again = format!("selftest judge rejudge {} --seed {}", first.run_id(), first.0["seed"]);
     for part in ["## Judged Again", "1 pass to fail, 1 fail to pass", "| FAIL | PASS |", &again] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
@@ -98,7 +98,7 @@ fn another_judge_is_named_and_the_last_line_says_what_changed() {
     let (workspace, first) = judged_once(&scenarios(2));
     let server = ModelServer::start();
     let path = format!("reports/selftest/{}.json", first.run_id());
-    let arguments = ["rejudge", &path, "--judge", "ollama/qwen2.5:7b"];
+    let arguments = ["judge", "rejudge", &path, "--judge-model", "ollama/qwen2.5:7b"];
     let run = workspace.server(&server).args(arguments).run().exit(0);
     let report = latest(&run);
     assert_eq!(report.0["models"]["judge"], "ollama/qwen2.5:7b");
@@ -123,7 +123,8 @@ fn what_an_old_report_does_not_hold_is_unscored_and_checks_are_decided_again() {
     });
     let server = ModelServer::start();
     let workspace = workspace.server(&server);
-    let run = workspace.clone().args(["rejudge", "old.json", "--format=json"]).run().exit(1);
+    let run =
+        workspace.clone().args(["judge", "rejudge", "old.json", "--format=json"]).run().exit(1);
     let report = run.stdout_report();
     let [missing, checked, judged] =
         [0, 1, 2].map(|number| report.case_of(&format!("case-{number}")));
@@ -141,18 +142,18 @@ fn a_run_without_answers_has_nothing_to_judge() {
     let server = ModelServer::script().generator(|_| Reply::status(500)).start();
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(5);
-    let run = workspace.clone().args(["rejudge", "latest"]).run().exit(4);
+    let run = workspace.clone().args(["judge", "rejudge", "latest"]).run().exit(4);
     let _ = run.stderr_contains("nothing to judge");
-    let run = workspace.clone().args(["replay", "latest"]).run().exit(4);
+    let run = workspace.clone().args(["compare", "--replay", "latest"]).run().exit(4);
     let _ = run.stderr_contains("nothing to replay");
-    for command in ["rejudge", "replay"] {
-        let run = workspace.clone().args([command, "absent.json"]).run().exit(2);
+    for command in [["judge", "rejudge"], ["compare", "--replay"]] {
+        let run = workspace.clone().args(command).args(["absent.json"]).run().exit(2);
         run.one_error(&["there is no run", "absent.json"]);
     }
 }
 
 fn replayed(workspace: &Workspace, server: &ModelServer, arguments: &[&str]) -> Run {
-    let arguments = ["replay", "latest"].iter().chain(arguments);
+    let arguments = ["compare", "--replay", "latest"].iter().chain(arguments);
     workspace.clone().server(server).args(arguments).run()
 }
 
@@ -179,7 +180,7 @@ fn a_run_is_played_again_with_its_seed_and_compared() {
     assert_eq!(report.0["suite"]["run_id"], first.run_id().as_str());
     assert_valid(&workspace, &report);
     let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
-    let again = format!("selftest replay {} --seed {}", first.run_id(), first.0["seed"]);
+    let again = format!("selftest compare --replay {} --seed {}", first.run_id(), first.0["seed"]);
     assert!(page.contains(&again), "{page}");
 
     let worse = ModelServer::script().judge(|call| verdict(call, 0.4)).start();
@@ -193,7 +194,7 @@ fn a_run_is_played_again_with_its_seed_and_compared() {
 fn repeats_are_played_as_often_as_before() {
     let (workspace, first) = judged_once(&scenarios(2));
     let suite = "config/suites/mine.yaml";
-    let _ = workspace.clone().args(["freeze", "latest", "--output", suite]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", suite]).run().exit(0);
     let server = ModelServer::start();
     let workspace = workspace.server(&server);
     let _ = workspace.clone().args(["--suite", suite, "--repeats=3"]).run().exit(0);
@@ -216,7 +217,7 @@ fn an_arm_of_an_experiment_is_not_played_alone() {
             "skill_digest": "ab",
         });
     });
-    let run = workspace.args(["replay", "old.json"]).run().exit(2);
+    let run = workspace.args(["compare", "--replay", "old.json"]).run().exit(2);
     run.one_error(&["is an arm of an experiment with the skill tidy"])
-        .stderr_contains("selftest skills experiment");
+        .stderr_contains("selftest improve skills experiment");
 }

@@ -30,7 +30,7 @@ fn a_configuration_that_was_named_must_be_there() {
 
 #[test]
 fn a_time_that_is_not_valid() {
-    let workspace = Workspace::new().args(["schema", "config"]);
+    let workspace = Workspace::new().args(["config", "schema", "config"]);
     let run = workspace.clone().env("SELFTEST_NOW", "soon").run().exit(2);
     run.one_error(&["SELFTEST_NOW=\"soon\" is not a valid time"]);
     let _ = workspace.env("SELFTEST_NOW", "").run().exit(0);

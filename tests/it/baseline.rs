@@ -91,7 +91,7 @@ fn a_case_that_passed_and_fails_now_blocks_after_it_was_run_again() {
     for part in ["## Gate", "REGRESSION b: passed before, fails now", "- Run again: FAIL"] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
-    let schema = workspace.args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
 }
@@ -225,7 +225,7 @@ fn judged() -> Workspace {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, CLEAR)).server(&server);
     let _ = workspace.run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     let workspace = workspace.judged_only(SUITE);
     let _ = workspace.clone().args(["--suite", SUITE]).run().exit(0);
     let _ = workspace.clone().args(["baseline", "accept"]).run().exit(0);
@@ -293,7 +293,7 @@ fn a_baseline_is_written_shown_and_replaced() {
     }
     let text = run.read(BASELINE);
     assert!(!text.contains("Play a"), "nothing that was said: {text}");
-    let schema = workspace.clone().args(["schema", "baseline"]).run().exit(0).stdout;
+    let schema = workspace.clone().args(["config", "schema", "baseline"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap();
     // A run of fewer cases says what it drops; a file that is no baseline is not replaced.

@@ -38,7 +38,7 @@ fn script() -> Script {
 fn project(cases: usize, server: &ModelServer) -> (Workspace, Report) {
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(cases))).server(server);
     let _ = workspace.clone().args(["--full", "--exit-zero"]).run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     let workspace = workspace.judged_only(SUITE);
     let run = workspace.clone().args(["--suite", SUITE, "--format=json", "--exit-zero"]);
     let run = run.run().exit(0);
@@ -62,12 +62,12 @@ fn a_judge_is_calibrated_on_labels_and_later_runs_are_corrected() {
     let (workspace, report) = project(90, &server);
     let workspace = workspace.file("labels.json", labels(&report).to_string());
     let id = report.run_id();
-    let label = ["label", "latest", "--from", "labels.json"];
+    let label = ["judge", "label", "latest", "--from", "labels.json"];
     let _ = workspace.clone().args(label).run().exit(0).stderr_contains("90 of 90 answers");
     // A second time changes nothing.
     let _ = workspace.clone().args(label).run().exit(0).stderr_contains("0 labels new");
 
-    let run = workspace.clone().args(["calibrate"]).run().exit(0);
+    let run = workspace.clone().args(["judge", "calibrate"]).run().exit(0);
     let run = run
         .stdout_contains("90 labels of answers that openai/gpt-4o-mini judged")
         .stdout_contains("a constant prediction has")
@@ -106,10 +106,11 @@ fn few_labels_are_uncalibrated() {
     let server = script().start();
     let (workspace, report) = project(30, &server);
     let workspace = workspace.file("labels.json", labels(&report).to_string());
-    let none = workspace.clone().args(["calibrate"]).run().exit(4);
+    let none = workspace.clone().args(["judge", "calibrate"]).run().exit(4);
     let _ = none.stderr_contains("no run has labels");
-    let _ = workspace.clone().args(["label", "latest", "--from", "labels.json"]).run().exit(0);
-    let run = workspace.clone().args(["calibrate"]).run().exit(0);
+    let _ =
+        workspace.clone().args(["judge", "label", "latest", "--from", "labels.json"]).run().exit(0);
+    let run = workspace.clone().args(["judge", "calibrate"]).run().exit(0);
     let _ = run.stdout_contains("pass rate uncalibrated: 30 labels");
     let run = workspace.clone().args(["--full", "--exit-zero"]).run().exit(0);
     let _ = run.stdout_contains("pass rate uncalibrated: 30 labels");
@@ -127,8 +128,9 @@ fn few_labels_are_uncalibrated() {
     let other = labels(&run.stdout_report());
     let changed = changed.file("labels.json", other.to_string());
     let latest = run.stdout_report().run_id();
-    let _ = changed.clone().args(["label", &latest, "--from", "labels.json"]).run().exit(0);
-    let run = changed.args(["calibrate"]).run().exit(2);
+    let _ =
+        changed.clone().args(["judge", "label", &latest, "--from", "labels.json"]).run().exit(0);
+    let run = changed.args(["judge", "calibrate"]).run().exit(2);
     let _ = run.one_error(&["was judged with another prompt than"]).stderr_contains("hint:");
 }
 
@@ -139,7 +141,7 @@ fn labels_that_do_not_fit_are_refused() {
     let run_id = report.run_id();
     let from = |labels: Value| {
         let workspace = workspace.clone().file("labels.json", labels.to_string());
-        workspace.args(["label", &run_id, "--from", "labels.json"]).run()
+        workspace.args(["judge", "label", &run_id, "--from", "labels.json"]).run()
     };
     let one = |case: &str, label: &str| json!({ "case": case, "label": label });
     for (labels, error) in [
@@ -165,12 +167,12 @@ fn labels_that_do_not_fit_are_refused() {
     let all = |word: &str| (0..25).map(|case| one(&format!("case-{case}"), word)).collect();
     let _ = from(all("good")).exit(0);
     let _ = from(json!([one("case-3", "bad")])).exit(2).one_error(&["contradict"]);
-    let run = workspace.clone().args(["calibrate"]).run().exit(2);
+    let run = workspace.clone().args(["judge", "calibrate"]).run().exit(2);
     let _ = run.one_error(&["all 25 labels are good"]);
     // Without a terminal nobody can press a key.
     let other = Workspace::simple(&server);
     let _ = other.run().exit(0);
-    let run = other.args(["label", "latest"]).run().exit(2);
+    let run = other.args(["judge", "label", "latest"]).run().exit(2);
     let _ = run.one_error(&["labelling takes a terminal"]).stderr_contains("--from FILE");
 }
 
@@ -184,8 +186,9 @@ fn a_separable_set_is_calibrated_with_a_note() {
     };
     let labels: Value = report.cases().iter().map(label).collect();
     let workspace = workspace.file("labels.json", labels.to_string());
-    let _ = workspace.clone().args(["label", "latest", "--from", "labels.json"]).run().exit(0);
-    let run = workspace.args(["calibrate"]).run().exit(0);
+    let _ =
+        workspace.clone().args(["judge", "label", "latest", "--from", "labels.json"]).run().exit(0);
+    let run = workspace.args(["judge", "calibrate"]).run().exit(0);
     let _ = run.stdout_contains("tell all labels apart");
 }
 
@@ -217,7 +220,7 @@ fn one_key_labels_an_answer_and_labelling_goes_on_where_it_stopped() {
     let (workspace, report) = project(6, &server);
     let press = |keys: &str| {
         let typist = ["python3", "-c", TYPIST, keys];
-        workspace.clone().within(typist).args(["label", "latest"]).run().exit(0)
+        workspace.clone().within(typist).args(["judge", "label", "latest"]).run().exit(0)
     };
     let first = press("g,xb,s,q");
     let first = first.stdout_contains("--- 1 of 6: case-").stdout_contains("--- 4 of 6: case-");
@@ -228,7 +231,7 @@ fn one_key_labels_an_answer_and_labelling_goes_on_where_it_stopped() {
     let second = press("b,b,b,b");
     let _ = second.stdout_contains("--- 3 of 6: case-").stdout_contains("6 of 6 answers labelled");
     let id = report.run_id();
-    let kept = workspace.clone().args(["label", &id, "--json", "--from", "-"]).run();
+    let kept = workspace.clone().args(["judge", "label", &id, "--json", "--from", "-"]).run();
     // Nothing on stdin is no labels.
     let _ = kept.exit(2).stderr_contains("expected labels as JSON");
     let file = workspace.path(&format!("reports/selftest/labels/{id}.json"));
@@ -249,7 +252,7 @@ fn a_run_without_an_answer_has_nothing_to_label() {
     let run = workspace.clone().args(["--exit-zero"]).run();
     let report = run.report();
     if report.case().0["output"].is_null() {
-        let run = workspace.args(["label", "latest"]).run().exit(4);
+        let run = workspace.args(["judge", "label", "latest"]).run().exit(4);
         let _ = run.stderr_contains("nothing to label");
     }
 }

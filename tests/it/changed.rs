@@ -60,7 +60,7 @@ fn what_has_not_changed_keeps_its_result_in_every_report() {
     let since = first.run_id();
     assert_eq!(report.case_of("c").0["unchanged_since"], since);
     assert_eq!(report.case_of("c").0["session_id"], first.case_of("c").0["session_id"]);
-    let schema = workspace.clone().args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.clone().args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
     for (file, words) in [

@@ -1,4 +1,4 @@
-//! `selftest ci`: an agent that is made worse is blocked, one that is not changed is not.
+//! `selftest run --ci`: an agent that is made worse is blocked, one that is not changed is not.
 
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(crate) fn project() -> Workspace {
 
 fn ci(workspace: &Workspace) -> Run {
     let output = workspace.folder().join("output");
-    workspace.clone().env("GITHUB_OUTPUT", output).args(["ci", "--suite", SUITE]).run()
+    workspace.clone().env("GITHUB_OUTPUT", output).args(["run", "--ci", "--suite", SUITE]).run()
 }
 
 fn outputs(workspace: &Workspace) -> String {
@@ -70,7 +70,7 @@ fn a_worse_agent_is_blocked_with_a_comment_that_names_the_case() {
     assert!(outputs(&workspace).ends_with(&format!("reports={REPORTS}\n")));
     assert!(outputs(&workspace).contains("pass-rate=1.0000\noutcome=passed\nrun-id=selftest-"));
     let comment = github.commenting(&workspace);
-    let _ = comment.args(["comment"]).run().exit(0).stderr_contains("comment written");
+    let _ = comment.args(["report", "comment"]).run().exit(0).stderr_contains("comment written");
     assert!(github.comment(0).contains("## selftest: passed"), "{}", github.comment(0));
     assert!(github.comment(0).contains("0 regressions"));
     drop(same);
@@ -84,7 +84,12 @@ fn a_worse_agent_is_blocked_with_a_comment_that_names_the_case() {
     assert!(run.read(&format!("{REPORTS}/junit.xml")).contains("<testcase name=\"mail\""));
     assert!(run.read(&format!("{REPORTS}/report.html")).contains("<!doctype html>"));
     let run = run.stderr_contains("::error file=config/suites/ports.yaml,line=");
-    let _ = github.commenting(&worse).args(["comment"]).run().exit(0).stderr_contains("updated");
+    let _ = github
+        .commenting(&worse)
+        .args(["report", "comment"])
+        .run()
+        .exit(0)
+        .stderr_contains("updated");
     assert_eq!(github.comments(), 1, "the comment updates itself");
     let comment = github.comment(0);
     for part in ["## selftest: failed", "1 regression", "| mail | 0 of 3 |", "Who knows?"] {
@@ -100,7 +105,7 @@ fn a_job_is_told_of_a_run_that_could_not_begin() {
     let workspace = project();
     let output = workspace.folder().join("output");
     let workspace = workspace.env("GITHUB_OUTPUT", output);
-    let run = |args: &[&str]| workspace.clone().args(["ci"].iter().chain(args)).run();
+    let run = |args: &[&str]| workspace.clone().args(["run", "--ci"].iter().chain(args)).run();
     let _ = run(&["--suite=absent.yaml"]).exit(2);
     assert!(outputs(&workspace).ends_with("pass-rate=\noutcome=error\n"));
     let _ = run(&["--suite", SUITE, "--shard=4/4"]).exit(4);
@@ -120,16 +125,20 @@ fn what_anybody_set_is_the_gate() {
     let workspace = project();
     let _ = ci(&workspace).exit(0);
     let _ = workspace.clone().args(["baseline", "accept"]).run().exit(0);
-    let absolute = ["ci", "--suite", SUITE, "--gate=absolute"];
+    let absolute = ["run", "--ci", "--suite", SUITE, "--gate=absolute"];
     let run = workspace.clone().args(absolute).run().exit(0);
     let _ = run.stderr_contains("gate absolute: flag, --gate");
-    let run = workspace.clone().env("SELFTEST_GATE", "both").args(["ci", "--suite", SUITE]).run();
+    let run = workspace
+        .clone()
+        .env("SELFTEST_GATE", "both")
+        .args(["run", "--ci", "--suite", SUITE])
+        .run();
     let _ = run.exit(0).stderr_contains("gate both: environment, SELFTEST_GATE");
     for (name, shown) in
         [("GITLAB_CI", "GitLab CI"), ("BUILDKITE", "Buildkite"), ("JENKINS_URL", "Jenkins")]
     {
         let other = workspace.clone().env_remove("GITHUB_ACTIONS").env(name, "true");
-        let run = other.args(["ci", "--suite", SUITE, "--scenarios=web"]).run().exit(0);
+        let run = other.args(["run", "--ci", "--suite", SUITE, "--scenarios=web"]).run().exit(0);
         let _ = run.stderr_contains(&format!("{shown}; gate"));
     }
 }
@@ -137,8 +146,10 @@ fn what_anybody_set_is_the_gate() {
 #[test]
 fn places_that_cannot_be_written() {
     let workspace = project().file("taken", "a file");
-    let run = workspace.clone().args(["ci", "--suite", SUITE, "--output=taken"]).run().exit(5);
+    let run =
+        workspace.clone().args(["run", "--ci", "--suite", SUITE, "--output=taken"]).run().exit(5);
     let _ = run.one_error(&["cannot write", "taken: "]).stderr_contains("hint: name a folder");
-    let run = workspace.env("GITHUB_OUTPUT", "/absent/output").args(["ci", "--suite", SUITE]);
+    let run =
+        workspace.env("GITHUB_OUTPUT", "/absent/output").args(["run", "--ci", "--suite", SUITE]);
     let _ = run.run().exit(5).one_error(&["GITHUB_OUTPUT /absent/output"]);
 }

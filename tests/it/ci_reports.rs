@@ -84,7 +84,7 @@ fn reports_are_written_beside_those_of_every_run() {
     assert_eq!(fs::read_dir(workspace.path("out")).unwrap().count(), 2, "nothing else is left");
 
     // The same again, from the report that was kept.
-    let report = ["report", "latest", "--report=md=again.md", "--report=json=again.json"];
+    let report = ["report", "write", "latest", "--report=md=again.md", "--report=json=again.json"];
     let told = workspace.clone().args(report).run().exit(0);
     assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("", ""));
     assert_eq!(fs::read_to_string(workspace.path("again.json")).unwrap(), json);
@@ -98,11 +98,11 @@ fn the_configuration_names_reports_and_flags_win() {
     let _ = with(&workspace, &["--report=json=flag.json"]).run().exit(1);
     let is_there = |path| workspace.path(path).is_file();
     assert!(is_there("ci.md") && is_there("flag.json") && !is_there("ci.json"));
-    let told = workspace.clone().args(["report", "latest"]).run().exit(0);
+    let told = workspace.clone().args(["report", "write", "latest"]).run().exit(0);
     assert_eq!(told.stderr, "");
     assert!(is_there("ci.json"));
     fs::remove_file(workspace.path("ci.md")).unwrap();
-    let only = ["report", "latest", "--report=json=x.json"];
+    let only = ["report", "write", "latest", "--report=json=x.json"];
     let _ = workspace.clone().args(only).run().exit(0);
     assert!(!is_there("ci.md"), "what is named is all that is written");
 }
@@ -140,13 +140,13 @@ fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
 fn an_earlier_run_needs_a_report_to_write() {
     let workspace = workspace("");
     let _ = workspace.run().exit(1);
-    let run = workspace.clone().args(["report", "latest"]).run().exit(2);
+    let run = workspace.clone().args(["report", "write", "latest"]).run().exit(2);
     assert_eq!(
         run.stderr,
         "error: nothing to write: neither --report nor `reports` names a report\n\
          hint: for example --report md=selftest.md\n"
     );
-    let args = ["report", "selftest-19990101-0000-none", "--report=md=x.md"];
+    let args = ["report", "write", "selftest-19990101-0000-none", "--report=md=x.md"];
     let run = workspace.clone().args(args).run().exit(2);
     assert!(run.stderr.contains("there is no run `selftest-19990101-0000-none`"), "{}", run.stderr);
     assert!(!workspace.path("x.md").exists());
@@ -175,7 +175,7 @@ fn github_gets_annotations_at_the_lines_of_the_cases_and_a_summary() {
     assert!(text.contains("Say <b>two</b> lines: 100%, ::error::no\n```\n"), "{text}");
 
     // Those of an earlier run, where the summary cannot be written.
-    let args = ["report", "latest", "--report=github"];
+    let args = ["report", "write", "latest", "--report=github"];
     let env = [("GITHUB_ACTIONS", "true"), ("GITHUB_STEP_SUMMARY", "/proc/nowhere/summary.md")];
     let again = env.into_iter().fold(workspace.clone(), |it, (name, value)| it.env(name, value));
     let run = again.args(args).run().exit(5);
@@ -347,26 +347,33 @@ fn other_runs_write_reports_too_and_an_experiment_says_why_not() {
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(0);
     let args = |args: &[&str]| workspace.clone().args(args).run();
-    let _ = args(&["rejudge", "latest", "--report=junit=judged.xml,md=judged.md"]).exit(0);
+    let _ = args(&["judge", "rejudge", "latest", "--report=junit=judged.xml,md=judged.md"]).exit(0);
     let is_there = |path: &str| workspace.path(path).is_file();
     assert!(is_there("judged.xml") && is_there("judged.md"));
     let text = fs::read_to_string(workspace.path("judged.md")).unwrap();
     assert!(text.contains("## Judged Again"), "{text}");
-    let _ = args(&["rejudge", "latest", "--report=md=a,md=b"]).exit(2).one_error(&["`md` twice"]);
-    let _ =
-        args(&["rejudge", "latest", "--report=md=config"]).exit(5).one_error(&["it is a folder"]);
-    let _ = args(&["freeze", "latest", "--output=suite.yaml"]).exit(0);
-    let _ = args(&["replay", "latest", "--report=ctrf=again.json"]).exit(0);
+    let _ = args(&["judge", "rejudge", "latest", "--report=md=a,md=b"])
+        .exit(2)
+        .one_error(&["`md` twice"]);
+    let _ = args(&["judge", "rejudge", "latest", "--report=md=config"])
+        .exit(5)
+        .one_error(&["it is a folder"]);
+    let _ = args(&["suite", "freeze", "latest", "--output=suite.yaml"]).exit(0);
+    let _ = args(&["compare", "--replay", "latest", "--report=ctrf=again.json"]).exit(0);
     assert!(is_there("again.json"));
-    let _ = args(&["aa", "--suite=suite.yaml", "--repeats=1", "--report=junit=aa.xml"]).exit(0);
+    let _ =
+        args(&["compare", "--self", "--suite=suite.yaml", "--repeats=1", "--report=junit=aa.xml"])
+            .exit(0);
     let text = fs::read_to_string(workspace.path("aa.xml")).unwrap();
     assert!(text.contains("name=\"clear #2\""), "both halves: {text}");
-    let run = args(&["aa", "latest", "--report=junit=b.xml"]).exit(2);
+    let run = args(&["compare", "--self", "latest", "--report=junit=b.xml"]).exit(2);
     assert!(run.stderr.contains("--suite"), "{}", run.stderr);
-    let experiment = ["skills", "experiment", "mine", "--suite=suite.yaml", "--report=md=a.md"];
+    let experiment =
+        ["improve", "skills", "experiment", "mine", "--suite=suite.yaml", "--report=md=a.md"];
     let run = args(&experiment).exit(2).one_error(&["--report names one file", "is two runs"]);
-    let _ =
-        run.stderr_contains("hint: write reports of either arm afterwards: `selftest report RUN");
+    let _ = run.stderr_contains(
+        "hint: write reports of either arm afterwards: `selftest report write RUN",
+    );
 }
 
 #[test]

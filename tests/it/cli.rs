@@ -72,7 +72,7 @@ fn commands_that_texts_name_can_be_typed() {
 
 #[test]
 fn help_explains_exit_codes_and_every_flag_of_a_run() {
-    let run = Workspace::new().args(["--help"]).run().exit(0);
+    let run = Workspace::new().args(["run", "--help"]).run().exit(0);
     for line in selftest::exit::TABLE.lines() {
         assert!(run.stdout.contains(line.trim()), "no `{line}` in {}", run.stdout);
     }
@@ -104,6 +104,36 @@ fn help_explains_exit_codes_and_every_flag_of_a_run() {
 }
 
 #[test]
+fn help_shows_commands_in_groups_on_one_screen() {
+    let run = Workspace::new().args(["--help"]).run().exit(0);
+    assert!(run.stdout.lines().count() <= 60, "{}", run.stdout);
+    let command = selftest::cli::Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    assert!(names.len() <= 15, "{names:?}");
+    for name in names {
+        let line = format!("\n  {name} ");
+        assert_eq!(run.stdout.matches(&line).count(), 1, "{name} in {}", run.stdout);
+    }
+    for heading in ["Test:", "Sessions:", "Operate:", "Options:"] {
+        assert!(run.stdout.contains(heading), "no `{heading}` in {}", run.stdout);
+    }
+    // The short help is the same list.
+    let short = Workspace::new().args(["-h"]).run().exit(0);
+    assert!(short.stdout.contains("Operate:"), "{}", short.stdout);
+}
+
+#[test]
+fn options_beside_a_command_that_has_none_are_refused() {
+    for (words, said) in [
+        (&["--scenarios=2", "doctor"][..], "`selftest run`"),
+        (&["worker", "--once", "jobs"], "`selftest worker`"),
+        (&["compare", "a", "b", "--seed=1"], "options of a run"),
+    ] {
+        let _ = Workspace::new().args(words).run().exit(2).stderr_contains(said);
+    }
+}
+
+#[test]
 fn version() {
     let run = Workspace::new().args(["--version"]).run().exit(0);
     assert_eq!(run.stdout, format!("selftest {}\n", env!("CARGO_PKG_VERSION")));
@@ -118,8 +148,9 @@ fn an_unknown_flag_is_a_usage_error_with_a_suggestion() {
 #[test]
 fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
-        let run = Workspace::new().args(["completions", shell]).run().exit(0);
-        for word in ["doctor", "schema", "init", "scenarios"] {
+        let kind = format!("--generate=complete-{shell}");
+        let run = Workspace::new().args([kind]).run().exit(0);
+        for word in ["doctor", "schema", "init", "scenarios", "freeze"] {
             assert!(run.stdout.contains(word), "no `{word}` for {shell}");
         }
     }
@@ -127,8 +158,8 @@ fn completions_know_the_commands() {
 
 #[test]
 fn the_man_page_renders() {
-    let run = Workspace::new().args(["man"]).run().exit(0);
-    for part in [".TH", "selftest", "scenarios", "Exit codes"] {
+    let run = Workspace::new().args(["--generate=man"]).run().exit(0);
+    for part in [".TH", "selftest", "scenarios", "doctor"] {
         assert!(run.stdout.contains(part), "no `{part}` in {}", run.stdout);
     }
 }
@@ -184,7 +215,7 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
 #[test]
 fn schemas_are_json_schemas() {
     for kind in ["config", "report", "verdict", "suite"] {
-        let run = Workspace::new().args(["schema", kind]).run().exit(0);
+        let run = Workspace::new().args(["config", "schema", kind]).run().exit(0);
         let schema: Value = serde_json::from_str(&run.stdout).unwrap();
         assert!(jsonschema::meta::is_valid(&schema), "{kind}");
     }
@@ -195,7 +226,7 @@ fn the_verdict_schema_is_what_the_judge_is_sent() {
     let server = ModelServer::start();
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(0);
-    let printed = workspace.args(["schema", "verdict"]).run().exit(0).stdout;
+    let printed = workspace.args(["config", "schema", "verdict"]).run().exit(0).stdout;
     let printed: Value = serde_json::from_str(&printed).unwrap();
     let sent = server.calls(Role::Judge)[0].schema().unwrap()["properties"].clone();
     assert_eq!(printed["properties"], sent);
@@ -203,10 +234,10 @@ fn the_verdict_schema_is_what_the_judge_is_sent() {
 
 #[test]
 fn the_committed_config_schema_is_the_printed_one() {
-    let printed = Workspace::new().args(["schema", "config"]).run().exit(0).stdout;
+    let printed = Workspace::new().args(["config", "schema", "config"]).run().exit(0).stdout;
     let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
     let committed = std::fs::read_to_string(committed).unwrap();
-    assert!(committed == printed, "run `selftest schema config > config/schema.json`");
+    assert!(committed == printed, "run `selftest config schema config > config/schema.json`");
 }
 
 #[test]
@@ -255,14 +286,14 @@ fn doctor_fails_when_the_judge_gives_no_verdict() {
 #[test]
 fn models_are_listed() {
     let server = ModelServer::start();
-    let run = Workspace::simple(&server).args(["model", "list"]).run().exit(0);
+    let run = Workspace::simple(&server).args(["judge", "model", "list"]).run().exit(0);
     run.stdout_contains("qwen2.5:7b");
 }
 
 #[test]
 fn weights_that_are_not_here_are_said_to_be_missing() {
-    let run = Workspace::new().args(["model", "path", "smollm2-135m"]).run().exit(5);
-    run.one_error(&["smollm2-135m"]).stderr_contains("selftest model pull smollm2-135m");
+    let run = Workspace::new().args(["judge", "model", "path", "smollm2-135m"]).run().exit(5);
+    run.one_error(&["smollm2-135m"]).stderr_contains("selftest judge model pull smollm2-135m");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `selftest comment` against a scripted GitHub: written, updated, refused.
+//! `selftest report comment` against a scripted GitHub: written, updated, refused.
 
 use crate::github::{GitHub, Refusal, TOKEN};
 use crate::model_server::ModelServer;
@@ -20,11 +20,11 @@ fn project() -> Workspace {
         .start();
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(1);
-    workspace.args(["comment"])
+    workspace.args(["report", "comment"])
 }
 
 fn comment(github: &GitHub, workspace: &Workspace, args: &[&str]) -> Run {
-    let fixed = ["comment", "--repo=acme/agent", "--number=7"];
+    let fixed = ["report", "comment", "--repo=acme/agent", "--number=7"];
     github.commenting(workspace).args(fixed.iter().chain(args)).run().nowhere(TOKEN)
 }
 
@@ -69,7 +69,7 @@ fn a_dry_run_prints_and_sends_nothing() {
     assert!(run.stdout.starts_with(MARKER), "{}", run.stdout);
     assert!(github.requests().is_empty());
     // It needs neither token nor target.
-    let _ = project().args(["comment", "latest", "--dry-run"]).run().exit(0);
+    let _ = project().args(["report", "comment", "latest", "--dry-run"]).run().exit(0);
 }
 
 fn refusal(code: u16, headers: Vec<(&'static str, &'static str)>, times: usize) -> Refusal {
@@ -119,7 +119,7 @@ fn a_short_wait_is_waited_for() {
 fn a_target_that_nobody_names() {
     let (github, workspace) = (GitHub::start(), project());
     let run = |workspace: &Workspace, args: &[&str]| {
-        github.commenting(workspace).args(["comment"].iter().chain(args)).run()
+        github.commenting(workspace).args(["report", "comment"].iter().chain(args)).run()
     };
     let _ = run(&workspace, &[]).exit(2).one_error(&["which repository"]);
     let _ = run(&workspace, &["--repo=acme"]).exit(2).one_error(&["`acme` is no repository"]);
@@ -138,10 +138,15 @@ fn a_target_that_nobody_names() {
     let from_ref = here.env("GITHUB_REF", "refs/pull/7/merge");
     let _ = run(&from_ref, &[]).exit(0);
     // Without a token, without GitHub, over an open line, offline.
-    let _ = from_ref.clone().args(["comment"]).run().exit(2).one_error(&["GITHUB_TOKEN"]);
+    let _ = from_ref.clone().args(["report", "comment"]).run().exit(2).one_error(&["GITHUB_TOKEN"]);
     let open = from_ref.clone().env("GH_TOKEN", TOKEN).env("GITHUB_API_URL", "http://e.example");
-    let _ = open.args(["comment"]).run().exit(2).one_error(&["unencrypted"]);
+    let _ = open.args(["report", "comment"]).run().exit(2).one_error(&["unencrypted"]);
     let gone = from_ref.clone().env("GH_TOKEN", TOKEN).env("GITHUB_API_URL", "http://127.0.0.1:1");
-    let _ = gone.args(["comment"]).run().exit(5).one_error(&["http://127.0.0.1:1"]).nowhere(TOKEN);
+    let _ = gone
+        .args(["report", "comment"])
+        .run()
+        .exit(5)
+        .one_error(&["http://127.0.0.1:1"])
+        .nowhere(TOKEN);
     let _ = run(&from_ref, &["--offline"]).exit(2).one_error(&["--offline forbids it"]);
 }

@@ -78,6 +78,7 @@ fn the_cases_of_a_skill_are_run_as_they_are() {
 fn an_experiment_tries_the_skill_around_the_cases() {
     let run = workspace(CASES, "copy")
         .args([
+            "improve",
             "skills",
             "experiment",
             "--suite",
@@ -120,7 +121,17 @@ fn results_are_what_skill_creator_reads() {
     let workspace = workspace(CASES, "copy");
     let run = workspace
         .clone()
-        .args(["skills", "experiment", "--suite", EVALS, "--repeats", "2", "--skill-creator", "it"])
+        .args([
+            "improve",
+            "skills",
+            "experiment",
+            "--suite",
+            EVALS,
+            "--repeats",
+            "2",
+            "--skill-creator",
+            "it",
+        ])
         .run()
         .exit(0);
     let json = |path: &str| serde_json::from_str::<Value>(&run.read(path)).unwrap();
@@ -207,7 +218,7 @@ fn a_folder_of_skills_is_replayed_with_its_skills() {
     let workspace = folder_of_skills();
     let first = workspace.clone().args(["--suite", "skills", "--format=json"]).run().exit(1);
     let run_id = first.stdout_report().run_id();
-    let replay = || workspace.clone().args(["replay", &run_id, "--json"]).run();
+    let replay = || workspace.clone().args(["compare", "--replay", &run_id, "--json"]).run();
     let replayed = replay().exit(0);
     let compared: Value = serde_json::from_str(&replayed.stdout).unwrap();
     let second = compared["b"]["run_id"].as_str().unwrap();
@@ -246,7 +257,11 @@ fn the_cases_of_a_folder_can_be_chosen_frozen_and_shown() {
         .run()
         .exit(0);
     assert!(run.stdout.contains("By skill\nferry: 1 of 1 passed\n"), "{}", run.stdout);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", "frozen.yaml"]).run().exit(0);
+    let _ = workspace
+        .clone()
+        .args(["suite", "freeze", "latest", "--output", "frozen.yaml"])
+        .run()
+        .exit(0);
     let checked = workspace.args(["suite", "check", "frozen.yaml", "-v"]).run().exit(0);
     assert!(checked.stdout.contains("case ferry/1"), "{}", checked.stdout);
 }
@@ -261,7 +276,7 @@ fn a_folder_without_cases_is_refused() {
     let run = workspace.clone().args(["--suite", "skills/broken"]).run().exit(2);
     let _ = run.stderr_contains("there is no case that can be run");
     for arguments in [
-        vec!["skills", "experiment", "--suite", "skills"],
+        vec!["improve", "skills", "experiment", "--suite", "skills"],
         vec!["--suite", "skills", "--skill-creator", "it"],
     ] {
         let run = workspace.clone().args(arguments).run().exit(2);
@@ -364,7 +379,10 @@ fn an_agent_that_tells_no_calls_is_never_passed() {
         let warned = run.stderr.contains("sut.command.work_folder: copy");
         assert_eq!(warned, extra.ends_with("project"), "{}", run.stderr);
     }
-    let run = triggers(queries).args(["skills", "experiment", "--suite", TRIGGERS]).run().exit(2);
+    let run = triggers(queries)
+        .args(["improve", "skills", "experiment", "--suite", TRIGGERS])
+        .run()
+        .exit(2);
     let _ = run.stderr_contains("only asks whether a skill is loaded");
 }
 
@@ -436,7 +454,7 @@ fn shell_lines_of_strangers_are_run_only_by_name() {
     // A report allows nothing: who replays it allows the lines anew.
     let run_id = report.run_id();
     let replay = |more: &[&str]| {
-        let arguments = [&["replay", &*run_id, "--json"], more].concat();
+        let arguments = [&["compare", "--replay", &*run_id, "--json"], more].concat();
         workspace.clone().args(arguments).run()
     };
     let _ = replay(&[]).exit(2).stderr_contains("again: --allow-commands greeter");
@@ -490,7 +508,11 @@ fn cases_of_several_messages_are_one_session() {
     assert_eq!(left.status(), "sut_error");
     assert!(left.notes().iter().any(|note| note.contains("has to read on")), "{left}");
     // A frozen conversation is the same again.
-    let _ = workspace.clone().args(["freeze", "latest", "--output", "frozen.yaml"]).run().exit(0);
+    let _ = workspace
+        .clone()
+        .args(["suite", "freeze", "latest", "--output", "frozen.yaml"])
+        .run()
+        .exit(0);
     let again = workspace
         .args(["--suite", "frozen.yaml", "--scenarios", "three", "--format=json"])
         .run()

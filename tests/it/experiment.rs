@@ -31,12 +31,12 @@ fn project(scenarios: &str) -> Workspace {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, scenarios)).server(&server);
     let _ = workspace.run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     workspace.judged_only(SUITE).file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
 }
 
 fn experiment(workspace: &Workspace, arguments: &[&str]) -> Workspace {
-    let fixed = ["skills", "experiment", "brevity", "--suite", SUITE];
+    let fixed = ["improve", "skills", "experiment", "brevity", "--suite", SUITE];
     workspace.clone().args(fixed.iter().chain(arguments))
 }
 
@@ -131,7 +131,7 @@ fn the_arm_without_the_skill_cannot_read_it() {
     let server = obedient(0.9, 0.5).start();
     let workspace =
         project(CLEAR).file("README.md", "A project.").file("house/SKILL.md", MARK).server(&server);
-    let arguments = ["skills", "experiment", "house", "--suite", SUITE, "--repeats=1"];
+    let arguments = ["improve", "skills", "experiment", "house", "--suite", SUITE, "--repeats=1"];
     let _ = workspace.args(arguments).run().exit(0);
     let calls = server.calls(Role::Sut);
     assert!(calls.iter().all(|call| call.text().contains("A project.")));
@@ -198,7 +198,7 @@ fn a_skill_that_is_not_there() {
     let server = ModelServer::start();
     let workspace = project(CLEAR).file("empty/SKILL.md", "\n").server(&server);
     for (skill, error) in [("absent", "there is no skill `absent`"), ("empty", "it is empty")] {
-        let arguments = ["skills", "experiment", skill, "--suite", SUITE];
+        let arguments = ["improve", "skills", "experiment", skill, "--suite", SUITE];
         let _ = workspace.clone().args(arguments).run().exit(2).one_error(&[error]);
     }
     assert!(server.all_calls().is_empty());

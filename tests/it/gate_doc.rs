@@ -71,7 +71,7 @@ fn the_commands_of_the_page_end_as_it_says() {
 fn the_committed_baseline_is_that_of_the_example() {
     let folder = example();
     let output = Command::new(folder.path().join("bin/selftest"))
-        .args(["ci", "--suite", "config/suites/ports.yaml"])
+        .args(["run", "--ci", "--suite", "config/suites/ports.yaml"])
         .current_dir(folder.path().join("project"))
         .env("OLLAMA_HOST", crate::workspace::NOBODY)
         .env_remove("GITHUB_OUTPUT")
@@ -105,7 +105,7 @@ fn recipes_are_right_as_far_as_a_machine_can_tell() {
     }
     // Every command can be typed.
     let mut commands = 0;
-    for part in page.split("selftest ci").skip(1).chain(page.split("arguments: ").skip(1)) {
+    for part in page.split("selftest run --ci").skip(1).chain(page.split("arguments: ").skip(1)) {
         let line = part.lines().next().unwrap().split(['\'', '`']).next().unwrap();
         if !line.trim_start().starts_with("--") {
             continue;

@@ -196,7 +196,7 @@ fn people_may_write_the_grounds_themselves() {
     assert_eq!(grounds["facts"][0], "The port of the other server is 7900 by default.");
     // Frozen, they are those of the case.
     let suite = "config/suites/a.yaml";
-    let _ = workspace.clone().args(["freeze", "latest", "--output", suite]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", suite]).run().exit(0);
     let again = workspace.clone().args(["--suite", suite, "--format=json"]).run().exit(0);
     assert_eq!(again.stdout_report().case().0["grounds"], grounds);
     let text = std::fs::read_to_string(workspace.path(suite)).unwrap();

@@ -35,7 +35,7 @@ fn hangs_in_the_second_case() -> ModelServer {
 }
 
 fn validate(workspace: Workspace, report: &Report) {
-    let schema = workspace.args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
     assert_eq!(report.case_of("case-0").pass(), Some(true));

@@ -76,7 +76,7 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
         .start();
     let workspace =
         Workspace::new().config(config(OLLAMA, CLEAR)).env("OLLAMA_HOST", server.ollama_host());
-    let bench = ["judge", "bench", "--model", OLLAMA, "--held-out", "--json"];
+    let bench = ["judge", "bench", "--judge-model", OLLAMA, "--held-out", "--json"];
     let run = workspace.clone().args(bench).run().exit(0);
     let measured: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(measured.len(), 2);
@@ -149,7 +149,7 @@ fn a_measurement_that_was_killed_goes_on_where_it_was() {
 #[test]
 fn a_judge_that_guesses_decides_nothing() {
     let (server, workspace) = guessing();
-    let run = workspace.clone().args(["judge", "bench", "--model", OLLAMA]).run().exit(0);
+    let run = workspace.clone().args(["judge", "bench", "--judge-model", OLLAMA]).run().exit(0);
     assert!(run.stdout.contains(" by probability on the calibration answers: AUC 0."));
     assert!(run.stdout.contains("wrong fact"), "{}", run.stdout);
     let asked = server.calls(Role::Question).len();
@@ -203,7 +203,7 @@ fn attacks_are_counted_by_shape() {
     let run = Workspace::new()
         .config(config(OLLAMA, CLEAR))
         .env("OLLAMA_HOST", server.ollama_host())
-        .args(["judge", "attack", "--model", OLLAMA, "--json"])
+        .args(["judge", "attack", "--judge-model", OLLAMA, "--json"])
         .run()
         .exit(0);
     let attacked: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -46,7 +46,7 @@ fn the_mean_counts_and_a_sample_without_a_score_is_no_zero() {
     let page = run.markdown();
     assert!(page.contains(&format!("- Judge asked several times: {words}")), "{page}");
     let _ = run.stdout_contains(&format!("judge asked several times: {words}"));
-    let schema = workspace.args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
 }
@@ -62,7 +62,7 @@ fn what_the_judge_adds_is_told_apart_from_what_trials_add() {
     let suite = "config/suites/mine.yaml";
     let once = ["--concurrency=1"];
     let _ = workspace.clone().args(once).run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", suite]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", suite]).run().exit(0);
     let arguments = ["--suite", suite, "--repeats=3", "--concurrency=1", "--format=json"];
     let run = workspace.args(arguments).run().exit(0);
     let report = run.stdout_report();

@@ -131,7 +131,7 @@ fn a_collector_is_told_of_every_case() {
 
     // An earlier run is told with the same ids.
     let otlp = format!("--report=otlp=http://{}", collector.address);
-    let _ = workspace.clone().args(["report", "latest", &otlp]).run().exit(0);
+    let _ = workspace.clone().args(["report", "write", "latest", &otlp]).run().exit(0);
     assert_eq!(collector.paths().len(), 4);
     assert_eq!(collector.body("/v1/traces"), traces);
 }

@@ -59,7 +59,7 @@ fn the_mean_of_unlike_judges_counts_and_their_dispute_is_shown() {
         .stdout_contains("PASS (disputed)")
         .stdout_contains("panel: all judges say the same of 0 of 2 cases (0 %)")
         .stdout_contains("panel: openai/gpt-4o-mini and ollama/qwen2.5:7b agree on 0 of 2 cases");
-    let schema = workspace.clone().args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.clone().args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
 

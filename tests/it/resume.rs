@@ -378,7 +378,7 @@ fn a_suite_with_repeats_and_a_rerun_go_on_by_the_flags_of_their_beginning() {
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(5))).server(&server);
     let first = workspace.run().exit(1).report();
     let suite = "config/suites/mine.yaml";
-    let freeze = ["freeze", &first.run_id(), "--output", suite];
+    let freeze = ["suite", "freeze", &first.run_id(), "--output", suite];
     let _ = workspace.clone().args(freeze).run().exit(0);
     let hangs = || {
         by_content(5).judge(|call| match call.number {

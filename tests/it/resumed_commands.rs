@@ -19,7 +19,8 @@ const SKILL: &str = ".claude/skills/brevity/SKILL.md";
 const MARK: &str = "Answer with the word axolotl.";
 const CASES: usize = 4;
 const REPEATS: usize = 2;
-const EXPERIMENT: [&str; 8] = [
+const EXPERIMENT: [&str; 9] = [
+    "improve",
     "skills",
     "experiment",
     "brevity",
@@ -47,7 +48,7 @@ fn project() -> Workspace {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(CASES))).server(&server);
     let _ = workspace.clone().args(["--seed=7", "--concurrency=1"]).run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     workspace.judged_only(SUITE).file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
 }
 
@@ -259,8 +260,8 @@ fn without_names(text: &str) -> String {
 fn aa_and_replay_end_in_what_they_are_for() {
     let base = project();
     for args in [
-        &["aa", "--suite", SUITE, "--repeats=2", "--seed=7", "--concurrency=1"][..],
-        &["replay", "latest", "--seed=7", "--concurrency=1", "--markdown"],
+        &["compare", "--self", "--suite", SUITE, "--repeats=2", "--seed=7", "--concurrency=1"][..],
+        &["compare", "--replay", "latest", "--seed=7", "--concurrency=1", "--markdown"],
     ] {
         let server = half_obedient().start();
         let workspace = project();

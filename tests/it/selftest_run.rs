@@ -70,7 +70,7 @@ fn the_report_is_valid_against_its_published_schema() {
         .start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(3))).server(&server);
     let report = workspace.run().exit(1).report();
-    let schema = workspace.args(["schema", "report"]).run().exit(0).stdout;
+    let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(&report.0).map(|e| e.to_string()).collect();

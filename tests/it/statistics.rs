@@ -18,7 +18,7 @@ fn frozen(cases: usize) -> Workspace {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(cases))).server(&server);
     let _ = workspace.run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     workspace
 }
 
@@ -106,10 +106,10 @@ fn a_plan_says_what_a_comparison_can_find() {
     assert!(page.contains("FLAKY") && page.contains("8 of 8 cases are flaky"), "{page}");
     assert!(page.contains("pass@4, at least one of 4 trials passes: 100 %"), "{page}");
 
-    let itself = workspace.clone().args(["aa", &report.run_id()]).run().exit(0);
+    let itself = workspace.clone().args(["compare", "--self", &report.run_id()]).run().exit(0);
     let body = itself.stdout.replace(&report.run_id(), "RUN");
     assert_example("aa", &body);
-    let aa = ["aa", "--suite", SUITE, "--repeats=2", "--json"];
+    let aa = ["compare", "--self", "--suite", SUITE, "--repeats=2", "--json"];
     let twice = workspace.clone().server(&judged(|_| 0.9).start()).args(aa).run().exit(0);
     let found: Value = serde_json::from_str(&twice.stdout).unwrap();
     assert_eq!(
@@ -117,12 +117,13 @@ fn a_plan_says_what_a_comparison_can_find() {
         (&2.into(), &0.into(), &16.into())
     );
     let single = run(&workspace, judged(|_| 0.9), 1).run_id();
-    let refused = workspace.clone().args(["aa", &single]).run().exit(2);
+    let refused = workspace.clone().args(["compare", "--self", &single]).run().exit(2);
     let _ = refused.one_error(&["has no case with two trials"]).stderr_contains("hint:");
 
     // An experiment is planned by the noise of the latest run, and runs nothing.
     let skill = workspace.file("SKILL.md", "Be brief.\n").server(&ModelServer::start());
-    let plan = ["skills", "experiment", "SKILL.md", "--suite", SUITE, "--repeats=3", "--power"];
+    let plan =
+        ["improve", "skills", "experiment", "SKILL.md", "--suite", SUITE, "--repeats=3", "--power"];
     let planned = skill.args(plan).run().exit(0).stdout;
     assert!(planned.starts_with("8 cases × 3 trials in each arm:"), "{planned}");
 }
@@ -132,6 +133,6 @@ fn a_suite_that_can_never_conclude_is_told() {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(5))).server(&server);
     let _ = workspace.run().exit(0);
-    let frozen = workspace.args(["freeze", "latest"]).run().exit(0);
+    let frozen = workspace.args(["suite", "freeze", "latest"]).run().exit(0);
     let _ = frozen.stderr_contains("5 cases: comparisons of this suite can never conclude");
 }

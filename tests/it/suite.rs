@@ -22,7 +22,8 @@ impl Frozen {
         let workspace = Workspace::new().config(config(OPENAI, scenarios)).server(&server);
         let first = workspace.clone().args(["--format=json"]).run().exit(0).stdout_report();
         let run_id = first.run_id();
-        let _ = workspace.clone().args(["freeze", &run_id, "--output", SUITE]).run().exit(0);
+        let _ =
+            workspace.clone().args(["suite", "freeze", &run_id, "--output", SUITE]).run().exit(0);
         Self { workspace, run_id, first }
     }
 
@@ -80,7 +81,7 @@ fn a_suite_runs_the_same_cases_and_asks_no_generator() {
     for part in [SUITE, &digest[..12], &frozen.run_id, "--suite config/suites/mine.yaml"] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
-    let schema = frozen.workspace.clone().args(["schema", "report"]).run().exit(0).stdout;
+    let schema = frozen.workspace.clone().args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));
 }
@@ -152,7 +153,7 @@ fn repeats_are_reported_by_case() {
     assert!(page.contains("6 trials of 2 cases"), "{page}");
     assert!(page.contains("--repeats 3 --scenarios case-0,case-1"), "{page}");
     // A suite of a run with repeats holds each case once.
-    let again = ["freeze", &report.run_id(), "--output", "config/suites/again.yaml"];
+    let again = ["suite", "freeze", &report.run_id(), "--output", "config/suites/again.yaml"];
     let again = frozen.workspace.clone().args(again).run().exit(0).stderr;
     assert!(again.contains("2 cases frozen"), "{again}");
     let digest = report.0["suite"]["digest"].as_str().unwrap();
@@ -230,28 +231,28 @@ fn runs_of_other_cases_are_not_compared() {
     let run = frozen.workspace.clone().server(&other).args(["--format=json"]).run().exit(0);
     let run_id = run.stdout_report().run_id();
     let run = frozen.compare(&frozen.run_id, &run_id, &[]).exit(2);
-    run.one_error(&["nothing to compare"]).stderr_contains("selftest freeze");
+    run.one_error(&["nothing to compare"]).stderr_contains("selftest suite freeze");
 }
 
 #[test]
 fn a_run_that_is_not_there() {
     let workspace = Workspace::new();
     for name in ["latest", "selftest-20260206-1234-bcdfgh", "absent.json"] {
-        let run = workspace.clone().args(["freeze", name]).run().exit(2);
+        let run = workspace.clone().args(["suite", "freeze", name]).run().exit(2);
         let _ = run.one_error(&["there is no run", name]).stderr_contains("hint:");
     }
     let workspace = workspace.file("notes.json", "{}");
-    let run = workspace.args(["freeze", "notes.json"]).run().exit(2);
+    let run = workspace.args(["suite", "freeze", "notes.json"]).run().exit(2);
     run.one_error(&["cannot read notes.json"]).stderr_contains("hint:");
 }
 
 #[test]
 fn a_suite_is_never_written_over() {
     let frozen = Frozen::new(CLEAR);
-    let again = ["freeze", "latest", "--output", SUITE];
+    let again = ["suite", "freeze", "latest", "--output", SUITE];
     let run = frozen.workspace.clone().args(again).run().exit(2);
     run.one_error(&[SUITE, "exists already"]).stderr_contains("--output");
-    let run = frozen.workspace.clone().args(["freeze", "latest"]).run().exit(0);
+    let run = frozen.workspace.clone().args(["suite", "freeze", "latest"]).run().exit(0);
     let path = format!("config/suites/{}.yaml", frozen.run_id);
     assert_eq!(run.stdout.trim(), path);
     assert_eq!(run.read(&path), run.read(SUITE));
@@ -262,7 +263,7 @@ fn a_run_without_prompts_cannot_be_frozen() {
     let server = ModelServer::script().generator(|_| Reply::status(500)).start();
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(5);
-    let run = workspace.args(["freeze", "latest"]).run().exit(4);
+    let run = workspace.args(["suite", "freeze", "latest"]).run().exit(4);
     run.stderr_contains("nothing to freeze").stderr_contains("left out");
 }
 
@@ -282,7 +283,7 @@ fn a_broken_suite_is_shown_with_its_lines() {
     }
     assert!(server.all_calls().is_empty());
     let run = workspace.args(["--suite", "absent.yaml"]).run().exit(2);
-    let _ = run.stderr_contains("absent.yaml").stderr_contains("selftest freeze");
+    let _ = run.stderr_contains("absent.yaml").stderr_contains("selftest suite freeze");
 }
 
 #[test]

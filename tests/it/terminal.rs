@@ -75,7 +75,7 @@ fn where_an_agent_is_tested_the_report_is_what_to_read() {
     let run = Workspace::new().config(yaml).server(&server).run().exit(1);
     let [next] = next_lines(&run)[..] else { panic!("{}", run.stdout) };
     let page = format!("docs/reports/selftest/{}.md says why", run.report().run_id());
-    assert!(next.contains(&page) && next.contains("`selftest replay latest`"), "{next}");
+    assert!(next.contains(&page) && next.contains("`selftest compare --replay latest`"), "{next}");
     assert!(!run.stdout.contains("built-in assistant") && !run.markdown().contains("**Note:**"));
 }
 

@@ -407,7 +407,7 @@ mod tests {
         let current = serde_json::to_string_pretty(schema()).unwrap() + "\n";
         assert!(
             committed == current,
-            "config/schema.json is out of date; run `selftest schema config > config/schema.json`"
+            "config/schema.json is out of date; run `selftest config schema config > config/schema.json`"
         );
     }
 

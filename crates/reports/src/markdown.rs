@@ -203,13 +203,13 @@ fn notes(view: &RunView<'_>) -> Vec<String> {
 
 fn rerun(header: &RunHeader) -> String {
     if let Some(rejudged) = &header.rejudged {
-        return format!("selftest rejudge {} --seed {}", rejudged.run_id, header.seed);
+        return format!("selftest judge rejudge {} --seed {}", rejudged.run_id, header.seed);
     }
     let mut command = format!("selftest --seed {}", header.seed);
     let mut ids = header.scenario_ids.as_slice();
     let replayed = header.suite.as_ref().filter(|suite| suite.replayed);
     if let Some(run) = replayed.and_then(|suite| suite.run_id.as_ref()) {
-        return format!("selftest replay {run} --seed {}", header.seed);
+        return format!("selftest compare --replay {run} --seed {}", header.seed);
     }
     if let Some(suite) = &header.suite {
         command += &format!(" --suite {}", text::word(&suite.path));
@@ -263,7 +263,9 @@ mod tests {
         let section = text.split("## Judged Again").nth(1).unwrap();
         insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
         assert!(
-            text.contains("run again: selftest rejudge selftest-20260205-0800-vwxyz2 --seed 42"),
+            text.contains(
+                "run again: selftest judge rejudge selftest-20260205-0800-vwxyz2 --seed 42"
+            ),
             "{text}"
         );
     }

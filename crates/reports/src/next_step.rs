@@ -53,14 +53,14 @@ impl NextStep {
                     .to_owned()
             }
             Self::FindJudge => {
-                "next: take a judge that can: `selftest model pull qwen3-1.7b`, then \
+                "next: take a judge that can: `selftest judge model pull qwen3-1.7b`, then \
                                 `selftest --judge-model embedded/qwen3-1.7b`\n"
                     .to_owned()
             }
             Self::ReadReport => {
                 let report = word(&escape::terminal(&paths.markdown.display().to_string(), 4_096));
                 format!(
-                    "next: {report} says why; change the agent or the case, then `selftest replay \
+                    "next: {report} says why; change the agent or the case, then `selftest compare --replay \
                      latest` runs the same cases again and compares\n"
                 )
             }

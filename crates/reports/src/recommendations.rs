@@ -231,7 +231,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         ),
         (
             UnscoredReason::EvidenceMissing,
-            "run the cases again with selftest replay, since the old report does not hold it"
+            "run the cases again with selftest compare --replay, since the old report does not hold it"
                 .to_owned(),
         ),
     ];

@@ -187,7 +187,8 @@ impl GitHub {
         let seconds = wait.as_secs();
         let error =
             anyhow!("{}: rate limit ({}), for {seconds} s more", self.base, status.as_u16());
-        Failure::setup(error).hint(Some("run `selftest comment` later, with the same report"))
+        Failure::setup(error)
+            .hint(Some("run `selftest report comment` later, with the same report"))
     }
 
     fn refused(&self, status: StatusCode, body: &[u8], target: &Target) -> Failure {

@@ -1,4 +1,4 @@
-//! `selftest comment`: a run as a comment on a pull request, which the next run updates.
+//! `selftest report comment`: a run as a comment on a pull request, which the next run updates.
 
 mod github;
 

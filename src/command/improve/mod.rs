@@ -1,4 +1,4 @@
-//! `selftest gaps`, `selftest proposals` and `selftest route`: what could make the agent better.
+//! `selftest improve gaps`, `selftest improve proposals` and `selftest improve route`: what could make the agent better.
 
 mod proposals;
 mod propose;
@@ -69,7 +69,7 @@ fn show_gaps(gaps: &[Gap], as_json: bool) -> Result<Exit, Failure> {
     if as_json {
         print(&format!("{:#}\n", json!(gaps)))?;
     } else if gaps.is_empty() {
-        eprint("no gaps; `selftest gaps detect` looks for them\n");
+        eprint("no gaps; `selftest improve gaps detect` looks for them\n");
     } else {
         print(&improvement::gaps(gaps))?;
     }

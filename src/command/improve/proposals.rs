@@ -1,4 +1,4 @@
-//! `selftest proposals`: drafted skills, and what people decide about them.
+//! `selftest improve proposals`: drafted skills, and what people decide about them.
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn act(
             if as_json {
                 print(&format!("{:#}\n", json!(proposals)))?;
             } else if proposals.is_empty() {
-                eprint("no proposals; `selftest gaps propose` makes them\n");
+                eprint("no proposals; `selftest improve gaps propose` makes them\n");
             } else {
                 print(&improvement::proposals(&proposals))?;
             }
@@ -89,7 +89,9 @@ impl From<DecisionFault> for Failure {
     fn from(fault: DecisionFault) -> Self {
         let hint = match &fault {
             DecisionFault::Store(_) => None,
-            DecisionFault::Unknown(_) => Some("`selftest proposals list --all` shows their ids"),
+            DecisionFault::Unknown(_) => {
+                Some("`selftest improve proposals list --all` shows their ids")
+            }
             DecisionFault::Decided { .. } => Some("a decision stays"),
             DecisionFault::Exists(_) | DecisionFault::Name(_) | DecisionFault::Write { .. } => {
                 Some("write it elsewhere with --output")

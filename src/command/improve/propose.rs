@@ -1,4 +1,4 @@
-//! `selftest gaps propose`, and the drafts of workers: a model drafts skills for gaps, an
+//! `selftest improve gaps propose`, and the drafts of workers: a model drafts skills for gaps, an
 //! experiment tries them, and they are proposed.
 
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ impl SkillTrial for Drafter {
     fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest> {
         let Some(suite) = self.resolved.config.gaps.suite.clone() else {
             let reason =
-                "gaps.suite names no suite to try it on; `selftest freeze latest` makes one";
+                "gaps.suite names no suite to try it on; `selftest suite freeze latest` makes one";
             return async { SkillTest::NotTested { reason: reason.to_owned() } }.boxed();
         };
         let tried = async {
@@ -184,11 +184,11 @@ async fn propose(
         if store.gap(id).await?.is_none() {
             let fault = GenerationFault::Unknown { id: one_line(id, 80) };
             return Err(Failure::usage(anyhow::Error::new(fault))
-                .hint(Some("`selftest gaps list --all` shows their ids")));
+                .hint(Some("`selftest improve gaps list --all` shows their ids")));
         }
     }
     if ids.is_empty() && store.open_gaps().await?.items.is_empty() {
-        eprint("no open gaps; `selftest gaps detect` looks for them\n");
+        eprint("no open gaps; `selftest improve gaps detect` looks for them\n");
         return Ok(Exit::NothingRan);
     }
     let generator = drafter.generator(store, told.model.as_deref()).await?;

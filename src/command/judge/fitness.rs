@@ -36,7 +36,7 @@ const IMPRESSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// For people who have no fit judge. Which model is fit is for the measurement to say.
 pub(in crate::command) const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
-    (1.4 GB) or, without a server, `selftest model pull qwen3-1.7b` (1.8 GB), and measure it: \
+    (1.4 GB) or, without a server, `selftest judge model pull qwen3-1.7b` (1.8 GB), and measure it: \
     `selftest judge bench`";
 
 /// The identity of a judge: weights, method, prompt, rules and rubric.

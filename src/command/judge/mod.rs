@@ -13,7 +13,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::model::FetchBar;
 use super::{eprint, print};
-use crate::cli::{AttackArgs, BenchArgs, GlobalArgs, JudgeAction};
+use crate::cli::{AttackArgs, BenchArgs, GlobalArgs};
 use crate::exit::Exit;
 use fitness::JudgeIdentity;
 use selftest_config::{Environment, Resolved};
@@ -34,18 +34,16 @@ use unfinished::Unfinished;
 /// Of every so-manieth request two answers, for a first impression.
 pub(super) const QUICK: Extent = Extent::Every(5);
 
-pub(super) async fn execute(action: &JudgeAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) async fn bench(args: &BenchArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
-    for template in TEMPLATES {
-        library.load(template)?;
-    }
-    let bench = JudgeBench { project: &project, resolved: &resolved, library };
-    match action {
-        JudgeAction::Bench(args) => bench.measure_all(args).await,
-        JudgeAction::Attack(args) => bench.attack(args).await,
-    }
+    JudgeBench::new(&project, &resolved)?.measure_all(args).await
+}
+
+pub(super) async fn attack(args: &AttackArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    JudgeBench::new(&project, &resolved)?.attack(args).await
 }
 
 /// Measures judges of one configuration.
@@ -55,7 +53,15 @@ struct JudgeBench<'a> {
     library: PromptLibrary,
 }
 
-impl JudgeBench<'_> {
+impl<'a> JudgeBench<'a> {
+    fn new(project: &'a Project, resolved: &'a Resolved) -> Result<Self, Failure> {
+        let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
+        for template in TEMPLATES {
+            library.load(template)?;
+        }
+        Ok(Self { project, resolved, library })
+    }
+
     fn locator(&self) -> Locator {
         let environment = &self.project.environment;
         let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
@@ -78,12 +84,12 @@ impl JudgeBench<'_> {
 
     async fn measure_all(&self, args: &BenchArgs) -> Result<Exit, Failure> {
         let mut locator = self.locator();
-        let names = match &args.model {
+        let names = match &args.judge_model {
             Some(name) => vec![name.clone()],
             None => locator.installed().await,
         };
         if names.is_empty() {
-            eprint("no model is installed; name one: `selftest judge bench --model auto`\n");
+            eprint("no model is installed; name one: `selftest judge bench --judge-model auto`\n");
             return Ok(Exit::NothingRan);
         }
         let fetch = FetchBar::new(&self.project.environment);
@@ -177,7 +183,7 @@ impl JudgeBench<'_> {
     async fn attack(&self, args: &AttackArgs) -> Result<Exit, Failure> {
         let mut locator = self.locator();
         let fetch = FetchBar::new(&self.project.environment);
-        let name = args.model.as_ref().unwrap_or(&self.resolved.config.judge.model);
+        let name = args.judge_model.as_ref().unwrap_or(&self.resolved.config.judge.model);
         let model = locator.model(name, &fetch).await?;
         model.check().await?;
         let judge = self.judge(&model);

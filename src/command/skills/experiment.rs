@@ -1,4 +1,4 @@
-//! `selftest skills experiment`: the same cases with and without a skill.
+//! `selftest improve skills experiment`: the same cases with and without a skill.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) async fn execute(
     if !told.report.is_empty() {
         let error = anyhow!("--report names one file, and an experiment is two runs");
         return Err(Failure::usage(error).hint(Some(
-            "write reports of either arm afterwards: `selftest report RUN --report junit=PATH`",
+            "write reports of either arm afterwards: `selftest report write RUN --report junit=PATH`",
         )));
     }
     let project = Project::open(global)?;
@@ -89,7 +89,7 @@ fn parts(
         (None, _, None) => {
             let error = anyhow!("{} lies in no skill, and none is named", told.suite.display());
             return Err(Failure::usage(error)
-                .hint(Some("`selftest skills experiment SKILL --suite FILE` names one")));
+                .hint(Some("`selftest improve skills experiment SKILL --suite FILE` names one")));
         }
     };
     Ok(Parts { suite, skill, file })

@@ -1,4 +1,4 @@
-//! `selftest skills`: what is recorded of their use, how well they work, which are in use.
+//! `selftest improve skills`: what is recorded of their use, how well they work, which are in use.
 
 pub(super) mod experiment;
 mod record;
@@ -129,8 +129,8 @@ async fn list(setup: &Setup) -> Result<Exit, Failure> {
     } else if rows.is_empty() {
         eprint(
             "no skill is known yet\n\
-             hint: `selftest skills promote NAME --file SKILL.md` makes one known, and \
-             `selftest skills record --from-sessions` those that recorded sessions used\n",
+             hint: `selftest improve skills promote NAME --file SKILL.md` makes one known, and \
+             `selftest improve skills record --from-sessions` those that recorded sessions used\n",
         );
     } else {
         print(&skills::table(&rows))?;

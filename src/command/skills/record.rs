@@ -1,4 +1,4 @@
-//! `selftest skills record`: one execution, one message, or everything that sessions say.
+//! `selftest improve skills record`: one execution, one message, or everything that sessions say.
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, Fai
 async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
     let known = setup.tracker.by_name(skill, told.version.as_deref()).await.map_err(|error| {
         let is_unknown = matches!(error, ChangeError::Unknown(_));
-        let hint = "`selftest skills promote NAME --file SKILL.md` makes a skill known";
+        let hint = "`selftest improve skills promote NAME --file SKILL.md` makes a skill known";
         let failure = Failure::from(error);
         if is_unknown { failure.hint(Some(hint)) } else { failure }
     })?;

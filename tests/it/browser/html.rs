@@ -101,9 +101,9 @@ fn nothing_to_show_is_shown_as_such() {
         ("/", "selftest grade latest"),
         ("/selftests", "<code>selftest</code> starts one"),
         ("/weekly", "selftest grade weekly"),
-        ("/reflections", "selftest reflect grade"),
-        ("/skills", "selftest skills record --from-sessions"),
-        ("/gaps", "selftest gaps detect"),
+        ("/reflections", "selftest improve reflect grade"),
+        ("/skills", "selftest improve skills record --from-sessions"),
+        ("/gaps", "selftest improve gaps detect"),
         ("/?q=x", "No session matches"),
     ] {
         let (status, html) = site.get(path);

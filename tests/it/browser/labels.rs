@@ -62,7 +62,7 @@ fn answers_are_labelled_by_keys() {
             chrome.shows("#labelled", &format!("{done} of 8 labelled")).await;
         }
         let end = chrome.shows("main", "Every answer has a label").await;
-        assert!(end.contains(&format!("selftest calibrate --runs {RUN}")), "{end}");
+        assert!(end.contains(&format!("selftest judge calibrate --runs {RUN}")), "{end}");
         assert_eq!(kept(&site).len(), 8);
     });
 }

@@ -133,7 +133,7 @@ impl Site {
         let token = contents.token.map(|token| ("SELFTEST_TOKEN", token));
         runtime.block_on(fill(database.to_str().unwrap(), project, contents));
         let mut server = Command::new(env!("CARGO_BIN_EXE_selftest"))
-            .args(["serve", "--addr", "127.0.0.1:0", "--db", "grades.db"])
+            .args(["serve", "--port", "0", "--db", "grades.db"])
             .current_dir(project)
             .env_clear()
             .envs(crate::clock::environment())

@@ -55,7 +55,7 @@ fn a_sunday_morning() {
     let server = ModelServer::start();
     let workspace = with_cache(Workspace::new()).config(config(OPENAI, CLEAR)).server(&server);
     let _ = workspace.run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     drop(server);
 
     let workspace = week(workspace).config(embedded());
@@ -91,7 +91,7 @@ fn a_sunday_morning() {
     );
 
     let shows = |words: &[&str]| workspace.clone().args(words).run().exit(0);
-    let proposals = shows(&["proposals", "list", "--json"]).json();
+    let proposals = shows(&["improve", "proposals", "list", "--json"]).json();
     let proposal = &proposals[0];
     assert_eq!((&proposal["status"], &proposal["model"]), (&json!("proposed"), &json!(MODEL)));
     let experiment = &proposal["experiment"];
@@ -100,7 +100,7 @@ fn a_sunday_morning() {
     assert_eq!(details["trials"], json!({ "control": 1, "treatment": 1 }), "{experiment:#}");
     // One pair of trials proves nothing, whatever came of it.
     assert_eq!(details["conclusion"], "not_enough_evidence", "{experiment:#}");
-    let disabled = shows(&["skills", "history", "count-shop"]).stdout;
+    let disabled = shows(&["improve", "skills", "history", "count-shop"]).stdout;
     assert!(disabled.contains("auto_disable") || disabled.contains("disabled"), "{disabled}");
     let report = run.read("docs/reports/weekly/2026-W47.md");
     assert!(report.contains("18"), "{report}");

@@ -162,8 +162,10 @@ fn a_truncated_gguf_is_refused() {
 #[test]
 fn half_of_the_real_weights_are_refused() {
     let _turn = turn();
-    let _ = with_cache(Workspace::new()).args(["model", "pull", "smollm2-135m"]).run().exit(0);
-    let run = with_cache(Workspace::new()).args(["model", "path", "smollm2-135m"]).run().exit(0);
+    let _ =
+        with_cache(Workspace::new()).args(["judge", "model", "pull", "smollm2-135m"]).run().exit(0);
+    let run =
+        with_cache(Workspace::new()).args(["judge", "model", "path", "smollm2-135m"]).run().exit(0);
     let weights = fs::read(PathBuf::from(run.stdout.trim_end())).unwrap();
     refused("half.gguf", &weights[..weights.len() / 2]);
 }
@@ -183,5 +185,5 @@ fn offline_without_weights_says_how_to_get_them() {
         .config(format!("version: 1\nscenarios:\n{CLEAR}"))
         .args(["--offline"])
         .run();
-    run.exit(5).stderr_contains("selftest model pull");
+    run.exit(5).stderr_contains("selftest judge model pull");
 }

@@ -44,7 +44,7 @@ fn gaps_are_found_once(workspace: Workspace) {
 
     let again = detect(&workspace).run().exit(0).json();
     assert_eq!((keys(&again), &again["new"]), (keys(&first), &Value::from(0)));
-    let _ = workspace.clone().args(["gaps", "list"]).run().exit(0).snapshot("gaps_list");
+    let _ = workspace.clone().args(["improve", "gaps", "list"]).run().exit(0).snapshot("gaps_list");
 
     // A month later, in the words of the database: another week, the same row.
     workspace.sql("UPDATE skill_gaps SET last_week = '2020-W01'");
@@ -78,11 +78,15 @@ fn requests_that_people_had_to_repeat(workspace: Workspace) {
 fn nothing_to_look_at() {
     let run = detect(&Workspace::new().file("sessions/notes.txt", "x")).run().exit(4);
     assert_eq!(run.json()["gaps"], Value::Array(Vec::new()));
-    let _ = Workspace::new().args(["gaps", "list"]).run().exit(0).stderr_contains("no gaps");
     let _ =
-        Workspace::new().args(["gaps", "propose"]).run().exit(4).stderr_contains("no open gaps");
-    let unknown = Workspace::new().args(["gaps", "propose", "gap-x"]).run().exit(2);
-    unknown.one_error(&["gap-x"]).stderr_contains("selftest gaps list --all");
+        Workspace::new().args(["improve", "gaps", "list"]).run().exit(0).stderr_contains("no gaps");
+    let _ = Workspace::new()
+        .args(["improve", "gaps", "propose"])
+        .run()
+        .exit(4)
+        .stderr_contains("no open gaps");
+    let unknown = Workspace::new().args(["improve", "gaps", "propose", "gap-x"]).run().exit(2);
+    unknown.one_error(&["gap-x"]).stderr_contains("selftest improve gaps list --all");
 }
 
 /// docs/spec/skills-and-signals.md#gaps-and-proposals: a gap that a skill was made for is not open,

@@ -1,4 +1,4 @@
-//! `selftest gaps`, `proposals` and `route`: what could make the agent better.
+//! `selftest improve gaps`, `proposals` and `route`: what could make the agent better.
 
 mod gaps;
 mod proposals;
@@ -36,5 +36,5 @@ pub(crate) fn detected(workspace: Workspace, server: &ModelServer) -> Workspace 
 }
 
 pub(crate) fn detect(workspace: &Workspace) -> Workspace {
-    workspace.clone().args(["gaps", "detect", "--source=sessions", "--json"])
+    workspace.clone().args(["improve", "gaps", "detect", "--source=sessions", "--json"])
 }

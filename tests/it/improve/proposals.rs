@@ -17,16 +17,17 @@ on_each_database! {
 }
 
 fn propose(workspace: &Workspace) -> Run {
-    workspace.clone().args(["gaps", "propose", "--json"]).run()
+    workspace.clone().args(["improve", "gaps", "propose", "--json"]).run()
 }
 
 fn proposals(workspace: &Workspace) -> Vec<Value> {
-    let run = workspace.clone().args(["proposals", "list", "--all", "--json"]).run().exit(0);
+    let run =
+        workspace.clone().args(["improve", "proposals", "list", "--all", "--json"]).run().exit(0);
     run.json().as_array().unwrap().clone()
 }
 
 fn decide(workspace: &Workspace, words: &[&str]) -> Run {
-    workspace.clone().args([&["proposals"], words].concat()).run()
+    workspace.clone().args([&["improve", "proposals"], words].concat()).run()
 }
 
 /// docs/spec/skills-and-signals.md#skill-generation: at most three gaps; #job-results: the
@@ -76,7 +77,7 @@ fn a_failure_does_not_stop_the_batch(workspace: Workspace) {
     assert!(fault.contains("/name: expected 1 to 64 lower-case letters"), "{fault}");
     assert_eq!(proposals(&workspace).len(), 2);
     // The one that failed comes last the next time, and says why it failed.
-    let listed = workspace.clone().args(["gaps", "list"]).run().exit(0);
+    let listed = workspace.clone().args(["improve", "gaps", "list"]).run().exit(0);
     let _ = listed.stdout_contains("1 draft failed: the model's reply is not a valid skill");
     let batch = propose(&workspace).exit(0).json();
     assert_eq!(batch["summary"]["proposals_created"], 2);
@@ -169,9 +170,9 @@ fn a_rejected_proposal_dismisses_its_gap_or_opens_it_again(workspace: Workspace)
 
     // A dismissed gap is drafted for when somebody asks by name.
     let gap = all[0]["gap_id"].as_str().unwrap();
-    let run = workspace.clone().args(["gaps", "propose", gap]).run().exit(0);
+    let run = workspace.clone().args(["improve", "gaps", "propose", gap]).run().exit(0);
     let _ = run.stdout_contains("is proposed for gap-").stdout_contains("not tested");
-    let run = workspace.clone().args(["gaps", "propose", gap]).run().exit(3);
+    let run = workspace.clone().args(["improve", "gaps", "propose", gap]).run().exit(3);
     let _ = run.stderr_contains("waits for a decision already");
 }
 
@@ -192,6 +193,6 @@ fn secrets_do_not_come_back_from_the_model() {
 #[test]
 fn no_gap_is_read_without_a_database_of_ours() {
     let workspace = four_gaps(Workspace::new()).file(".selftest/selftest.db", "no database");
-    let run = workspace.args(["gaps", "list"]).run().exit(5);
+    let run = workspace.args(["improve", "gaps", "list"]).run().exit(5);
     let _ = run.one_error(&["selftest.db"]);
 }

@@ -25,7 +25,7 @@ fn graded(workspace: Workspace) -> Workspace {
 }
 
 fn route(workspace: &Workspace, words: &[&str]) -> Workspace {
-    workspace.clone().args([&["route"], words].concat())
+    workspace.clone().args([&["improve", "route"], words].concat())
 }
 
 /// docs/spec/session-grades.md#routing: a task type below 3 goes to a more capable model.
@@ -50,7 +50,8 @@ fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
                   skills: [{ task_type: testing, skill: careful-testing }]\nscenarios:\n  \
                   - { id: a, description: b, expected_status: COMPLETE }\n";
     let workspace = graded(workspace).config(tables);
-    let _ = workspace.clone().args(["gaps", "detect", "--source=sessions"]).run().exit(0);
+    let _ =
+        workspace.clone().args(["improve", "gaps", "detect", "--source=sessions"]).run().exit(0);
     let routing = route(&workspace, &["testing", "--json"]).run().exit(0).json();
     assert_eq!(routing["items"][0]["tier"], "opus");
     let help = &routing["recommendations"][0];

@@ -38,14 +38,14 @@ fn ready(workspace: Workspace, server: &ModelServer, gaps: &str) -> Workspace {
     let yaml = format!("{}gaps: {gaps}\n", config(OPENAI, &scenarios(8)));
     let workspace = four_gaps(workspace).config(yaml).server(server);
     let _ = workspace.clone().args(["--exit-zero"]).run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "freeze", "latest", "--output", SUITE]).run().exit(0);
     let workspace = workspace.judged_only(SUITE);
     let _ = detect(&workspace).run().exit(0);
     workspace
 }
 
 fn propose(workspace: &Workspace, more: &[&str]) -> Run {
-    workspace.clone().args([&["gaps", "propose", "--json"], more].concat()).run()
+    workspace.clone().args([&["improve", "gaps", "propose", "--json"], more].concat()).run()
 }
 
 fn experiments(run: &Run) -> Vec<Value> {
@@ -71,7 +71,7 @@ fn a_proposal_comes_with_its_experiment(workspace: Workspace) {
         assert!(page.contains("Experiment: with the skill look-first-"), "{page}");
     }
     let id = run.json()["gaps"][0]["proposal"]["id"].as_str().unwrap().to_owned();
-    let shown = workspace.clone().args(["proposals", "show", &id]).run().exit(0);
+    let shown = workspace.clone().args(["improve", "proposals", "show", &id]).run().exit(0);
     let _ = shown.stdout_contains("better");
     // The skill was handed to one arm only, and to no judge.
     let of = |role| server.calls(role).into_iter().filter(|call| call.text().contains(MARK));
@@ -84,7 +84,12 @@ fn a_draft_that_harms_is_proposed_with_that() {
     let workspace = ready(Workspace::new(), &server, "{ proposals_per_run: 1 }");
     let run = propose(&workspace, &["--suite", SUITE, "--repeats=1"]).exit(0);
     assert_eq!(experiments(&run)[0]["details"]["conclusion"], "harms");
-    let _ = workspace.clone().args(["proposals", "list"]).run().exit(0).stdout_contains(" harms ");
+    let _ = workspace
+        .clone()
+        .args(["improve", "proposals", "list"])
+        .run()
+        .exit(0)
+        .stdout_contains(" harms ");
 }
 
 #[test]
@@ -108,7 +113,7 @@ fn ctrl_c_keeps_what_was_proposed() {
         .drafter(|call| if call.number == 0 { Reply::from(drafted(call)) } else { Reply::Hang });
     let server = script.start();
     let workspace = ready(Workspace::new(), &server, "{}");
-    let proposing = workspace.clone().args(["gaps", "propose"]).spawn();
+    let proposing = workspace.clone().args(["improve", "gaps", "propose"]).spawn();
     let hangs = proposing.until("the second draft", || server.calls(Role::Drafter).len() == 2);
     let _ = hangs.signal(rustix::process::Signal::INT).wait().exit(130);
     let statuses = workspace.sql("SELECT status FROM skill_gaps ORDER BY status").concat();

@@ -70,10 +70,10 @@ fn a_failure_has_a_reason_and_another_chance(workspace: Workspace) {
     assert!(failed["why"].as_str().unwrap().contains("not a valid grade"), "{failed}");
     let list = workspace.jobs(&["list"]).run().exit(0);
     let list = list.stdout_contains("1 failed, 1 done").stdout_contains("not a valid grade");
-    let _ = list.stdout_contains("selftest jobs retry --all");
+    let _ = list.stdout_contains("selftest worker retry --all");
 
     let unknown = workspace.jobs(&["retry", "01J00"]).run().exit(2).one_error(&["01J00"]);
-    let _ = unknown.stderr_contains("hint: `selftest jobs list`");
+    let _ = unknown.stderr_contains("hint: `selftest worker jobs`");
     let _ = workspace.jobs(&["retry"]).run().exit(2);
     let id = failed["id"].as_str().unwrap();
     let run = workspace.jobs(&["retry", id]).run().exit(0);

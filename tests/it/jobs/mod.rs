@@ -1,4 +1,4 @@
-//! `selftest worker` and `selftest jobs`: the weekly schedule, the queue of gradings, and workers
+//! `selftest worker` and `selftest worker jobs`: the weekly schedule, the queue of gradings, and workers
 //! that are killed.
 
 mod gradings;
@@ -56,7 +56,7 @@ impl Workspace {
         let _ = self.clone().grade(&words).run().exit(0);
     }
 
-    /// The output of `selftest jobs list`.
+    /// The output of `selftest worker jobs`.
     fn listing(&self) -> Value {
         self.jobs(&["list", "--json"]).run().exit(0).json()
     }

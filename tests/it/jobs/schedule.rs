@@ -205,7 +205,7 @@ fn without_a_model_gaps_wait_and_the_report_is_written() {
         .collect();
     assert_eq!(states, ["completed", "failed", "completed", "completed"]);
     let _ = run.stderr_contains("run_skill_generation_batch FAILED  elapsed=");
-    let list = workspace.clone().args(["gaps", "list", "--json"]).run().exit(0).json();
+    let list = workspace.clone().args(["improve", "gaps", "list", "--json"]).run().exit(0).json();
     let states: Vec<&Value> = list.as_array().unwrap().iter().map(|gap| &gap["status"]).collect();
     assert_eq!(states, ["open", "open"]);
 }

@@ -61,7 +61,7 @@ impl Conversation {
         let input = self.workspace.path("../input.jsonl");
         std::fs::write(&input, &self.input).unwrap();
         let shell = format!("exec \"$@\" < '{}'", input.display());
-        let workspace = self.workspace.args(["mcp"]).within(["sh", "-c", &shell, "sh"]);
+        let workspace = self.workspace.args(["serve", "--mcp"]).within(["sh", "-c", &shell, "sh"]);
         Heard::of(&workspace.run().exit(0).stdout)
     }
 }

@@ -85,7 +85,7 @@ fn a_huge_line_is_dropped_without_being_held() {
     let request = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     let run = workspace
         .file("request.jsonl", format!("{request}\n"))
-        .args(["mcp"])
+        .args(["serve", "--mcp"])
         .within(["sh", "-c", script, "sh"])
         .run()
         .exit(0)
@@ -113,7 +113,7 @@ fn who_speaks_another_protocol_is_told_so_on_stderr() {
     let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let workspace = Workspace::new().file("input.jsonl", format!("{note}\n"));
     let shell = ["sh", "-c", "exec \"$@\" < input.jsonl", "sh"];
-    let run = workspace.args(["mcp"]).within(shell).run().exit(5);
+    let run = workspace.args(["serve", "--mcp"]).within(shell).run().exit(5);
     let run = run.one_error(&["Model Context Protocol"]).stderr_contains("hint:");
     assert_eq!(run.stdout, "");
 }
@@ -129,7 +129,7 @@ fn a_signal_ends_it_while_the_client_still_listens() {
         let workspace = Workspace::new().file("hello.jsonl", format!("{hello}\n"));
         // Held open for reading and writing, a FIFO never ends.
         let shell = "mkfifo pipe; exec 3<>pipe; cat hello.jsonl >&3; exec \"$@\" <pipe";
-        let running = workspace.args(["mcp"]).within(["sh", "-c", shell, "sh"]).spawn();
+        let running = workspace.args(["serve", "--mcp"]).within(["sh", "-c", shell, "sh"]).spawn();
         let run = running.until_stdout("serverInfo").signal(signal).wait().exit(0);
         assert_eq!(Heard::of(&run.stdout).count(), 1);
         assert!(run.elapsed.as_secs() < 10, "{:?}", run.elapsed);

@@ -1,4 +1,4 @@
-//! `selftest mcp`: the tools as an agent meets them.
+//! `selftest serve --mcp`: the tools as an agent meets them.
 
 // What the tests stand on.
 mod conversation;

@@ -40,7 +40,7 @@ fn the_official_client_understands_every_answer() {
     for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
         let wrapper =
             [python.to_str().unwrap(), SCRIPT, mode, &calls.to_string()].map(String::from);
-        let run = workspace.clone().args(["mcp"]).within(wrapper).run().exit(0);
+        let run = workspace.clone().args(["serve", "--mcp"]).within(wrapper).run().exit(0);
         let said: Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!((&said["version"], &said["server"]), (&json!(version), &json!("selftest")));
         assert!(said["instructions"].as_str().unwrap().contains("ranking"));

@@ -1,4 +1,4 @@
-//! `selftest reflect grade`: from a file or a pipe to scores in the database.
+//! `selftest improve reflect grade`: from a file or a pipe to scores in the database.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `selftest reflect scores|weak|trend`: what is known of reflections.
+//! `selftest improve reflect scores|weak|trend`: what is known of reflections.
 
 use serde_json::json;
 

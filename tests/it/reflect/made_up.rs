@@ -44,15 +44,15 @@ impl Workspace {
         self.config(format!("version: 1\ngrade:\n  reflection: {section}\nscenarios:\n{CLEAR}"))
     }
 
-    /// `selftest reflect`
+    /// `selftest improve reflect`
     pub(crate) fn reflect(&self, words: &[&str]) -> Run {
-        self.clone().args([&["reflect"], words].concat()).run()
+        self.clone().args([&["improve", "reflect"], words].concat()).run()
     }
 
     /// The same with this on its standard input.
     pub(crate) fn reflect_piped(&self, input: &str, words: &[&str]) -> Run {
         let workspace = self.clone().file("input", input);
         let piped = ["sh", "-c", "cat input | \"$0\" \"$@\""];
-        workspace.within(piped).args([&["reflect"], words].concat()).run()
+        workspace.within(piped).args([&["improve", "reflect"], words].concat()).run()
     }
 }

@@ -1,4 +1,4 @@
-//! `selftest reflect`: what agents say of their own work, graded (docs/spec/reflections.md).
+//! `selftest improve reflect`: what agents say of their own work, graded (docs/spec/reflections.md).
 
 // What the tests stand on.
 pub(crate) mod made_up;

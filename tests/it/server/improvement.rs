@@ -26,7 +26,7 @@ fn proposed(workspace: Workspace) -> (Site, Vec<String>, ModelServer) {
     });
     let server = script.start();
     let workspace = detected(workspace, &server);
-    let _ = workspace.clone().args(["gaps", "propose"]).run().exit(0);
+    let _ = workspace.clone().args(["improve", "gaps", "propose"]).run().exit(0);
     let site = Site::start(workspace);
     let items = site.get("/api/proposals").json()["items"].clone();
     let ids = field(items.as_array().unwrap(), "id");

@@ -23,7 +23,7 @@ fn labels_of_the_page_and_of_the_terminal_are_the_same() {
     let run_id = workspace.run().exit(0).report().run_id();
     let given = json!([{"case": "case-1", "label": "bad"}]).to_string();
     let workspace = workspace.file("given.json", given);
-    let arguments = ["label", "latest", "--from", "given.json"];
+    let arguments = ["judge", "label", "latest", "--from", "given.json"];
     let _ = workspace.clone().args(arguments).run().exit(0);
 
     let site = Site::start(workspace.clone());

@@ -159,7 +159,7 @@ fn schemathesis_finds_no_fault(workspace: Workspace) {
     let _ = workspace
         .clone()
         .file("SKILL.md", "# PR")
-        .args(["skills", "promote", "pr", "--file", "SKILL.md"])
+        .args(["improve", "skills", "promote", "pr", "--file", "SKILL.md"])
         .run()
         .exit(0);
     // Without a model the API says so: that is what is described. A key that comes with another

@@ -80,7 +80,11 @@ fn repeats_are_cases_of_their_own() {
     let server = ModelServer::start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(2))).server(&server);
     let _ = workspace.run().exit(0);
-    let _ = workspace.clone().args(["freeze", "latest", "--output", "suite.yaml"]).run().exit(0);
+    let _ = workspace
+        .clone()
+        .args(["suite", "freeze", "latest", "--output", "suite.yaml"])
+        .run()
+        .exit(0);
     let arguments = ["--suite", "suite.yaml", "--repeats=2", "--format=json"];
     let run = workspace.clone().args(arguments).run().exit(0).stdout_report();
     let (id, site) = (run.run_id(), Site::start(workspace));

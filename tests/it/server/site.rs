@@ -60,7 +60,7 @@ impl Site {
     #[track_caller]
     pub(crate) fn with(workspace: Workspace, flags: &[&str]) -> Self {
         let words: Vec<OsString> =
-            ["serve", "--addr", "127.0.0.1:0"].iter().chain(flags).map(OsString::from).collect();
+            ["serve", "--port", "0"].iter().chain(flags).map(OsString::from).collect();
         let running = workspace.clone().args(words).spawn().until_stdout("\n");
         let said = running.said();
         let address = said.trim().strip_prefix("http://").unwrap().to_owned();

@@ -6,9 +6,9 @@ use crate::workspace::Workspace;
 #[test]
 fn an_address_that_is_taken_is_named() {
     let site = Site::start(Workspace::new());
-    let run = Workspace::new().args(["serve", "--addr", &*site.address]).run().exit(5);
-    run.one_error(&["cannot listen on", &site.address])
-        .stderr_contains("hint: take another address");
+    let (_, port) = site.address.rsplit_once(':').unwrap();
+    let run = Workspace::new().args(["serve", "--port", port]).run().exit(5);
+    run.one_error(&["cannot listen on", &site.address]).stderr_contains("hint: use another port");
 }
 
 #[cfg(unix)]

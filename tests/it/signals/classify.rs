@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::workspace::Workspace;
 
 fn classify(words: &[&str]) -> Workspace {
-    Workspace::new().args([&["signals", "classify"], words].concat())
+    Workspace::new().args([&["improve", "signals", "classify"], words].concat())
 }
 
 /// The program with a file on standard input.

@@ -1,4 +1,4 @@
-//! `selftest signals`: what messages of users say about the answers that they got.
+//! `selftest improve signals`: what messages of users say about the answers that they got.
 
 mod classify;
 mod labels;

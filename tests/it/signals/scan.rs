@@ -27,7 +27,7 @@ fn recorded() -> Workspace {
 }
 
 fn scan(workspace: &Workspace, words: &[&str]) -> Workspace {
-    workspace.clone().args([&["signals", "scan", "--source=sessions"], words].concat())
+    workspace.clone().args([&["improve", "signals", "scan", "--source=sessions"], words].concat())
 }
 
 #[test]

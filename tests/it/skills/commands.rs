@@ -1,4 +1,4 @@
-//! Each command of `selftest skills`, and what is wrong on its command line.
+//! Each command of `selftest improve skills`, and what is wrong on its command line.
 
 use super::shows;
 use crate::workspace::Workspace;

@@ -1,4 +1,4 @@
-//! `selftest skills`: what is recorded of their use, how well they work, which are in use
+//! `selftest improve skills`: what is recorded of their use, how well they work, which are in use
 //! (docs/spec/skills-and-signals.md#skill-effectiveness).
 
 mod commands;
@@ -13,9 +13,9 @@ use crate::run::Run;
 use crate::workspace::{CLEAR, Workspace};
 
 impl Workspace {
-    /// `selftest skills` with these words.
+    /// `selftest improve skills` with these words.
     pub(crate) fn skills(&self, words: &[&str]) -> Self {
-        self.clone().args([&["skills"], words].concat())
+        self.clone().args([&["improve", "skills"], words].concat())
     }
 
     /// Promotes a new version of a skill with that text.

@@ -23,7 +23,7 @@ pub use text::text;
 /// Ten thousand cases of the longest kind would not fit, ten thousand of the usual kind do.
 const KIND: Kind = Kind {
     max_bytes: 16 << 20,
-    hint: "`selftest freeze latest` writes the cases of the newest run",
+    hint: "`selftest suite freeze latest` writes the cases of the newest run",
 };
 
 static STRUCTURE: LazyLock<Structure> = LazyLock::new(|| Structure::new(schema(), "the suite"));

@@ -155,7 +155,7 @@ fn recommended(recommendation: &Recommendation) -> String {
         && recommendation.gaps.is_empty()
         && recommendation.proposals.is_empty();
     if nothing {
-        text += "  nothing is known yet; `selftest gaps detect` looks for gaps\n";
+        text += "  nothing is known yet; `selftest improve gaps detect` looks for gaps\n";
     }
     text
 }

@@ -38,8 +38,9 @@ const MAX_BYTES_PER_TOKEN: usize = 64;
 /// The weights of a file. The error is one line that names the file.
 pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     let name = file.display();
-    let again =
-        || Some("fetch it again with `selftest model pull NAME`, or name another file".into());
+    let again = || {
+        Some("fetch it again with `selftest judge model pull NAME`, or name another file".into())
+    };
     let unreadable = |error| ModelError::engine(format!("cannot read {name}: {error}"), again());
     let mut magic = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;

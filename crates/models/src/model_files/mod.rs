@@ -246,7 +246,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, Mod
         endpoint: folder.display().to_string(),
         model: name.to_owned(),
         available: list(environment).into_iter().map(|listed| listed.name).collect(),
-        hint: "fetch one with `selftest model pull NAME`, or give a path: embedded:/path/to.gguf"
+        hint: "fetch one with `selftest judge model pull NAME`, or give a path: embedded:/path/to.gguf"
             .to_owned(),
     })
 }
@@ -281,7 +281,7 @@ pub async fn ensure(
                 entry.file_bytes / 1_000_000,
                 environment.cache_folder.display()
             ),
-            &format!("fetch them with `selftest model pull {}`", entry.name),
+            &format!("fetch them with `selftest judge model pull {}`", entry.name),
         )),
     }
 }
@@ -312,8 +312,10 @@ pub async fn fetch(
         } else {
             ""
         };
-        let hint =
-            format!("run `selftest model pull {}` where there is a network{elsewhere}", entry.name);
+        let hint = format!(
+            "run `selftest judge model pull {}` where there is a network{elsewhere}",
+            entry.name
+        );
         return Err(failed(what, &hint));
     }
     match entry.source {

@@ -198,7 +198,7 @@ async fn offline_never_fetches() {
     let error = ensure(DEFAULT, &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("--offline forbids"), "{error}");
     let hint = error.hint().unwrap();
-    assert!(hint.contains("selftest model pull smollm2-135m"), "{hint}");
+    assert!(hint.contains("selftest judge model pull smollm2-135m"), "{hint}");
     assert!(hint.contains("SELFTEST_MODEL_FILE"), "{hint}");
     let error = pull("https://example.org/x.gguf", None, &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("--offline is set"), "{error}");
@@ -251,7 +251,7 @@ async fn what_is_large_is_fetched_on_request_only() {
     let environment = environment(cache.path());
     let error = ensure("embedded/qwen3-1.7b", &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("qwen3-1.7b (1834 MB) are not in"), "{error}");
-    assert!(error.hint().unwrap().contains("selftest model pull qwen3-1.7b"));
+    assert!(error.hint().unwrap().contains("selftest judge model pull qwen3-1.7b"));
     let file = cache.path().join("qwen3-1.7b.gguf");
     fs::write(&file, "GGUF").unwrap();
     assert_eq!(ensure("qwen3-1.7b", &environment, &|_| {}).await.unwrap(), file);

@@ -148,7 +148,7 @@ impl Listing {
             let _ = writeln!(text, "  {} {at} {session}: {why}", one.id);
         }
         if failed > 0 {
-            text.push_str("`selftest jobs retry --all` tries failed gradings again\n");
+            text.push_str("`selftest worker retry --all` tries failed gradings again\n");
         }
         text
     }

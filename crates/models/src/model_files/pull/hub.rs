@@ -38,7 +38,7 @@ pub(in crate::model_files) async fn from_hub(
         return Err(failed(
             format!("{} has SHA-256 {digest}, but {name} is {sha256}", shown(&address)),
             &format!(
-                "the hub has replaced it: `selftest model pull {source}` fetches it under its own name"
+                "the hub has replaced it: `selftest judge model pull {source}` fetches it under its own name"
             ),
         ));
     }
@@ -79,7 +79,7 @@ async fn stated_digest(address: &Url, source: &str) -> Result<String, ModelError
     }
     Err(failed(
         format!("{shown} states no SHA-256 ({DIGEST})"),
-        &format!("if you know it: `selftest model pull {source} --sha256 DIGEST`"),
+        &format!("if you know it: `selftest judge model pull {source} --sha256 DIGEST`"),
     ))
 }
 

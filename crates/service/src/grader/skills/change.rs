@@ -55,10 +55,10 @@ impl ChangeError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ChangeError::Store(error) => error.hint(),
-            ChangeError::Unknown(_) => Some("`selftest skills list` shows the skills"),
+            ChangeError::Unknown(_) => Some("`selftest improve skills list` shows the skills"),
             ChangeError::Taken(_) => Some("leave --version out to get the next number"),
             ChangeError::NothingBefore(_) => {
-                Some("`selftest skills promote NAME --version V` puts any version to use")
+                Some("`selftest improve skills promote NAME --version V` puts any version to use")
             }
             ChangeError::Name(_) | ChangeError::Active(_) | ChangeError::Inactive(_) => None,
         }
