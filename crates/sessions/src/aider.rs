@@ -1,8 +1,8 @@
-//! Aider: `.aider.chat.history.md` in a project, Markdown to which every run is added. What a
-//! person typed stands behind `####`, what aider itself says behind `>`, all else is the model's.
-//! There are no ids and no times but that of the beginning of each run.
+//! Reads aider's `.aider.chat.history.md`, a Markdown file in the project that every run appends
+//! to. User input follows `####`, aider's own messages follow `>`, and the rest is the model's. The
+//! file has no ids, and the only times are the starts of the runs.
 //!
-//! An edit that aider took out of an answer is a call of a tool; so is one that did not match.
+//! Each edit that aider applied or failed to match becomes a tool call.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -13,22 +13,22 @@ use super::source::Source;
 use super::text::Text;
 use super::time::Moment;
 
-/// How the first line of each run begins.
+/// Prefix of the first line of each run.
 pub(super) const BEGINNING: &str = "# aider chat started at ";
 
-/// A longer line is cut.
+/// Maximum bytes of a line; the rest is cut.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Bytes of one turn that are kept.
+/// Maximum bytes kept of one turn.
 const MAX_TURN: usize = 8 * 1024 * 1024;
 
-/// The tool that every edit is a call of.
+/// Tool name used for every edit.
 const EDIT: &str = "edit";
 
-/// Commands of aider whose words go to the model.
+/// Aider commands whose text is sent to the model.
 const ASKING: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
 
-/// How a line begins by which aider says that it made no sense of an edit.
+/// Prefixes of the messages that aider prints when it cannot parse an edit.
 const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
 
 /// Reads every run of a history.
@@ -73,7 +73,7 @@ fn begin(source: &Source, time: &str, feed: &mut Feed<'_>) {
     feed.saw(Moment::parse(time));
 }
 
-/// Whose words are being read.
+/// Speaker of the line being read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Voice {
     #[default]
@@ -83,15 +83,16 @@ enum Voice {
     Program,
 }
 
-/// A run of aider, from its beginning to the next one.
+/// One run of aider, up to the start of the next one.
 #[derive(Default)]
 struct Run {
     has_begun: bool,
     voice: Voice,
     words: String,
-    /// Inside of a fenced block of an answer, where any line may begin like another voice's.
+    /// Set inside a fenced block of an answer. There, a line may start with `>` or `####` and still
+    /// belong to the model.
     is_fenced: bool,
-    /// The answer that has ended: how many tokens it took, and its edits, come behind it.
+    /// The last complete answer. It is held back because its token counts and edits follow it.
     answer: Option<Answer>,
 }
 
@@ -105,6 +106,7 @@ struct Answer {
 
 impl Run {
     fn line(&mut self, line: &str, feed: &mut Feed<'_>) {
+        // These lines always come from aider, so they also end a fence that an answer left open.
         let said = line.strip_prefix("> ").or((line == ">").then_some(""));
         if said.is_some_and(|said| said.starts_with("Tokens: ") || said.starts_with("^C")) {
             self.is_fenced = false;
@@ -133,7 +135,7 @@ impl Run {
         }
     }
 
-    /// Takes what a line of the program says of the answer before it; whether that is all of it.
+    /// Applies a message of aider to the answer before it. Returns true if the message is used up.
     fn note(&mut self, words: &str, feed: &mut Feed<'_>) -> bool {
         if let Some(version) = words.strip_prefix("Aider v") {
             feed.head.agent_version = Some(selftest_text::one_line(version, 60));
@@ -143,7 +145,7 @@ impl Run {
             feed.head.model(model.split_once(" with ").map_or(model, |(name, _)| name));
         }
         if words.starts_with("^C") {
-            // Else a person stopped nothing but aider itself.
+            // Otherwise the user interrupted aider itself, not an answer.
             let is_cut = self.answer.as_ref().is_some_and(|answer| {
                 !answer.text.is_empty() && answer.usage.is_none() && answer.calls.is_empty()
             });
@@ -178,7 +180,7 @@ impl Run {
         false
     }
 
-    /// Hands on the turn that has ended, but an answer, which waits for what is said of it.
+    /// Sends the finished turn. An answer is held back until the messages about it are read.
     fn end_turn(&mut self, feed: &mut Feed<'_>) {
         self.is_fenced = false;
         let words = std::mem::take(&mut self.words);
@@ -250,7 +252,8 @@ impl Answer {
     }
 }
 
-/// Whether words are a command of aider or, behind `!`, of a shell: not a path, which begins alike.
+/// Returns true if the text is an aider command or, after `!`, a shell command. Paths also start
+/// with a slash and are excluded.
 fn is_command(words: &str) -> bool {
     let first = words.split_whitespace().next().unwrap_or_default();
     let is_name = |name: &str| {
@@ -263,7 +266,7 @@ fn say(role: Role, origin: Origin, words: &str, feed: &mut Feed<'_>) {
     feed.say(role, origin, Text::from(words.to_owned()), None);
 }
 
-/// `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
+/// Parses `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
 fn usage(counts: &str) -> Option<Usage> {
     let mut usage = Usage::default();
     let counts = counts.split(" Cost:").next()?.trim_end_matches('.');
@@ -280,7 +283,7 @@ fn usage(counts: &str) -> Option<Usage> {
     Some(usage)
 }
 
-/// `345`, `1,234`, `2.3k`, `1.2M`.
+/// Parses `345`, `1,234`, `2.3k` or `1.2M`.
 fn count(number: &str) -> Option<u64> {
     let number = number.replace(',', "");
     let (digits, factor) = match number.as_bytes().last()? {

@@ -1,5 +1,4 @@
-//! The content of chat messages in the shapes that agents share: text, parts, media. Media are
-//! named with type and size, never kept.
+//! Parses the content of chat messages in the shapes that agents share: text, parts and media.
 
 use std::borrow::Cow;
 
@@ -10,8 +9,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use super::any_json::{AnyJson, deserialize_any_json};
 use super::text::Text;
 
-/// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files
-/// are named with type and size instead of being kept.
+/// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files are
+/// replaced by their type and size.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Content<'a>(pub(super) Text<'a>);
 
@@ -72,11 +71,11 @@ impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
     }
 }
 
-/// An image, a sound or a file inside a message: only what it is and how large, never its data.
+/// Type and size of an image, audio clip or file in a message. The data itself is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Media {
     media_type: String,
-    /// Of the encoded data, in bytes.
+    /// Length of the encoded data, in bytes.
     length: usize,
 }
 
@@ -85,18 +84,18 @@ impl Media {
         self.length == 0
     }
 
-    /// Says its type, where it does not say so itself.
+    /// Sets the media type if the data URL has none.
     pub(super) fn set_type(&mut self, media_type: &str) {
         if self.media_type.is_empty() {
             self.media_type = selftest_text::one_line(media_type, 60);
         }
     }
 
-    /// `[image image/png 531 kB]`.
+    /// Formats a note such as `[image image/png 531 kB]`.
     pub(super) fn note(&self, kind: &str) -> Text<'static> {
         let kind = match kind.split('_').next().unwrap_or_default() {
             "" => "media",
-            // `input_image`
+            // As in `input_image`.
             "input" => kind.split('_').nth(1).unwrap_or("media"),
             kind => kind,
         };

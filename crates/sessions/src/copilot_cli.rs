@@ -1,5 +1,5 @@
-//! GitHub Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl` (before, `<id>.jsonl`), JSON
-//! lines of `{"type": …, "data": {…}, "timestamp": …}`.
+//! Reads GitHub Copilot CLI sessions, `~/.copilot/session-state/<id>/events.jsonl` (formerly
+//! `<id>.jsonl`): JSON lines of `{"type": …, "data": {…}, "timestamp": …}`.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Flag, List, Loose, Object};
 
-/// Reads a session.
+/// Reads one session.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;

@@ -1,4 +1,5 @@
-//! Crush: `.crush/crush.db` in a project, SQLite with the parts of each message as JSON.
+//! Reads Crush's `.crush/crush.db`, an SQLite database in the project that stores message parts as
+//! JSON.
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let list = sessions.list(&[
         "id",
@@ -69,7 +71,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// A part: `{"type": "tool_call", "data": {…}}`.
+/// A message part: `{"type": "tool_call", "data": {…}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
