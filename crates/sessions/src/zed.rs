@@ -1,5 +1,5 @@
-//! Zed: `threads/threads.db`, SQLite with one thread in each row, as JSON or as JSON compressed
-//! with Zstandard. Versions before 0.3 of the JSON name the speaker in each message.
+//! Reads Zed's `threads/threads.db`: SQLite with one thread per row, as JSON or as JSON compressed
+//! with Zstandard. Before version 0.3 of the JSON, each message names its speaker.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -22,7 +22,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Flag, Int, Json, List, Loose, Object, each};
 
-/// Bytes of one thread, as it is kept and unpacked.
+/// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;
 
 /// Reads every thread of a database.
@@ -127,7 +127,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Turns<'a> {
     }
 }
 
-/// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or one of before 0.3.
+/// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or the form before 0.3.
 #[derive(Default)]
 struct Turn<'a> {
     role: Text<'a>,
@@ -142,7 +142,7 @@ struct Body<'a> {
     tool_results: BTreeMap<String, Object<Given<'a>>>,
 }
 
-/// A message of before 0.3.
+/// A message in the form before 0.3.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Older<'a> {
@@ -155,7 +155,7 @@ deserialize_any_json!(Turn<'a>);
 
 impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
     fn string(&mut self, text: std::borrow::Cow<'de, str>) {
-        // "Resume" says that the agent was told to go on.
+        // "Resume" only means that the agent was asked to continue.
         if text != "Resume" {
             self.unknown = Text::new(text);
         }
@@ -205,7 +205,7 @@ impl Turn<'_> {
     }
 }
 
-/// The content of a message of either speaker.
+/// Content of a message of either speaker.
 #[derive(Default)]
 struct Pieces<'a>(Blocks<'a>);
 
@@ -217,7 +217,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Pieces<'a> {
     }
 }
 
-/// `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
+/// One part: `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
 #[derive(Default)]
 struct Piece<'a> {
     kind: Text<'a>,
@@ -227,7 +227,7 @@ struct Piece<'a> {
 
 deserialize_any_json!(Piece<'a>);
 
-/// The words in an object.
+/// The text inside a part.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Inner<'a> {
@@ -283,7 +283,7 @@ impl<'a> Use<'a> {
     }
 }
 
-/// The result of a tool.
+/// Result of a tool call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
@@ -293,7 +293,7 @@ struct Given<'a> {
     content: Output<'a>,
 }
 
-/// A text, `{"Text": …}`, an image, or a list of them.
+/// Tool output: a text, `{"Text": …}`, an image, or a list of them.
 #[derive(Default)]
 struct Output<'a>(Text<'a>);
 

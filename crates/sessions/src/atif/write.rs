@@ -1,5 +1,5 @@
-//! A session as an ATIF trajectory, for other programs. What the format has no field for stands in
-//! `extra`, from which [`super`] reads it back.
+//! Writes a session as an ATIF trajectory. Data without a field in the format goes into `extra`,
+//! and [`super`] reads it back.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use crate::{Session, Text};
 
-/// The version that is written. Older readers know all of its fields.
+/// Version written to the file. Older readers know all of its fields.
 const VERSION: &str = "ATIF-v1.5";
 
-/// The trajectory of a session.
-///
-/// ```
-/// use selftest_sessions::{Collector, Source, atif, read};
-///
-/// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
-/// let mut collector = Collector::default();
-/// read(&Source::bytes("chat.json", chat), &mut collector)?;
-/// let trajectory = atif(&collector.into_sessions()[0]);
-/// assert_eq!(trajectory["steps"][1]["message"], "hi");
-/// # Ok::<(), selftest_sessions::ReadError>(())
-/// ```
+/// Converts a session to a trajectory.
 pub fn atif(session: &Session) -> Value {
     let head = &session.head;
     let mut steps = Steps::default();
@@ -63,7 +52,7 @@ pub fn atif(session: &Session) -> Value {
     trajectory
 }
 
-/// The prompt's tokens include the cached ones.
+/// Returns the prompt tokens, which include cached ones.
 fn prompt(usage: Usage) -> u64 {
     usage.input.saturating_add(usage.cached)
 }
@@ -76,17 +65,17 @@ fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Va
 /// A call that waits for its result.
 struct Open {
     step: usize,
-    /// As the step calls it.
+    /// Id of the call as written to the step.
     id: String,
     tool: String,
 }
 
-/// The steps so far. A result belongs to the step of its call.
+/// The steps so far. A result is added to the step of its call.
 #[derive(Default)]
 struct Steps {
     all: Vec<Value>,
     open: HashMap<String, Open>,
-    /// Calls without an id, which their results cannot name either.
+    /// Calls without an id. Their results have no id either.
     nameless: Vec<Open>,
 }
 
@@ -98,7 +87,7 @@ impl Steps {
             self.step(event);
         }
         for result in &event.results {
-            // Nothing was recorded, and a reader sees that for itself.
+            // A missing result needs no entry: a reader detects it.
             if result.outcome != Outcome::Pending {
                 self.result(result, event);
             }
@@ -169,7 +158,7 @@ impl Steps {
         } else {
             self.open.insert(id.clone(), open);
         }
-        // The format wants an object.
+        // The format requires an object.
         let arguments = match serde_json::from_str(&call.arguments) {
             Ok(Value::Object(arguments)) => Value::Object(arguments),
             _ if call.arguments.is_empty() => json!({}),
