@@ -32,11 +32,11 @@ const NOTE_ENDS: &str = " bytes left out] …\n";
 /// as one, so a cut avoids splitting words.
 const NEAR: usize = 2048;
 
-/// Base64 in a data URL; shorter runs are left to [`without_runs`].
+/// Base64 in a data URL. [`without_runs`] leaves short ones alone.
 static DATA_URL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(";base64,[A-Za-z0-9+/=_-]+").expect("the pattern is a constant"));
 
-/// Finds the start of base64 in data URLs; built once because every text is searched.
+/// Searcher for base64 in data URLs; built once because every text is searched.
 static MARK_OF_BASE64: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(b";base64,"));
 

@@ -68,7 +68,7 @@ const REFUSALS: [&str; 4] = [
 const FAILURES: [&str; 3] =
     ["The tool execution failed with the following error", "<tool_use_error>", "<error>"];
 
-/// The words of an error: of an object its message.
+/// Returns the text of an error; for an object, its message.
 fn error_words(error: Text<'static>) -> Text<'static> {
     if !error.starts_with('{') {
         return if matches!(error.as_str(), "false" | "[]") { Text::default() } else { error };

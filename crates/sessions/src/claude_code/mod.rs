@@ -1,6 +1,6 @@
-//! Claude Code JSON lines: `~/.claude/projects/<folder>/<session>.jsonl`, and the files of its
-//! subagents. Turns records into events; what a record says, who typed it, how calls ended and
-//! which branches were abandoned is decided in the files beside this one.
+//! Reads Claude Code JSON lines: `~/.claude/projects/<folder>/<session>.jsonl` and the files of its
+//! subagents. This module turns records into events. Its submodules parse records and decide
+//! authorship, call outcomes and abandoned branches.
 
 mod branch;
 mod origin;
@@ -25,7 +25,7 @@ use prefix::Prefixes;
 use records::{Message, Record, Tokens};
 use said::{HERMES, Said, User};
 
-/// Reads a session. Only where branches were abandoned is the file read a second time.
+/// Reads a session. The file is read a second time only if it has abandoned branches.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut tree = Tree::default();
     pass(source, feed, |link| tree.add(link))?;
@@ -37,7 +37,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Reads the file once. `keep` is asked about each record that has an id.
+/// Reads the file once. `keep` is called for each record with an id.
 fn pass(
     source: &Source,
     feed: &mut Feed<'_>,
@@ -63,24 +63,24 @@ fn pass(
 /// State between records.
 #[derive(Default)]
 struct Reader {
-    /// Name of the file: the session's id, or `agent-` and the subagent's.
+    /// File name without extension: the session's id, or `agent-` and the subagent's id.
     stem: String,
-    /// Id of the session as the last record named it.
+    /// Session id of the latest record.
     session: String,
-    /// Whether the whole file is one subagent's; unknown before the first message.
+    /// True if the whole file belongs to a subagent; `None` before the first message.
     is_subagent: Option<bool>,
-    /// Tokens that were counted for each API message: its lines repeat and raise them.
+    /// Tokens counted so far per API message, because its lines repeat and increase them.
     counted: ById<Usage>,
-    /// Of them those that went into a cache.
+    /// Part of these tokens written to a cache.
     written: ById<u64>,
-    /// A compaction was reported and its summary is to come.
+    /// Set after a compaction was reported, until its summary follows.
     at_summary: bool,
 }
 
-/// Whose conversation a record is in.
+/// The conversation that a record belongs to.
 ///
-/// A file that is wholly a subagent's is graded as a session of its own: there its model is the
-/// agent. What it is told comes from another agent, so that no person speaks in it.
+/// A file that belongs to a subagent entirely is graded as a session of its own, with the subagent
+/// as the agent. Its prompts come from another agent, so it has no human author.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Main,
@@ -104,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Of words typed at a tool call, which only a person does.
+    /// Returns the author of text typed at a tool call, which only a person does.
     fn person(self) -> Origin {
         match self {
             Place::SubagentInside => Origin::Subagent,
@@ -143,8 +143,8 @@ impl Reader {
         }
     }
 
-    /// Takes over data about the session as a whole. Copies of an older session come first: the
-    /// last session named is the file's own, the one before it the parent.
+    /// Updates the session's metadata. Copies of an older session come first, so the last session
+    /// id is the file's own and the one before it is the parent.
     fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
         let head = &mut feed.head;
         let line = |text: &str| selftest_text::one_line(text, 200);
@@ -189,7 +189,8 @@ impl Reader {
         head.platform = head.platform.take().or_else(|| record.entrypoint.line(200));
     }
 
-    /// Versions that write subagents into the main file do not give them an id.
+    /// Returns true if the record's file belongs to a subagent. Versions that write subagents into
+    /// the main file give them no id.
     fn is_of_subagent(&self, record: &Record<'_>) -> bool {
         let has_own_file = self.stem.starts_with("agent-")
             || (!record.agent_id.is_empty() && self.stem != record.session_id.as_str());
@@ -262,12 +263,12 @@ impl Reader {
                     let arguments = block.arguments();
                     event.calls.push(ToolCall { id: block.id, name: block.name, arguments });
                 }
-                // Of tools that run at the provider.
+                // From tools that the provider runs.
                 kind if kind.ends_with("_tool_result") => {
                     let (is_error, text) = (block.is_error.is_set(), block.content());
                     event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
                 }
-                // Thoughts that cannot be read, and a note that another model answered.
+                // Encrypted reasoning, and a note that another model answered.
                 "redacted_thinking" | "fallback" => {}
                 "image" | "document" => event.text.add(block.source.note(&block.kind)),
                 kind => feed.unknown(kind),
@@ -287,7 +288,7 @@ impl Reader {
         user.unknown.iter().for_each(|kind| feed.unknown(kind));
         let is_summary = user.is_summary || origin::is_continuation(&user.words);
         let mark = if is_summary {
-            // The boundary before it was an event of its own in newer versions.
+            // In newer versions, the compaction boundary before it already is an event.
             (!mem::take(&mut self.at_summary)).then_some(Mark::Compacted)
         } else {
             origin::is_interruption(&user.words).then_some(Mark::Interrupted)

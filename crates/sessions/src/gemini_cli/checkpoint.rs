@@ -1,5 +1,4 @@
-//! Checkpoints of `/chat save`: `Content`s as Gemini's API takes them, with neither ids of
-//! messages nor times.
+//! Reads checkpoints of `/chat save`: `Content`s of Gemini's API, without message ids and times.
 
 use serde::Deserialize;
 
