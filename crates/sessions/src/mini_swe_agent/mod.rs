@@ -1,9 +1,9 @@
-//! mini-swe-agent trajectories: a bare list of messages (old), or `{info, messages,
+//! Reads mini-swe-agent trajectories: a bare list of messages (old), or `{info, messages,
 //! trajectory_format}`.
 //!
-//! The only tool is a shell. Its command stands in a fence of the answer, in `tool_calls` or in
-//! `extra.actions`; its result is the next message that is not the model's. No message but an
-//! interruption is typed by a person: the first one is a template around the task.
+//! The only tool is a shell. Its command is in a code fence of the answer, in `tool_calls` or in
+//! `extra.actions`; its result is the next message that is not the model's. Except for
+//! interruptions, no message is typed by a person: the first one is a template around the task.
 
 mod message;
 #[cfg(test)]
@@ -69,11 +69,11 @@ impl Document for Trajectory {
     }
 }
 
-/// Where a run is.
+/// State of a run.
 #[derive(Default)]
 struct Run {
     calls: u64,
-    /// Calls without result, oldest first.
+    /// Calls without a result, oldest first.
     open: VecDeque<String>,
     has_ended: bool,
 }
@@ -147,8 +147,8 @@ impl Run {
         });
     }
 
-    /// A message to the model: the task, a result, or what a person or the harness says of the
-    /// last answer.
+    /// Handles a message to the model: the task, a result, or a comment of the user or harness on
+    /// the last answer.
     fn user(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
         let kind = message.extra.0.as_ref().map_or("", |extra| extra.interrupt_type.as_str());
         let text = message.content.0.as_str();
@@ -207,7 +207,8 @@ impl Run {
         feed.results(Origin::Agent, results, extra.timestamp.0);
     }
 
-    /// The end of a run. The command that submits has no result of its own: the run ends in it.
+    /// Handles the end of a run. The command that submits has no result, because the run ends with
+    /// it.
     fn exit(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
         if extra.exit_status.as_str() == "Submitted" {
@@ -216,7 +217,7 @@ impl Run {
         self.end(&extra.exit_status, extra.timestamp.0, feed);
     }
 
-    /// Gives the open calls a result.
+    /// Sends a result for each open call.
     fn close(&mut self, outcome: Outcome, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
         let result =
             |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
@@ -234,7 +235,7 @@ impl Run {
 
     fn note(&mut self, info: &Info<'_>, feed: &mut Feed<'_>) {
         feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
-        // The same model under the name of the configuration would count as another one.
+        // The configuration may spell the model differently, which would count as another model.
         if feed.head.models.is_empty() {
             feed.head.model(&info.config.text("/model/model_name"));
         }

@@ -1,10 +1,10 @@
-//! The folders in which `OpenCode` kept sessions before it had a database: below `storage/` a file
-//! `session/PROJECT/SESSION.json` describes a session, `message/SESSION/MESSAGE.json` one of its
-//! messages and `part/MESSAGE/PART.json` a part of one. Its first versions had a storage for each
-//! project: `session/info/SESSION.json`, `session/message/SESSION/MESSAGE.json` and
+//! Reads the folders in which `OpenCode` stored sessions before it had a database. Below
+//! `storage/`, `session/PROJECT/SESSION.json` describes a session, `message/SESSION/MESSAGE.json` a
+//! message and `part/MESSAGE/PART.json` a part. The first versions have one storage per project:
+//! `session/info/SESSION.json`, `session/message/SESSION/MESSAGE.json` and
 //! `session/part/SESSION/MESSAGE/PART.json`.
 //!
-//! Paths are made of names of files that are there, never of what stands in them.
+//! Paths are built only from the names of existing files, never from their content.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,17 +18,17 @@ use crate::lines::Lines;
 use crate::source::Source;
 use crate::wire::Loose;
 
-/// Folders of a storage that hold no session by themselves.
+/// Folders of a storage that contain no session descriptions.
 const OTHERS: [&str; 6] = ["message", "part", "todo", "project", "session_diff", "session_share"];
 
-/// Where the messages of a session lie, and the folders of their parts.
+/// Message folder of a session, and the parent of its part folders.
 struct Stored {
     messages: PathBuf,
     parts: PathBuf,
 }
 
 impl Stored {
-    /// Of the session that this file describes; `None` where it lies in no storage.
+    /// Locates the session that this file describes; `None` if the file is not in a storage.
     fn of(path: &Path) -> Option<Self> {
         let session = path.file_stem()?;
         let project = path.parent()?;
@@ -46,7 +46,7 @@ impl Stored {
     }
 }
 
-/// Whether the folder is part of a storage, and its files are read with the sessions beside it.
+/// Returns true if the folder is part of a storage. Its files are then read with their sessions.
 pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
     OTHERS.iter().any(|name| folder.ends_with(name))
         && folder.parent().is_some_and(|storage| {
@@ -55,8 +55,8 @@ pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
         })
 }
 
-/// The files of the session that this one describes, itself first, each message before its parts.
-/// `None` where the file lies in no storage.
+/// Returns the files of the session that this file describes: the file itself, then each message
+/// followed by its parts. Returns `None` if the file is not in a storage.
 pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let Some(stored) = Stored::of(path) else { return Ok(None) };
     let mut files = vec![path.to_owned()];
@@ -70,7 +70,7 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     Ok(Some(files))
 }
 
-/// The JSON files of a folder by their names, which grow with time; none where it is not there.
+/// Lists the JSON files of a folder by name, which is also by time. A missing folder is empty.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let kind = match fs::symlink_metadata(folder) {
         Ok(kind) => kind,
@@ -92,12 +92,12 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether the source is a session of such a storage.
+/// Returns true if the source is a session of such a storage.
 pub(crate) fn is_stored(source: &Source) -> bool {
     matches!(source, Source::Folder { path, files } if files.first() == Some(path))
 }
 
-/// Reads a session, its files in the order of [`files`].
+/// Reads a session from its files, in the order of [`files`].
 pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let Some((description, said)) = files.split_first() else { return Ok(()) };
     AGENT.clone_into(&mut feed.head.agent);

@@ -1,4 +1,4 @@
-//! The rows of one session's messages, one by one.
+//! Sends the rows of one session's messages, one by one.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::super::message::Message;
 use super::copies::Copies;
 use crate::sqlite::{Columns, text};
 
-/// Columns of a message, in the order of [`message`].
+/// Columns of a message, in the order that [`message`] expects.
 const MESSAGE: [&str; 14] = [
     "role",
     "content",
@@ -34,10 +34,10 @@ const MESSAGE: [&str; 14] = [
     "compacted",
 ];
 
-/// In front of content that is no text but a list of parts, in JSON.
+/// Prefixes of content that is a list of parts in JSON instead of text.
 const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
 
-/// Hands the messages of a session to the feed.
+/// Sends the messages of a session to the feed.
 pub(super) async fn send(
     database: &mut SqliteConnection,
     columns: &Columns,
