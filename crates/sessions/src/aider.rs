@@ -40,6 +40,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
+        // The limit cut this line, so the rest of it must not be read as a line of its own.
         if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_LINE {
             input.skip_until(b'\n')?;
             feed.notes.cut_fields += 1;
@@ -53,6 +54,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             run.has_begun = true;
         } else if run.has_begun {
             run.line(line, feed);
+        // Without a start line there is no run that the text could belong to.
         } else if !line.trim().is_empty() {
             feed.notes.ignored_records += 1;
         }
@@ -116,6 +118,7 @@ impl Run {
             _ if self.is_fenced => (Voice::Model, line),
             (Some(words), _) => (Voice::Person, words.trim_end()),
             (_, Some(words)) => (Voice::Program, words.trim_end()),
+            // (self.voice, ""), => Blank lines carry no prefix and belong to whoever is speaking.
             _ if line.trim().is_empty() => (self.voice, ""),
             _ => (Voice::Model, line),
         };
@@ -152,6 +155,7 @@ impl Run {
             if !is_cut {
                 return false;
             }
+            // The interruption ends the answer, but not the run.
             self.end(feed);
             self.has_begun = true;
             let mark = Some(Mark::Interrupted);
@@ -172,6 +176,7 @@ impl Run {
             .or_else(|| words.strip_prefix("Did not apply edit to "))
             .map(|file| (file, Outcome::Rejected));
         let mismatch = MISMATCHES.iter().any(|start| words.starts_with(start));
+        // These messages name no file.
         let mismatch = mismatch.then_some(("", Outcome::Failed));
         if let Some((file, outcome)) = edited.or(skipped).or(mismatch) {
             answer.edit(file, words, outcome);
@@ -228,6 +233,7 @@ impl Run {
     fn end(&mut self, feed: &mut Feed<'_>) {
         self.end_turn(feed);
         self.send_answer(feed);
+        // Only the header line starts a run, so this flag survives the reset.
         let is_whole = self.has_begun;
         *self = Self::default();
         self.has_begun = is_whole;

@@ -91,6 +91,7 @@ impl<'de, T: AnyJson<'de>> Visitor<'de> for Fill<'_, T> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        // `None` for NaN and infinities, which JSON cannot represent.
         if let Some(number) = Number::from_f64(number) {
             self.0.number(&number);
         }

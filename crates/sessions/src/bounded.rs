@@ -59,6 +59,7 @@ impl<R: Read> BoundedStrings<R> {
     /// cut.
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if !self.in_string {
+            // Structural bytes always pass.
             self.cutting = false;
             return memchr::memchr(b'"', bytes).unwrap_or(bytes.len());
         }

@@ -106,8 +106,10 @@ impl Conversation<'_> {
             at = node.parent;
             path.extend(node.message.0);
         }
+        // What remains are the abandoned branches.
         let left = self.mapping.values().filter(|node| node.message.0.is_some()).count();
         feed.notes.dropped_records += left as u64;
+        // The path was collected from the last message back to the first.
         path.into_iter().rev().for_each(|message| message.send(feed));
         feed.end();
     }

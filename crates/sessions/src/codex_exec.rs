@@ -76,6 +76,8 @@ impl Record<'_> {
     fn send(self, feed: &mut Feed<'_>) {
         match self.kind.as_str() {
             "thread.started" => self.thread_id.as_str().clone_into(&mut feed.head.id),
+            // match self.item.0 { => `item.started` and `item.updated` repeat the item while it is
+            // running.
             "item.completed" => match self.item.0 {
                 Some(item) => item.send(feed),
                 None => feed.notes.bad_records += 1,
@@ -83,6 +85,7 @@ impl Record<'_> {
             "turn.completed" => {
                 if let Some(tokens) = self.usage.0 {
                     let cached = tokens.cached_input_tokens.count();
+                    // The neutral model counts cached tokens separately.
                     let input = tokens.input_tokens.count().saturating_sub(cached);
                     let usage = Usage { input, output: tokens.output_tokens.count(), cached };
                     let mut total = feed.head.usage.unwrap_or_default();

@@ -125,6 +125,7 @@ impl Collector {
 
 impl Sink for Collector {
     fn event(&mut self, event: Event<'_>) {
+        // Before the size check, so that a range late in a long session is still collected.
         if self.part.as_ref().is_some_and(|part| !part.contains(&event.number)) {
             return;
         }

@@ -65,6 +65,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
         let fields = PartFields::deserialize(MapAccessDeserializer::new(map))?;
+        // A document may contain its own text, which is more useful than a placeholder.
         let is_media = fields.text.is_empty() && fields.media.length > 0;
         self.0 = if is_media { fields.media.note(&fields.kind) } else { fields.text };
         Ok(())
@@ -120,6 +121,7 @@ impl<'de> AnyJson<'de> for Media {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "url" | "data" | "file_data" => {
+                    // Some formats nest the URL in an object, and the data may be a plain string.
                     let inner: Media = map.next_value()?;
                     self.length = inner.length;
                     if self.media_type.is_empty() {

@@ -97,6 +97,7 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
             };
             continue;
         }
+        // The type is outside the data in this format.
         block.kind = if part.kind.as_str() == "binary" { "media".into() } else { part.kind };
         blocks.add(block);
     }
@@ -106,6 +107,8 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
             blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
         }
         "user" => blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed),
+        // blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed), => Tool
+        // messages contain only results.
         "tool" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed),
         "system" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::System, feed),
         other => feed.unknown(other),

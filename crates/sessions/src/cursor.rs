@@ -52,6 +52,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             };
             let composer = composer.unwrap_or_default();
             composer.note(id, feed);
+            // Only one of the two lists has messages, depending on the version.
             for bubble in composer.conversation.0 {
                 bubble.send(feed);
             }
@@ -163,6 +164,7 @@ impl Bubble<'_> {
                 });
                 feed.results(Origin::Agent, result.into_iter().collect(), time);
             }
+            // return Some((call, None)), => The call is still running, so it has no result.
             _ => feed.unknown("bubble"),
         }
     }

@@ -66,6 +66,7 @@ async fn send(
         let message = blob(database, &id).await?;
         let message = message.as_deref().map(String::from_utf8_lossy);
         match message.as_deref() {
+            // { => Blobs are JSON messages or binary data; the root does not tell them apart.
             Some(json) if json.trim_start().starts_with('{') => {
                 feed.notes.bad_records += u64::from(chat::message(AGENT, json, feed).is_err());
             }
@@ -81,6 +82,7 @@ async fn blob(database: &mut SqliteConnection, id: &str) -> Result<Option<Vec<u8
     let query = format!("SELECT data FROM blobs WHERE id = ? AND length(data) <= {MAX_BLOB}");
     let row =
         sqlx::query(AssertSqlSafe(query)).bind(id.to_owned()).fetch_optional(database).await?;
+    // Unchecked, because an SQLite column may hold values of any type.
     let data = row.and_then(|row| row.try_get_unchecked::<Option<Vec<u8>>, _>(0).ok()?);
     Ok(data)
 }

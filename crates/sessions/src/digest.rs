@@ -33,10 +33,12 @@ impl fmt::Debug for Taken {
 impl Taken {
     /// Hashes the new part of `bytes`, which start at `offset`. A reader may read a range twice.
     fn update(&mut self, offset: u64, bytes: &[u8]) {
+        // A gap before `offset` cannot be hashed; `finish` then reads the rest itself.
         let known = self.bytes.checked_sub(offset).and_then(|known| usize::try_from(known).ok());
         if let Some(new) = known.and_then(|known| bytes.get(known..)) {
             self.hasher.write(new);
             self.bytes += new.len() as u64;
+            // The file grew after its end was seen.
             self.is_whole &= new.is_empty();
         }
     }
@@ -67,6 +69,7 @@ impl Digest {
             return Ok(taken.text());
         }
         let mut file = File::open(path)?;
+        // A file that has shrunk keeps the digest of what was read.
         if file.metadata()?.len() > taken.bytes {
             file.seek(SeekFrom::Start(taken.bytes))?;
             taken.read(file)?;

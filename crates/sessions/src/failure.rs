@@ -108,6 +108,7 @@ impl Structured {
     fn outcome(&self) -> Outcome {
         let says = |field: &Option<Value>, what: bool| *field == Some(Value::Bool(what));
         let is_report = self.is_report();
+        // Refusals may also set an error, so they are checked first.
         if (is_report && self.status_is(&REFUSED)) || self.guardrail.is_some() {
             return Outcome::Rejected;
         }
@@ -119,6 +120,7 @@ impl Structured {
         {
             return Outcome::Failed;
         }
+        // Exit code 0 of a background start says nothing about the program itself.
         if self.runs_on() {
             return Outcome::Unknown;
         }
@@ -147,6 +149,7 @@ pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
         && let Some(structured) = first_value(trimmed).or_else(|| uncut(&text))
     {
         result.outcome = structured.outcome();
+        // Not the program's exit code if it is still running.
         result.exit_code = structured.code().filter(|_| !structured.runs_on());
         result.error = structured.error().map(Text::from).unwrap_or_default();
     } else if let Some(code) = reported_code(trimmed) {

@@ -203,6 +203,7 @@ impl<'s> Feed<'s> {
     pub(super) fn end(&mut self) {
         let mut head = std::mem::take(&mut self.head);
         let open = self.pairing.open_calls();
+        // Also for a session without events, whose unknown blocks may be the reason.
         self.notes.unknown_blocks.add(&head.unknown_blocks);
         if self.events == 0 {
             self.naming.end();
@@ -239,8 +240,10 @@ impl<'s> Feed<'s> {
     pub(super) fn restart(&mut self) {
         self.sink.restart();
         self.pairing = Pairing::default();
+        // Resets the tracker; the result is not needed.
         self.lineage.end("", None);
         self.head = Head::default();
+        // The new pass counts everything again.
         self.notes = Notes::default();
         self.naming.restart();
         (self.events, self.ended) = (0, 0);

@@ -91,6 +91,8 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
                 if let Some(seen) = seen {
                     drop(sender.send(seen));
                 }
+                // The files of such a folder belong to its session and must not be found
+                // individually.
                 if is_folder { WalkState::Skip } else { WalkState::Continue }
             })
         });
@@ -107,6 +109,7 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
         on_error(problem);
     }
     found.sort_unstable_by(|one: &Found, other| one.source.path().cmp(other.source.path()));
+    // Roots may overlap.
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
 }

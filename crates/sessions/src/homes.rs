@@ -42,6 +42,7 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("hermes", hermes, &["sessions", "state.db"]);
 
     let configuration = named("XDG_CONFIG_HOME").or_else(|| below(".config"));
+    // Some versions default to the XDG folder, so both are listed.
     if let Some(claude) = named("CLAUDE_CONFIG_DIR") {
         add("claude-code", Some(claude), &["projects"]);
     } else {

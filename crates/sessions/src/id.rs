@@ -47,6 +47,7 @@ impl AnyJson<'_> for Id {
     }
 
     fn number(&mut self, number: &Number) {
+        // Some formats write the same id as a number in one place and as text in another.
         *self = Id::from(&*number.to_string());
     }
 }

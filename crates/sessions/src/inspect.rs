@@ -35,6 +35,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut archive = open(source)?;
     let names = names(&archive);
     let about = ABOUT.iter().find_map(|about| names.iter().find(|(_, name)| name == about));
+    // Samples are readable without metadata; only the model would be missing.
     let about = about.and_then(|(place, _)| entry(&mut archive, *place).ok()).unwrap_or_default();
     let model = Loose::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
     for (place, name) in names {
@@ -80,6 +81,7 @@ fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
     let all = archive.file_names().enumerate();
     let mut names: Vec<_> =
         all.filter_map(|(place, name)| Some((place, name.ok()?.into_owned()))).collect();
+    // Sorted, so that the result does not depend on the order in the archive.
     names.sort_by(|(_, one), (_, other)| one.cmp(other));
     names
 }
@@ -88,8 +90,10 @@ fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
 fn entry(archive: &mut Archive<'_>, place: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let raw = archive.by_index_raw(place)?;
+    // The zip crate is built without its C decoder for Zstandard.
     if raw.compression() == CompressionMethod::ZSTD {
         let decoder = StreamingDecoder::new(raw).map_err(std::io::Error::other)?;
+        // Limits the decompressed size: the archive may be a zip bomb.
         decoder.take(MAX_ENTRY).read_to_end(&mut bytes)?;
     } else {
         drop(raw);

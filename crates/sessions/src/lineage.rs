@@ -117,6 +117,7 @@ impl Tracker {
             lineage.steps.push(lineage.whole);
         }
         self.has_asked |= is_request;
+        // The start covers everything up to the first answer and stays fixed after that.
         if !self.has_answered {
             lineage.beginning = lineage.whole;
         }

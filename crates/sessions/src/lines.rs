@@ -110,6 +110,7 @@ impl<'s> Lines<'s> {
             Input::Stream(input) => input,
             Input::Files(files) => {
                 let Some(path) = files.next() else { return Ok(None) };
+                // A single unreadable file must not end the session.
                 let is_whole = read_record(path, line).unwrap_or(false);
                 let place = if is_whole { Place::Own { unended: false } } else { Place::Lost };
                 return Ok(Some(place));
@@ -119,6 +120,7 @@ impl<'s> Lines<'s> {
         input.consume(taken);
         loop {
             let buffer = match input.fill_buf() {
+                // continue, => `fill_buf` does not retry by itself.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 buffer => buffer?,
             };
@@ -144,6 +146,7 @@ impl<'s> Lines<'s> {
                 if is_whole {
                     return Ok(Some(Place::Own { unended: !rest.is_ended }));
                 }
+                // Skip to the next line break.
                 io::copy(&mut rest, &mut io::sink())?;
                 return Ok(Some(Place::Lost));
             }

@@ -108,6 +108,7 @@ impl Naming {
         }
         let path =
             if self.path.is_relative() { std::path::absolute(&self.path).ok() } else { None };
+        // Made absolute so that the folder's name is known even for a path like `a.traj`.
         let path = path.as_deref().filter(|path| path.is_file()).unwrap_or(&self.path);
         let names = path.ancestors().skip(1).filter_map(Path::file_name);
         let mut names = names.map(|name| selftest_text::one_line(&name.to_string_lossy(), 80));
@@ -144,7 +145,9 @@ impl Naming {
     /// Returns the final id of the session, with a suffix if it was used before.
     pub(super) fn last_id(&mut self, start: Option<Timestamp>) -> String {
         let id = self.id(start);
+        // Hashes take less memory than the ids, of which a file may have many.
         let key = XxHash3_64::oneshot(id.as_bytes());
+        // Bounds memory; an id beyond the limit may repeat.
         if self.given.len() >= MAX_IDS && !self.given.contains_key(&key) {
             return id;
         }

@@ -46,6 +46,7 @@ impl Repair {
     fn push(&mut self, bytes: &[u8], last: bool, repaired: &mut Vec<u8>) -> usize {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            // Copying plain ASCII in runs is the fast path.
             let is_plain = |byte: &u8| matches!(byte, b' '..=0x7f) && !matches!(byte, b'"' | b'\\');
             let plain = rest.iter().take_while(|byte| is_plain(byte)).count();
             if plain > 0 {
@@ -71,6 +72,7 @@ impl Repair {
 
     fn byte(&mut self, byte: u8, repaired: &mut Vec<u8>) {
         self.in_string ^= byte == b'"';
+        // Between strings, line breaks and tabs are valid white space.
         if !self.in_string || byte >= b' ' {
             repaired.push(byte);
             return;
@@ -86,6 +88,7 @@ impl Repair {
 
     /// Repairs an escape in a string. Returns its length; `None` if more bytes are needed.
     fn escape(&mut self, rest: &[u8], last: bool, repaired: &mut Vec<u8>) -> Option<usize> {
+        // A surrogate pair may be split between two chunks.
         if rest.len() < PAIR && !last {
             return None;
         }
@@ -138,6 +141,7 @@ impl Repair {
         }
         self.changes += 1;
         repaired.extend_from_slice(REPLACEMENT);
+        // Only the invalid bytes; the next byte may start a valid character.
         Some(chunk.invalid().len())
     }
 }

@@ -127,6 +127,7 @@ impl Source {
     /// Returns the name without folders and extensions, for sessions without an id.
     pub fn stem(&self) -> String {
         let name = self.path().file_name().unwrap_or_default().to_string_lossy();
+        // Up to the first dot, because some names have two extensions, as in `.traj.json`.
         let stem = name.split_once('.').map_or(&*name, |(stem, _)| stem);
         selftest_text::one_line(if stem.is_empty() { &name } else { stem }, 200)
     }
@@ -167,6 +168,8 @@ impl Source {
         match self {
             Source::File(path) | Source::Watched(path, _) => Ok(path.metadata()?.len()),
             Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
+            // Ok(0), => Folders are read line by line, so their size is never compared with the
+            // limit.
             Source::Folder { .. } => Ok(0),
         }
     }
@@ -194,6 +197,8 @@ impl Source {
         let first = simdutf8::basic::from_utf8(bytes).map(|text| parse_text(text, document, feed));
         let torn = match first {
             Ok(Ok(())) => return Ok(()),
+            // Some(place(&error)), => A truncated file is no syntax error and gains nothing from
+            // repair.
             Ok(Err(error)) if !error.is_syntax() => Some(place(&error)),
             unreadable => match repair(bytes) {
                 Some(text) => {
@@ -292,6 +297,7 @@ impl Read for Joined<'_> {
                 Some(file) => match file.read(buffer)? {
                     0 => {
                         self.current = None;
+                        // Keeps records apart if a file does not end with a line break.
                         buffer[0] = b'\n';
                         return Ok(1);
                     }

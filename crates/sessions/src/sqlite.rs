@@ -99,6 +99,7 @@ pub(super) fn file(source: &Source) -> Result<&Path, ReadError> {
 
 /// Runs a query to completion. Must not be called on a thread that runs async tasks.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError> {
+    // Tokio panics if a runtime blocks inside another one.
     if tokio::runtime::Handle::try_current().is_ok() {
         return Err(io::Error::other("a database cannot be read inside of an async task").into());
     }
@@ -112,6 +113,7 @@ pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
     let Ok(path) = file(source) else { return Ok(Format::HermesState) };
     block_on(async {
         let mut database = open(path, &mut Notes::default()).await?;
+        // Several agents have a table `messages`, so columns decide.
         for (format, table, needed) in [
             (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
             (Format::OpenCode, "part", &["message_id", "data"]),

@@ -178,6 +178,7 @@ impl<R: Read> Stream<R> {
             // A truncated number or literal, followed by something else.
             return malformed();
         }
+        // Syntax errors trigger a repair, and `line_of` locates those that remain.
         if error.is_syntax() || line == 0 {
             return error;
         }
@@ -195,6 +196,7 @@ impl<R: Read> Stream<R> {
         close: u8,
         take: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        // Bounds the recursion, so a hostile file cannot overflow the stack.
         if self.depth == MAX_DEPTH {
             return Err(malformed());
         }

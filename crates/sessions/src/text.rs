@@ -56,6 +56,7 @@ impl<'a> Text<'a> {
     /// Creates a text and bounds its length.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         let (mut value, mut cut) = (text.into(), 0);
+        // Most texts are short and cannot contain anything to cut.
         if value.len() <= MAX_BASE64 {
             return Self { value, cut };
         }
@@ -65,6 +66,7 @@ impl<'a> Text<'a> {
                 cut += more;
             }
         }
+        // After removing base64, because the rest may fit without a cut.
         let rest = Self::bounded(value);
         Self { cut: rest.cut + cut, ..rest }
     }
@@ -154,6 +156,7 @@ impl<'a> Text<'a> {
     /// Returns a placeholder for media, such as `[image image/png 531 kB]`. `encoded` is the length
     /// of the base64 text; if that may have been shortened, the size reads `over 196 kB`.
     pub fn media(kind: &str, media_type: &str, encoded: usize) -> Text<'static> {
+        // Base64 encodes three bytes as four characters.
         let bytes = encoded / 4 * 3;
         let media_type = selftest_text::one_line(media_type, 60);
         let size = if bytes < 1000 { format!("{bytes} B") } else { format!("{} kB", bytes / 1000) };
@@ -285,6 +288,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Text<'a> {
     }
 
     fn number(&mut self, number: &Number) {
+        // Formats `1.0` as `1`.
         let float = number.as_f64().filter(|_| number.is_f64());
         *self = Text::new(float.map_or_else(|| number.to_string(), |float| float.to_string()));
     }

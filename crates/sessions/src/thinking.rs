@@ -21,6 +21,7 @@ pub(super) fn split(text: Text<'_>) -> (Text<'_>, Text<'_>) {
         thoughts.join(&thought.trim().into());
         rest = after.trim_start();
     }
+    // Without a tag, the text stays borrowed.
     if rest.len() == text.trim_start().len() {
         return (thoughts, text);
     }
@@ -33,6 +34,7 @@ pub(super) fn add<'a>(all: &mut Text<'a>, thought: Text<'a>) {
     if thought.trim().is_empty() || all.contains(thought.trim()) {
         return;
     }
+    // Keep the longer text if it contains the other.
     if all.is_empty() || thought.contains(all.trim()) {
         *all = thought;
     } else {

@@ -19,6 +19,7 @@ impl Moment {
     pub(super) fn parse(text: &str) -> Self {
         let text = text.trim();
         let zoned = || utc(text).or_else(|| text.parse().ok());
+        // Tried second: a text with an offset also parses as a civil time, but without the offset.
         let without_zone = || {
             let time = text.parse::<DateTime>().ok()?;
             Offset::UTC.to_timestamp(time).ok()

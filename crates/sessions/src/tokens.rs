@@ -31,6 +31,7 @@ struct Details {
 impl Counts {
     /// Returns the counts; `None` if all are zero.
     pub(super) fn usage(&self) -> Option<Usage> {
+        // A provider sets only one of the names, or repeats the same count.
         let either = |one: Int, other: Int| one.count().max(other.count());
         let details = |object: &Object<Details>| {
             object.0.as_ref().map_or(Int::default(), |details| details.cached_tokens)

@@ -36,6 +36,7 @@ impl Unknown {
 
     fn add_count(&mut self, kind: &str, count: u64) {
         let kind = if kind.is_empty() { "without a type" } else { kind };
+        // Types that are already counted stay distinct when the map is full.
         let is_full = self.0.len() >= MAX_TYPES && !self.0.contains_key(kind);
         let counted = self.0.entry(if is_full { OTHERS } else { kind }.to_owned()).or_default();
         *counted = counted.saturating_add(count);

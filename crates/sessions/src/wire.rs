@@ -142,6 +142,7 @@ pub(super) struct Json(pub(super) Text<'static>);
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // Raw, so that number formatting and key order of the arguments are preserved.
         Ok(Self(match raw.get() {
             "null" => Text::default(),
             text if text.starts_with('"') => string(text),
@@ -166,6 +167,7 @@ impl Loose {
     /// Parses JSON; the result is empty if the text is not JSON.
     pub(super) fn parse(json: &str) -> Self {
         Self(match serde_json::from_str(json).unwrap_or_default() {
+            // serde_json::from_str(&json).unwrap_or_default(), => JSON inside a string.
             Value::String(json) => serde_json::from_str(&json).unwrap_or_default(),
             value => value,
         })

@@ -42,6 +42,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
     let sent = async {
         while let Some(row) = rows.try_next().await? {
+            // Unchecked, because the column stores text or bytes.
             let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(5).ok().flatten();
             let bytes = bytes.unwrap_or_default();
             let unpacked =
@@ -104,6 +105,7 @@ impl Thread<'_> {
         let folder = self.initial_project_snapshot.text("/worktree_snapshots/0/worktree_path");
         feed.head.cwd = folder.line(400);
         let tokens = self.cumulative_token_usage.0.unwrap_or_default();
+        // Cache writes are part of the input in the neutral model.
         let written = tokens.cache_creation_input_tokens.count();
         let usage = Usage {
             input: tokens.input_tokens.count().saturating_add(written),
@@ -262,6 +264,7 @@ impl<'a> Piece<'a> {
             "Text" | "Mention" => blocks.say(self.text),
             "Thinking" => blocks.think(self.text),
             "ToolUse" => blocks.call(self.used.unwrap_or_default().into_call()),
+            // {} => Encrypted reasoning.
             "RedactedThinking" => {}
             "Image" => blocks.say("[image]".into()),
             kind => blocks.unknown(kind, &self.text),
@@ -328,6 +331,7 @@ impl<'a> Given<'a> {
         let call_id =
             if self.tool_use_id.is_empty() { Text::from(id.to_owned()) } else { self.tool_use_id };
         let text = self.content.0;
+        // Zed has no flag for refusals, only fixed messages.
         let is_refused = text.starts_with("Permission to run tool denied by user")
             || text.starts_with("Tool canceled by user");
         let outcome = match self.is_error.0 {

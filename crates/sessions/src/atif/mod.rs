@@ -46,6 +46,7 @@ impl Document for Trajectory {
                     let text = map.next_value::<Text<'de>>()?;
                     if id.is_empty() || is_subagent == (key.as_str() == "trajectory_id") {
                         text.as_str().clone_into(&mut id);
+                        // Set at once, because subagents later in the file refer to it.
                         feed.head.id.clone_from(&id);
                     }
                 }
@@ -253,6 +254,7 @@ impl<'a> Given<'a> {
             result.outcome = outcome;
         }
         if !extra.error.0.is_empty() {
+            // Our writer puts the error into `content` if the result has no text.
             if extra.error.0 == result.text {
                 result.text = Text::default();
             }
@@ -267,6 +269,7 @@ impl<'a> Given<'a> {
 
 impl Step<'_> {
     fn send(self, feed: &mut Feed<'_>, is_subagent: bool) {
+        // Context copied from an earlier trajectory, which has these steps itself.
         if self.is_copied_context.is_set() {
             feed.notes.dropped_records += 1;
             return;

@@ -83,6 +83,7 @@ impl Steps {
     fn add(&mut self, event: &Event<'_>) {
         let has_results = !event.results.is_empty();
         let says_more = !event.text.is_empty() || event.mark.is_some() || event.usage.is_some();
+        // An event with nothing but results needs no step of its own.
         if event.role != Role::Tool || !has_results || says_more {
             self.step(event);
         }
@@ -124,6 +125,7 @@ impl Steps {
     }
 
     fn empty(&self, source: &str, event: &Event<'_>) -> Value {
+        // Role and origin are written only if a reader could not infer them from the source.
         let is_usual = match source {
             "agent" => event.role == Role::Assistant && event.origin == Origin::Agent,
             "user" => event.role == Role::User && event.origin == Origin::Human,
@@ -197,6 +199,7 @@ impl Steps {
             if !result.call_id.is_empty() {
                 given["source_call_id"] = json!(result.call_id.as_str());
             }
+            // The format has no results outside of a step.
             let step = self.empty("system", event);
             self.all.push(step);
             self.all.len() - 1

@@ -320,6 +320,7 @@ impl<'a> Block<'a> {
         let mut error = std::mem::take(&mut self.error);
         error.add(output.error);
         let read = failure::result_of(text);
+        // Some agents put the refusal message into the error field.
         let words = if read.text.is_empty() { &error } else { &read.text };
         let begins = |all: &[&str]| all.iter().any(|start| words.trim_start().starts_with(start));
         let is = |states: &[&str]| states.contains(&self.state.as_str());
@@ -335,6 +336,7 @@ impl<'a> Block<'a> {
         let is_anthropic = matches!(self.kind.as_str(), "tool_result" | "mcp_tool_result")
             || self.kind.ends_with("_tool_result");
         let outcome = match is_flagged {
+            // Outcome::Rejected, => Agents flag refusals as errors too, so they are checked first.
             _ if is_refused => Outcome::Rejected,
             Some(true) => Outcome::Failed,
             Some(false) => Outcome::Ok,

@@ -218,6 +218,7 @@ impl<'a> Blocks<'a> {
     pub(super) fn send_answer(self, speaker: &Speaker, feed: &mut Feed<'_>) {
         let mut usage = speaker.usage;
         let steps = self.take_steps(feed);
+        // An empty answer is still a model call.
         let steps = if steps.is_empty() { vec![Said::default()] } else { steps };
         for step in steps {
             // The usage belongs to the whole message, so only the first event gets it.
@@ -243,6 +244,7 @@ impl<'a> Blocks<'a> {
     /// Sends input to the agent. In each step, results come before the text.
     pub(super) fn send_given(self, speaker: &Speaker, role: Role, feed: &mut Feed<'_>) {
         for step in self.take_steps(feed).into_iter().filter(|step| !step.is_empty()) {
+            // Results come from the agent's tools, even in a user message.
             let agent = match speaker.origin {
                 Origin::Subagent => Origin::Subagent,
                 Origin::Human | Origin::Agent | Origin::Harness => Origin::Agent,

@@ -43,6 +43,7 @@ impl Output {
         };
         let is_blocks =
             || serde_json::from_str::<Vec<Typed>>(json).is_ok_and(|all| !all.is_empty());
+        // Any other list is the output itself.
         if json.starts_with('[') && is_blocks() {
             let mut blocks = Blocks::parse(json).unwrap_or_default();
             return Self { text: blocks.take_text(), ..Self::default() };

@@ -117,6 +117,7 @@ pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
         let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
         let line = &rest[..line_end];
         let begins = line.trim_start();
+        // A call starts a line and is not inside a code block, where XML is just an example.
         let element = (!is_fenced && begins.starts_with('<') && written.calls.len() < MAX_CALLS)
             .then(|| element(rest.trim_start_matches([' ', '\t'])))
             .flatten();
@@ -204,6 +205,7 @@ fn arguments(inside: &str) -> Map<String, Value> {
 
 /// Parses a message to one of these agents; returns `None` for a message of another kind.
 pub(in super::super) fn given(text: &str) -> Option<Given> {
+    // These agents add the element to every user message.
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
     let is_harness = HARNESS.iter().any(|start| trimmed.starts_with(start));

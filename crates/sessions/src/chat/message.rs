@@ -106,6 +106,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
 
 impl Tokens<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
+        // OpenAI counts cached tokens as input, Anthropic does not.
         let included = self.included.count();
         let input = self.input.count().saturating_sub(included);
         let usage = Usage {
@@ -211,6 +212,7 @@ impl<'a> Message<'a> {
         }
         let text = self.content.take_text();
         let result = ToolResult { tool: self.item.name, ..failure::result_of(text) };
+        // Without an exit code, the terminal only reports that there was no code to run.
         if result.exit_code.is_none() {
             return feed.say(Role::User, Origin::Harness, result.text, time);
         }

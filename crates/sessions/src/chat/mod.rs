@@ -60,6 +60,7 @@ pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let mut scratch = String::new();
     let is_whole =
         may_be_whole && first.parse::<IgnoredAny>(&mut scratch, &mut Notes::default()).is_some();
+    // A single line may just as well be one compact document.
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
@@ -179,6 +180,7 @@ impl Document for Chat<'_> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "messages" | "traj" | "history" | "conversations" | "chat_messages" => {
+                    // Messages before the wrapper belong to a session of their own.
                     if !is_wrapper && !feed.is_empty() {
                         feed.end();
                     }
@@ -206,6 +208,7 @@ impl Document for Chat<'_> {
                 // Cursor's agent and Factory wrap each message.
                 "message" => {
                     let inner = map.next_value::<Inner<'de>>()?;
+                    // The outer fields may have set them already.
                     if !inner.role.is_empty() {
                         message.role = inner.role;
                     }
@@ -294,6 +297,7 @@ impl Document for Chat<'_> {
             (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
         feed.naming.set_name(&name);
+        // A row number is not unique across files.
         feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
         verdict::send_reward(&reward, feed);
         verdict::send_scores(scores, feed);

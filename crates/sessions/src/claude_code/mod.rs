@@ -157,6 +157,7 @@ impl Reader {
             let earlier = mem::replace(&mut self.session, record.session_id.as_str().to_owned());
             head.parent = (!earlier.is_empty()).then(|| line(&earlier)).or(head.parent.take());
             head.id = line(&self.session);
+            // The working directory of a copied session does not apply.
             head.cwd = None;
         }
         let is_message = matches!(record.kind.as_str(), "user" | "assistant");
@@ -245,8 +246,11 @@ impl Reader {
             event.cache_written = written;
         } else {
             event.continues = self.counted.contains_key(&id);
+            // Later lines of a message repeat its counts with a higher output, so only the increase
+            // counts.
             let counted = self.counted.entry(id).or_default();
             let more = tokens.map(|tokens| tokens.since(*counted));
+            // A line that only repeats the counts gets no usage, so that nothing is counted twice.
             event.usage = more.filter(|more| !event.continues || *more != Usage::default());
             *counted += more.unwrap_or_default();
             let known = self.written.entry(id).or_default();
@@ -274,6 +278,7 @@ impl Reader {
                 kind => feed.unknown(kind),
             }
         }
+        // The head lists models of the session itself, not those of its subagents.
         if place != Place::SubagentInside {
             feed.head.model(&message.model);
         }
@@ -293,6 +298,7 @@ impl Reader {
         } else {
             origin::is_interruption(&user.words).then_some(Mark::Interrupted)
         };
+        // Text typed at a refusal is user input and becomes an event of its own.
         let feedback = user.results.iter().find_map(outcome::feedback);
         feed.results(place.agent(), user.results, time);
         let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);

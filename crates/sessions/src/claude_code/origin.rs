@@ -60,6 +60,7 @@ pub(super) fn is_continuation(text: &str) -> bool {
 pub(super) fn without_notes(text: Text<'_>) -> Text<'_> {
     text.map(|text| {
         let mut rest = None;
+        // Text that a user typed may contain several kinds of notes.
         for (open, close) in NOTES {
             rest = cut_elements(rest.as_deref().unwrap_or(text), open, close).or(rest);
         }

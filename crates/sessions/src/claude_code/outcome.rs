@@ -71,6 +71,7 @@ pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -
 }
 
 fn is_refusal(text: &str) -> bool {
+    // Only both ends, because an output in between may quote these messages.
     let start = &text[..text.floor_char_boundary(400)];
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(200))..];
     REFUSED.iter().any(|beginning| text.starts_with(beginning))

@@ -145,6 +145,7 @@ impl<'a> Block<'a> {
     pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
         let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };
         match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            // Text::new(escaped), => Unescaping reasoning that is not shown would only cost time.
             Some(escaped) if !wanted => Text::new(escaped),
             _ => serde_json::from_str(json).unwrap_or_default(),
         }
@@ -167,6 +168,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        // Each element, a string or an object, adds a block to `self`.
         while list.next_element_seed(Fill(self))?.is_some() {}
         Ok(())
     }

@@ -66,6 +66,8 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
     for block in message.content.0 {
         match block.kind.as_str() {
             "tool_result" => {
+                // Outcomes of successful calls do not depend on their text, except in Hermes
+                // exports.
                 let text = if outputs || is_hermes || block.is_error.is_set() {
                     origin::without_reminders(block.content())
                 } else {
@@ -77,6 +79,8 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
                     outcome::result_of(block.tool_use_id, text, block.is_error.is_set())
                 });
             }
+            // user.words.add(block.text), => Notes are removed only from text that a person may
+            // have typed.
             "text" if is_harness => user.words.add(block.text),
             "text" => user.words.add(origin::without_notes(block.text)),
             kind @ ("image" | "document") => user.words.add(block.source.note(kind)),

@@ -33,9 +33,11 @@ impl Ending {
             }
             "mcp_tool_call_end" => {
                 let result = payload.result.0.as_ref()?;
+                // A refusal is reported as an error, so its text decides.
                 if is_rejection(&result.err) {
                     return Some(Self { outcome: Outcome::Rejected, exit_code: None });
                 }
+                // A tool may report its own error in a successful MCP response.
                 result.err.is_empty() && !result.ok.0.as_ref()?.is_error.is_set()
             }
             _ => payload.success.0?,

@@ -21,6 +21,7 @@ impl Meter {
         let Some(total) = total else { return };
         let sum =
             |usage: Usage| usage.input.saturating_add(usage.output).saturating_add(usage.cached);
+        // A lower total than before means that the counter was reset.
         if sum(total) < sum(self.last.unwrap_or(self.base)) {
             self.before = self.total().unwrap_or_default();
             self.base = Usage::default();

@@ -139,6 +139,7 @@ impl<'f, 's> Rollout<'f, 's> {
         self.known.is_news = self.known.endings.is_news()
             || !self.turns.drops_the_same(&self.known.turns)
             || self.guessed && self.known.user_events;
+        // The next pass knows from the start which turns were rolled back.
         self.known.turns = self.turns;
         self.known.endings.begin_pass();
         self.known
@@ -201,6 +202,7 @@ impl<'f, 's> Rollout<'f, 's> {
         head.cwd = payload.cwd.line(400);
         head.parent = self.replay.parent().map(str::to_owned);
         let is_name = !payload.source.0.is_empty() && !payload.source.0.starts_with('{');
+        // For subagents, `source` is an object instead of a name.
         let platform = if is_name { &payload.source.0 } else { &payload.originator };
         head.platform = platform.line(400);
         if let Some(time) = payload.timestamp.0.or(time.0) {
@@ -268,6 +270,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 let text = payload.message.0;
                 let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
                 self.user(origin, text, time);
+                // The item for this message may come after the event and is then skipped.
                 self.echo = Some(Echo::UserMessage);
             }
             "token_count" => self.usage.observe(payload.total_tokens()),

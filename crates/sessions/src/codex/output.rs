@@ -152,6 +152,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
         "user rejected",
     ];
     let first = text.lines().next().unwrap_or_default();
+    // Real rejections are short; a long output may only quote one.
     text.len() < MAX_REJECTION
         && (text == "aborted"
             || text.starts_with("Wall time: ") && text.ends_with("\naborted by user")
@@ -167,6 +168,7 @@ fn stated_exit_code(text: &str) -> Option<i64> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
         return rest[..end].parse().ok();
     }
+    // The exit code comes before the output, which may contain a similar line.
     let header =
         text.lines().take(MAX_HEADER_LINES).take_while(|line| !line.starts_with("Output:"));
     for line in header {

@@ -36,6 +36,7 @@ impl Replay {
         let named = [meta.forked_from_id.as_str(), meta.parent_thread_id.as_str()];
         let parent = named.into_iter().find(|id| !id.is_empty()).or_else(spawned_by);
         self.parent = parent.map(|id| selftest_text::one_line(id, 200));
+        // Without this id, a copy is recognised later by its own meta record.
         self.active = !meta.forked_from_id.is_empty();
         self.made = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
         self.last = time.0;
@@ -67,11 +68,15 @@ impl Replay {
         let begins_turn = kind == "turn_context" || payload.kind.as_str() == "task_started";
         let turn = uuid_time(&payload.turn_id).filter(|_| begins_turn);
         let is_own = match (turn, time.0) {
+            // self.made.is_some_and(|made| turn >= made), => Turns of the parent are older than
+            // this session.
             (Some(turn), _) => self.made.is_some_and(|made| turn >= made),
             (None, Some(now)) => {
+                // Times may not be in order, so compare with the latest one.
                 let last = self.last.replace(self.last.map_or(now, |last| last.max(now)));
                 last.is_some_and(|last| now.duration_since(last) > PAUSE)
             }
+            // false, => Without any time, the record counts as copied like those before it.
             (None, None) => false,
         };
         self.active = !is_own;

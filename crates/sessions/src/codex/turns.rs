@@ -23,6 +23,7 @@ impl Turns {
             ("event_msg", "task_started") => self.task = Some(line),
             ("event_msg", "thread_rolled_back") => self.roll_back(line, payload.num_turns.count()),
             ("event_msg", "user_message") => self.user(line),
+            // {} => Developer messages belong neither to the user nor to the model's work.
             ("response_item", _) if payload.role.as_str() == "developer" => {}
             ("response_item", _) if payload.role.as_str() != "user" => self.worked = true,
             ("response_item", _) if !is_harness(&payload.content.0) => self.user(line),
@@ -44,6 +45,7 @@ impl Turns {
         let kept = self.starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
         let Some(from) = self.starts.get(kept).copied() else { return };
         self.starts.truncate(kept);
+        // A rollback can include turns around an earlier rollback; the new range covers it.
         while self.dropped.pop_if(|range| range.0 >= from).is_some() {}
         self.dropped.push((from, line));
         self.worked = true;

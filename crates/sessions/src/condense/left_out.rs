@@ -27,6 +27,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// Counts everything as left out.
     pub(super) fn all(session: &Session, items: &[Item]) -> Self {
+        // Events that the collector dropped are missing as well.
         let events = session.events.len() as u64 + session.left_out;
         let mut all = Self { events, ..Self::default() };
         for item in items {

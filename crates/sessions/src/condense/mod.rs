@@ -67,6 +67,7 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
     // The final counts are not larger than these, so the sentence cannot become longer.
     let most = LeftOut { shortened: items.len() as u64, ..all };
     let events = session.events.len() as u64 + session.left_out;
+    // The longest possible gap line.
     let gap = gap_line(events).len();
     let reserved = text.len() + sentence(&most).len() + gap;
     let limit = budget.bytes();
@@ -97,6 +98,7 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
     }
     text.push_str(&sentence(&left_out));
     text.push_str(&body);
+    // The header alone may exceed a tiny budget.
     text.truncate(text.floor_char_boundary(limit));
     Condensed { tokens: tokens(&text, budget), text, left_out }
 }

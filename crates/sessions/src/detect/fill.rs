@@ -84,6 +84,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
         self.outline.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
             let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
+            // Bounds memory and time for hostile objects; a repeated key keeps its first value.
             if self.outline.keys.len() >= MAX_KEYS || self.outline.has(&key) {
                 map.next_value::<de::IgnoredAny>()?;
                 continue;
@@ -97,6 +98,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
             } else if key == "content" {
                 let text = map.next_value::<Text<'de>>()?;
                 let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+                // Pseudo-keys, because only the presence of these texts matters, not their content.
                 if holds(&FENCES) {
                     self.outline.keys.push("is:bash fence".to_owned());
                 }
@@ -130,6 +132,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
                 return Ok(());
             }
         }
+        // The parser must still reach the end of the list.
         while list.next_element::<de::IgnoredAny>()?.is_some() {}
         Ok(())
     }

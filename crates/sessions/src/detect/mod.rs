@@ -54,6 +54,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     if start.starts_with(sqlite::MAGIC) {
         return sqlite::format(source);
     }
+    // Other zip archives get the advice to unpack them.
     if start.starts_with(inspect::MAGIC) && inspect::is_log(source) {
         return Ok(Format::Inspect);
     }
@@ -61,6 +62,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Ok(Format::Aider);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
+    // The outlines are discarded: if these bytes are not enough, a later step repeats them.
     if let Some(format) = of_first_lines(&start, &mut Vec::new()) {
         return Ok(format);
     }
@@ -89,6 +91,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
             return Ok(format);
         }
         let changes = Cell::new(0);
+        // A single bad character must not hide the format of a large file.
         let input = Repaired::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
         document = Outline::of_stream(BoundedStrings::new(input));
         if let Some(format) = document.format() {

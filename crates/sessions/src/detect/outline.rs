@@ -93,6 +93,8 @@ impl Outline {
             return self.format_of_list();
         }
         let kind = self.mark("type");
+        // The order of the checks matters: specific signatures come before those that other formats
+        // share.
         if kind == "thread.started" || (kind.starts_with("item.") && self.has("item")) {
             return Some(Format::CodexExec);
         }

@@ -123,6 +123,7 @@ impl Standing {
             } else if let Some(set) = sketch.set.0
                 && !set.messages.0.is_empty()
             {
+                // `$set` replaces all messages, but past rewinds still count.
                 standing = Self { rewinds: standing.rewinds, ..Self::default() };
                 for message in set.messages.0 {
                     standing.write(message.id, line.number);

@@ -31,6 +31,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 /// Returns true if the first line is a complete JSON object without messages, like the header of
 /// the JSON Lines form. The file name is no indication.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
+    // A pretty-printed or very large document has no complete first line of this size.
     const MAX_HEADER: u64 = 256 * 1024;
     let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
     let (mut scratch, mut notes) = (String::new(), Notes::default());

@@ -37,6 +37,7 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         if message.role.as_str() == "session_meta"
             && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
         {
+            // The same line holds both a message and the metadata, so it is parsed a second time.
             about.note(feed);
             feed.saw(message.timestamp);
         }

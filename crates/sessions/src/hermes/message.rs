@@ -109,6 +109,7 @@ impl Message<'_> {
             }
         }
         let mut reasoning = self.reasoning;
+        // The fields often repeat the same reasoning.
         thinking::add(&mut reasoning, self.reasoning_content);
         if reasoning.is_empty() {
             reasoning = self.reasoning_details;
@@ -123,6 +124,7 @@ impl Message<'_> {
         let time = self.timestamp.0;
         let steered =
             steer::split(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
+        // `/steer` appends user input to a tool result; it becomes an event of its own.
         let (text, said) = match steered {
             Some((output, said)) => (output.into(), said.into()),
             None => (text, Text::default()),

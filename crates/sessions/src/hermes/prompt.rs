@@ -63,6 +63,7 @@ pub(super) struct Prompt<'a> {
 /// Splits the text of a user record. `is_summary` is the record's own flag.
 pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
     let looks_like_summary = self::is_summary(&text);
+    // Without the known prefix, the end of the summary cannot be found.
     if is_summary && !looks_like_summary {
         return Prompt { harness: text, is_summary, ..Prompt::default() };
     }
@@ -90,6 +91,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
     let begin = text.len() - text.trim_start().len();
     let from = &text[begin..];
     if is_summary(from) {
+        // The summary may quote an earlier one, so the last marker counts.
         let behind = from.rfind(END_OF_SUMMARY).and_then(|end| {
             // The rest of that line belongs to the summary.
             from[end..].find('\n').map(|line| begin + end + line)

@@ -157,6 +157,7 @@ impl Run {
         let is_interruption = kind == "UserInterruption" || text.starts_with("Interrupted by user");
         let is_human = is_rejection || is_interruption || kind.starts_with("User");
         let is_notice = is_human || !kind.is_empty();
+        // In the old format, a command's output is a plain user message.
         if !is_notice && !self.open.is_empty() {
             self.result(message, feed);
             return;
@@ -226,6 +227,7 @@ impl Run {
     }
 
     fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+        // The status may be in the exit message and in `info`.
         if !status.is_empty() && !self.has_ended {
             self.has_ended = true;
             let text = format!("exit status: {}", selftest_text::one_line(status, 200)).into();

@@ -337,6 +337,8 @@ impl<'a> Said<'a> {
         let outcome = match (state.status.as_str(), exit_code) {
             ("error", _) if is_refused => Outcome::Rejected,
             ("error", _) => Outcome::Failed,
+            // Outcome::Failed, => The status only means that the tool ran; the exit code is the
+            // program's.
             ("completed", Some(code)) if code != 0 => Outcome::Failed,
             ("completed", _) => Outcome::Ok,
             _ => return,
@@ -384,6 +386,7 @@ impl<'a> Info<'a> {
         match self.role.as_str() {
             "user" => {
                 said.blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed);
+                // Texts added by OpenCode follow the user's.
                 feed.say(Role::User, Origin::Harness, said.notes, time);
             }
             "assistant" => {

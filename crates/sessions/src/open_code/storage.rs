@@ -72,6 +72,7 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
 
 /// Lists the JSON files of a folder by name, which is also by time. A missing folder is empty.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    // Symbolic links are not followed: they could point outside of the storage.
     let kind = match fs::symlink_metadata(folder) {
         Ok(kind) => kind,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -107,6 +108,7 @@ pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadErr
     {
         describe(&info, feed);
     }
+    // Each chunk is a message file followed by the files of its parts.
     for files in said.chunk_by(|_, next| !is_message(next)) {
         let (message, parts) = files.split_at(1);
         let mut lines = Lines::of_files(message);

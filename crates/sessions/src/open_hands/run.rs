@@ -148,6 +148,7 @@ impl Run {
             continues,
             ..Event::default()
         });
+        // Events until the delegation's observation come from the subagent.
         self.subagents += u32::from(is_delegation);
         self.open = Some(id);
     }
@@ -201,6 +202,7 @@ impl Run {
         if feed.head.cwd.is_none() {
             feed.head.cwd = metadata.working_dir.line(400);
         }
+        // The place of the exit code changed between versions.
         let code = metadata.exit_code.0.or(extras.exit_code.0).or(record.exit_code.0);
         // -1 means that the command has not ended yet.
         let exit_code = code.filter(|code| *code >= 0);

@@ -190,6 +190,7 @@ impl Conversation {
         let (text, reasoning) = split_thought(&thought, record.reasoning_content);
         let mut text = Text::from(text);
         if name.as_str() == "finish" {
+            // `finish` is a call by form, but its message is the agent's answer.
             text.join(&message_in(&arguments));
         }
         let continues = self.continues(&record.llm_response_id);

@@ -37,6 +37,7 @@ pub(super) struct ParentId<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for ParentId<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Only called if the field is present, even if it is null.
         Ok(Self { is_there: true, id: Text::deserialize(deserializer)? })
     }
 }

@@ -61,6 +61,7 @@ impl History {
         let Content(text) = message.content;
         match role {
             Role::Assistant => {
+                // `content` contains the thought together with the action.
                 let text = if message.thought.is_empty() { text } else { message.thought };
                 self.calls += 1;
                 let id = format!("call {}", self.calls);

@@ -13,6 +13,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let null = Value::Null;
     let field = |name: &str| value.get(name).unwrap_or(&null);
     let is_error = text(value, &["level"]).is_some_and(|level| level == "ERROR");
+    // The API writes camel case, some exports snake case.
     let message = text(value, &["statusMessage", "status_message"]);
     if let Some(session) = text(value, &["sessionId", "session_id"]) {
         spans.conversations.insert(trace.clone(), session);

@@ -34,6 +34,7 @@ impl Said {
         }
         let mut key = XxHash3_64::with_seed(0);
         key.write(role.as_bytes());
+        // Copies of a message may differ in white space.
         let words = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
         key.write(&words.as_bytes()[..words.len().min(MAX_COUNTED)]);
         found.names.iter().for_each(|name| key.write(name.as_bytes()));

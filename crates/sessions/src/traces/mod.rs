@@ -213,6 +213,7 @@ impl Spans {
         };
         let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
         if is_too_much && self.all.len() > count {
+            // Drop the whole record that exceeded the limit.
             self.all.truncate(count);
             feed.notes.torn = Some("more spans than are held at once".to_owned());
         }
@@ -223,6 +224,7 @@ impl Spans {
     fn send(self, feed: &mut Feed<'_>) {
         let mut groups = BTreeMap::<String, Vec<Span>>::new();
         for span in self.all {
+            // A conversation may consist of many traces.
             let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
             groups.entry(group.clone()).or_default().push(span);
         }

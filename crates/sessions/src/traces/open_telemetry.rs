@@ -82,6 +82,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
             |pointer: &str| nested.pointer(pointer).map(list).filter(|all| !all.is_empty());
         let input = pointed("/llm/input_messages").or_else(|| pointed("/gen_ai/prompt"));
         let output = pointed("/llm/output_messages").or_else(|| pointed("/gen_ai/completion"));
+        // Generic input and output of other spans are internal values, not messages.
         let fallback = span.kind == Some(Kind::Model) || span.parent.is_none();
         let whole = |names: &[&str], last: &str| {
             find(names).or_else(|| get(last).filter(|_| fallback)).cloned()
@@ -190,6 +191,7 @@ fn attributes(value: &Value) -> Map<String, Value> {
 
 /// Parses an OTLP value, such as `{"stringValue": …}`.
 fn typed(value: &Value, depth: usize) -> Value {
+    // Bounds the recursion.
     const MAX_DEPTH: usize = 16;
     let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else {
         return value.clone();
@@ -222,6 +224,7 @@ fn nested(attributes: &Map<String, Value>) -> Value {
 }
 
 fn put(root: &mut Value, path: &str, value: &Value) {
+    // Bounds the nesting that a hostile attribute name can cause.
     const MAX_PARTS: usize = 16;
     let mut at = root;
     for part in path.split('.').take(MAX_PARTS) {

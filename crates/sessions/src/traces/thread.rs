@@ -117,6 +117,7 @@ impl Telling<'_> {
             let told = self.said.get(&said.key).copied().unwrap_or_default();
             let is_known_call =
                 !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
+            // Each model call repeats the conversation so far; only new messages are sent.
             if *times > told && !is_known_call {
                 self.tell(said, span, None, feed);
             }

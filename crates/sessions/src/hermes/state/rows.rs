@@ -50,6 +50,7 @@ pub(super) async fn send(
     let mut rows = sqlx::query(AssertSqlSafe(query)).bind(session).fetch(database);
     let mut number = 0;
     while let Some(row) = rows.try_next().await? {
+        // Inactive rows were rewound, unless a compaction archived them.
         let is_rewound = text(&row, 12) == "0" && text(&row, 13) != "1";
         if is_rewound || copies.contains(number) {
             feed.notes.dropped_records += 1;
@@ -65,6 +66,7 @@ fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
     let fields: [Cow<'_, str>; 12] = std::array::from_fn(|at| text(row, at));
     let [role, content, reasoning, reasoning_content, details, finish_reason, ..] = &fields;
     let [.., calls, call_id, tool_name, time, is_summary, display_kind] = &fields;
+    // The database layer already replaced invalid UTF-8.
     if fields.iter().any(|field| field.contains('\u{fffd}')) {
         feed.notes.repaired_records += 1;
     }
