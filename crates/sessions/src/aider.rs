@@ -115,10 +115,11 @@ impl Run {
         }
         let typed = line.strip_prefix("#### ").or((line == "####").then_some(""));
         let (voice, words) = match (typed, said) {
+            // A fenced file may contain any prefix.
             _ if self.is_fenced => (Voice::Model, line),
             (Some(words), _) => (Voice::Person, words.trim_end()),
             (_, Some(words)) => (Voice::Program, words.trim_end()),
-            // (self.voice, ""), => Blank lines carry no prefix and belong to whoever is speaking.
+            // Blank lines carry no prefix and belong to the current speaker.
             _ if line.trim().is_empty() => (self.voice, ""),
             _ => (Voice::Model, line),
         };
@@ -194,6 +195,7 @@ impl Run {
             Voice::Nobody => {}
             Voice::Model => {
                 self.send_answer(feed);
+                // Wait for the token counts and edits that follow.
                 self.answer = Some(Answer { text: words.to_owned(), ..Answer::default() });
             }
             Voice::Program => {
@@ -205,6 +207,7 @@ impl Run {
                 let asked = ASKING.iter().find_map(|command| words.strip_prefix(command));
                 let is_command = is_command(words);
                 let origin = match asked {
+                    // Other commands control aider and are not sent to the model.
                     None if is_command => Origin::Harness,
                     _ => Origin::Human,
                 };

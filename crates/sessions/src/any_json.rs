@@ -59,6 +59,7 @@ impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for Fill<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        // Never a specific type, because a mismatch would be an error that loses the whole record.
         deserializer.deserialize_any(self)
     }
 }

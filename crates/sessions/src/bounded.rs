@@ -140,10 +140,12 @@ impl<R: Read> Read for BoundedStrings<R> {
             let (mut at, mut kept) = (0, 0);
             while at < count {
                 let (run, is_kept) = match self.plain_run(&buffer[at..count]) {
+                    // The slow path handles the bytes that can change the state.
                     0 => (1, self.keep(buffer[at])),
                     run => (run, !self.cutting),
                 };
                 if is_kept {
+                    // Compacts in place, so no second buffer is needed.
                     buffer.copy_within(at..at + run, kept);
                     kept += run;
                 }

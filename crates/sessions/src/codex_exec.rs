@@ -76,8 +76,7 @@ impl Record<'_> {
     fn send(self, feed: &mut Feed<'_>) {
         match self.kind.as_str() {
             "thread.started" => self.thread_id.as_str().clone_into(&mut feed.head.id),
-            // match self.item.0 { => `item.started` and `item.updated` repeat the item while it is
-            // running.
+            // `item.started` and `item.updated` repeat the item while it is running.
             "item.completed" => match self.item.0 {
                 Some(item) => item.send(feed),
                 None => feed.notes.bad_records += 1,

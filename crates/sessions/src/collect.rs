@@ -80,6 +80,7 @@ impl Wanted {
             Self::All => return Some(head.id.clone()),
             Self::Exactly(wanted) if head.id == *wanted => return Some(head.id.clone()),
             Self::Beginning(wanted) if head.id.starts_with(wanted) => return Some(head.id.clone()),
+            // The prefix check avoids computing the run name for most sessions.
             Self::Exactly(wanted) => wanted.starts_with(&head.id) && name() == *wanted,
             Self::Beginning(wanted) => {
                 wanted.starts_with(&head.id) && name().starts_with(wanted.as_str())

@@ -104,6 +104,7 @@ impl Media {
     }
 
     fn of_text(text: &str) -> Self {
+        // A data URL starts with its media type.
         let media_type = text.strip_prefix("data:").and_then(|rest| rest.split_once(';'));
         let media_type = media_type.map(|(kind, _)| selftest_text::one_line(kind, 60));
         Self { media_type: media_type.unwrap_or_default(), length: text.len() }

@@ -79,7 +79,7 @@ impl Record<'_> {
                 blocks.think(data.reasoning_text);
                 blocks.say(data.content);
                 for mut request in data.tool_requests.0 {
-                    // Requests have types of their own, such as `function`.
+                    // Requests may have another type or none, but they are always calls.
                     request.kind = "tool_call".into();
                     blocks.add(request);
                 }
@@ -112,7 +112,7 @@ impl<'a> Data<'a> {
         let error = self.error.text("/message");
         let is_refused = matches!(self.error.text("/code").as_str(), "denied" | "rejected");
         let outcome = match self.success.0 {
-            // Outcome::Rejected, => A refusal also sets `success` to false, so it is checked first.
+            // A refusal also sets `success` to false, so it is checked first.
             _ if is_refused => Outcome::Rejected,
             Some(false) => Outcome::Failed,
             Some(true) => Outcome::Ok,

@@ -107,8 +107,7 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
             blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
         }
         "user" => blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed),
-        // blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed), => Tool
-        // messages contain only results.
+        // Any text beside the results is not the user's.
         "tool" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed),
         "system" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::System, feed),
         other => feed.unknown(other),

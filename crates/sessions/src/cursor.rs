@@ -164,7 +164,6 @@ impl Bubble<'_> {
                 });
                 feed.results(Origin::Agent, result.into_iter().collect(), time);
             }
-            // return Some((call, None)), => The call is still running, so it has no result.
             _ => feed.unknown("bubble"),
         }
     }
@@ -185,8 +184,10 @@ impl<'a> Tool<'a> {
             _ if is_refused => Outcome::Rejected,
             "cancelled" => Outcome::Rejected,
             "error" => Outcome::Failed,
+            // The status means that the tool ran; its result may still report a failure.
             "completed" | "success" if read.outcome == Outcome::Unknown => Outcome::Ok,
             "completed" | "success" => read.outcome,
+            // The call is still running, so it has no result.
             _ => return Some((call, None)),
         };
         let (call_id, tool, error) = (self.id, self.name, self.error.0);

@@ -66,7 +66,7 @@ async fn send(
         let message = blob(database, &id).await?;
         let message = message.as_deref().map(String::from_utf8_lossy);
         match message.as_deref() {
-            // { => Blobs are JSON messages or binary data; the root does not tell them apart.
+            // Blobs are JSON messages or binary data; the root does not tell them apart.
             Some(json) if json.trim_start().starts_with('{') => {
                 feed.notes.bad_records += u64::from(chat::message(AGENT, json, feed).is_err());
             }

@@ -146,6 +146,8 @@ pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     let mut result = ToolResult::default();
     let trimmed = text.trim_start();
     if trimmed.starts_with('{')
+        // Harnesses append warnings and user input after the JSON, so only its first value is
+        // parsed.
         && let Some(structured) = first_value(trimmed).or_else(|| uncut(&text))
     {
         result.outcome = structured.outcome();

@@ -205,6 +205,7 @@ impl<'s> Feed<'s> {
         let open = self.pairing.open_calls();
         // Also for a session without events, whose unknown blocks may be the reason.
         self.notes.unknown_blocks.add(&head.unknown_blocks);
+        // A wrapper without events is not a session.
         if self.events == 0 {
             self.naming.end();
             return;

@@ -78,6 +78,7 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
         for root in others {
             builder.add(root);
         }
+        // Agents store sessions in hidden folders, which the standard filters skip.
         builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
         let (sender, receiver) = mpsc::channel();
         builder.build_parallel().run(|| {
@@ -104,6 +105,7 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
             }
         }
     }
+    // The parallel walk reports in any order.
     problems.sort_unstable();
     for problem in &problems {
         on_error(problem);

@@ -48,6 +48,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             continue;
         };
         feed.head.model(&model);
+        // A damaged sample must not affect the next one, so its session ends here.
         if chat::document(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
             feed.notes.bad_records += 1;
             feed.end();

@@ -57,6 +57,8 @@ impl Lineage {
 
     /// Returns true if the other session starts with all of this one and then continues.
     pub fn is_beginning_of(&self, other: &Self) -> bool {
+        // Later steps have no digest of their own; for them, only the starts of turns can be
+        // compared.
         let is_early = || self.steps.len() < other.steps.len() && self.steps.len() < MAX_STEPS;
         !self.is_unknown()
             && self.whole != other.whole

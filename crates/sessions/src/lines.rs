@@ -120,12 +120,13 @@ impl<'s> Lines<'s> {
         input.consume(taken);
         loop {
             let buffer = match input.fill_buf() {
-                // continue, => `fill_buf` does not retry by itself.
+                // `fill_buf` does not retry by itself.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 buffer => buffer?,
             };
             let end = memchr::memchr(b'\n', buffer);
             let (part, length) = (&buffer[..end.unwrap_or(buffer.len())], buffer.len());
+            // The whole line is in the buffer and can be borrowed.
             if line.is_empty()
                 && let Some(end) = end
             {

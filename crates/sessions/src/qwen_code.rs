@@ -173,6 +173,7 @@ impl Record<'_> {
                     || HARNESS.iter().any(|start| text.trim_start().starts_with(start));
                 let origin = if is_harness { Origin::Harness } else { Origin::Human };
                 if let Some(outcome) = self.tool_call_result.0.and_then(|ending| ending.outcome()) {
+                    // The status beside the message is more reliable than the text.
                     parts.each_step(|step| {
                         step.results.iter_mut().for_each(|result| result.outcome = outcome);
                     });

@@ -175,6 +175,7 @@ impl<'c, R: Read> Repaired<'c, R> {
     fn fill(&mut self) -> io::Result<()> {
         let kept = self.unread.len();
         self.unread.resize(kept + CHUNK, 0);
+        // The error is returned only after the buffer is truncated again, so that no zeros remain.
         let count = self.input.read(&mut self.unread[kept..]);
         self.unread.truncate(kept + count.as_ref().map_or(0, |count| *count));
         self.at_end = count? == 0;

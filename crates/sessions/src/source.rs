@@ -168,8 +168,7 @@ impl Source {
         match self {
             Source::File(path) | Source::Watched(path, _) => Ok(path.metadata()?.len()),
             Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
-            // Ok(0), => Folders are read line by line, so their size is never compared with the
-            // limit.
+            // Folders are usually read line by line. As documents, they are parsed in memory.
             Source::Folder { .. } => Ok(0),
         }
     }
@@ -194,11 +193,11 @@ impl Source {
             buffer.as_slice()
         };
         let bytes = without_mark(bytes);
+        // Parsing from text borrows strings without checking UTF-8 for each of them.
         let first = simdutf8::basic::from_utf8(bytes).map(|text| parse_text(text, document, feed));
         let torn = match first {
             Ok(Ok(())) => return Ok(()),
-            // Some(place(&error)), => A truncated file is no syntax error and gains nothing from
-            // repair.
+            // A truncated file is no syntax error and gains nothing from repair.
             Ok(Err(error)) if !error.is_syntax() => Some(place(&error)),
             unreadable => match repair(bytes) {
                 Some(text) => {
@@ -220,6 +219,7 @@ impl Source {
         document: &mut impl Document,
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
+        // Boxed, so that both passes share one instantiation of the parser.
         let input: Box<dyn Read> = Box::new(BoundedStrings::new(self.open_unmarked()?));
         match parse(&mut Stream::new(input), document, feed) {
             Ok(()) => return Ok(()),

@@ -169,6 +169,7 @@ pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnect
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .read_only(true)
+        // Wait for writers, which lock the database only briefly.
         .busy_timeout(Duration::from_secs(5))
         // A foreign schema must not call functions with side effects.
         .pragma("trusted_schema", "OFF")

@@ -353,6 +353,7 @@ impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
             return Err(malformed());
         }
         let length = self.stream.length(usize::MAX)?.unwrap_or_default();
+        // Owned, because the buffer does not live for `'de`.
         let key: String =
             self.stream.parse(length, |json| serde::Deserialize::deserialize(json))?;
         seed.deserialize(StrDeserializer::new(&key)).map(Some)

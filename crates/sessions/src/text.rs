@@ -60,6 +60,7 @@ impl<'a> Text<'a> {
         if value.len() <= MAX_BASE64 {
             return Self { value, cut };
         }
+        // The prefix of a data URL allows a lower limit than base64 by itself.
         for without in [without_base64, without_bare_base64] {
             if let Some((without, more)) = without(&value) {
                 value = Cow::Owned(without);

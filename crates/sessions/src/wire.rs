@@ -167,7 +167,7 @@ impl Loose {
     /// Parses JSON; the result is empty if the text is not JSON.
     pub(super) fn parse(json: &str) -> Self {
         Self(match serde_json::from_str(json).unwrap_or_default() {
-            // serde_json::from_str(&json).unwrap_or_default(), => JSON inside a string.
+            // JSON inside a string.
             Value::String(json) => serde_json::from_str(&json).unwrap_or_default(),
             value => value,
         })

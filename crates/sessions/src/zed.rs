@@ -74,6 +74,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
 fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut unpacked = Vec::new();
     let decoder = StreamingDecoder::new(bytes).ok()?;
+    // Limits the decompressed size.
     decoder.take(MAX_THREAD as u64).read_to_end(&mut unpacked).ok()?;
     Some(unpacked)
 }
@@ -264,7 +265,7 @@ impl<'a> Piece<'a> {
             "Text" | "Mention" => blocks.say(self.text),
             "Thinking" => blocks.think(self.text),
             "ToolUse" => blocks.call(self.used.unwrap_or_default().into_call()),
-            // {} => Encrypted reasoning.
+            // Encrypted reasoning.
             "RedactedThinking" => {}
             "Image" => blocks.say("[image]".into()),
             kind => blocks.unknown(kind, &self.text),

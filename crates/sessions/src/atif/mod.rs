@@ -333,6 +333,7 @@ fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<T
     for result in results.iter_mut().filter(|result| result.call_id.is_empty()) {
         result.call_id = open.next().unwrap_or_default();
     }
+    // Without a result, these calls would be reported as pending.
     results.extend(open.map(|call_id| ToolResult { call_id, ..ToolResult::default() }));
     results
 }

@@ -149,6 +149,7 @@ impl Steps {
     fn call(&mut self, call: &ToolCall<'_>, event: &Event<'_>, at: usize) -> Value {
         let is_nameless = call.id.is_empty();
         let id = if is_nameless {
+            // The format requires an id.
             format!("call-{}-{}", event.number, at + 1)
         } else {
             call.id.as_str().to_owned()

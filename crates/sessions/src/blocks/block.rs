@@ -215,6 +215,7 @@ impl<'a> Block<'a> {
             "functionCall" | "function_call" | "executableCode" | "executable_code" => {
                 if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
                     self.merge(inner);
+                    // Gemini's parts have no type; the field identifies them.
                     self.shape = Some(Shape::Call);
                     if self.name.is_empty() {
                         self.name = Text::from("code_execution");
@@ -336,7 +337,7 @@ impl<'a> Block<'a> {
         let is_anthropic = matches!(self.kind.as_str(), "tool_result" | "mcp_tool_result")
             || self.kind.ends_with("_tool_result");
         let outcome = match is_flagged {
-            // Outcome::Rejected, => Agents flag refusals as errors too, so they are checked first.
+            // Agents flag refusals as errors too, so they are checked first.
             _ if is_refused => Outcome::Rejected,
             Some(true) => Outcome::Failed,
             Some(false) => Outcome::Ok,

@@ -139,6 +139,7 @@ impl<'a> Message<'a> {
             // A refusal, or the text of an export, in place of content.
             self.content.say_first(std::mem::take(&mut self.item.text));
         }
+        // The Vercel AI SDK repeats the calls of the parts here.
         if !self.content.has_calls() {
             self.content.append(std::mem::take(&mut self.tool_invocations));
         }

@@ -221,6 +221,7 @@ impl Document for Chat<'_> {
                 "cwd" => cwd = map.next_value::<Text<'de>>()?.line(400),
                 "id" | "session_id" | "question_ID" | "sessionId" | "chatId" | "uuid" => {
                     let given = map.next_value::<Text<'de>>()?;
+                    // Depending on the object, the id belongs to a message or to the session.
                     message.item.id = given.clone();
                     id = Some(given);
                 }

@@ -30,7 +30,7 @@ pub(super) fn take_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
         calls.extend(call.filter(|call| !call.name.is_empty()).map(ToolCall::into_owned));
     });
     match rest {
-        // (rest.into(), calls), => Tags without a valid call stay in the text.
+        // Tags without a valid call stay in the text.
         Some(rest) if !calls.is_empty() => (rest.into(), calls),
         _ => (text, calls),
     }

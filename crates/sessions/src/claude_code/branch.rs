@@ -59,6 +59,7 @@ impl Tree {
         let Ok(place) = u32::try_from(self.nodes.len()) else { return true };
         let known = |id: &Id| self.places.get(id).copied();
         let earlier = known(&link.uuid).map(|earlier| &self.nodes[earlier as usize]);
+        // A repeated id with another time is a different record, not a copy.
         let is_replay = earlier.is_some_and(|node| link.time.is_some() && node.time == link.time);
         // Roots (after a compaction or in a concatenated file) continue the record before them.
         let is_main = |place: &u32| self.nodes[*place as usize].kind != Kind::Apart;
@@ -90,12 +91,15 @@ impl Tree {
         let mut messages = Ids::default();
         // Next record on the chain, by parent.
         let mut after = vec![None; nodes.len()];
+        // Late notices must not move the end of the branch.
         let mut next = self.last_firm.or(self.last_main);
         while let Some(place) = next.filter(|place| !kept[*place as usize]) {
             kept[place as usize] = true;
             if let Some(parent) = node(place).parent {
                 after[parent as usize] = Some(place);
             }
+            // All lines of an API message belong to the chain, even if it passes through only one
+            // of them.
             if !node(place).message.is_none() {
                 messages.insert(node(place).message);
             }

@@ -163,6 +163,7 @@ impl Reader {
         let is_message = matches!(record.kind.as_str(), "user" | "assistant");
         let is_first_message = is_message && self.is_subagent.is_none();
         if is_first_message {
+            // Decided by the first message, because earlier records lack the fields.
             self.is_subagent = Some(self.is_of_subagent(record));
         }
         if self.is_subagent == Some(true) && (is_first_message || is_other_session) {
@@ -179,6 +180,7 @@ impl Reader {
             head.parent = Some(line(&from.session_id));
         }
         if record.version.as_str() == HERMES {
+            // Hermes exports its sessions in this format.
             "hermes".clone_into(&mut head.agent);
         } else if head.agent.is_empty() {
             "claude-code".clone_into(&mut head.agent);
@@ -186,6 +188,7 @@ impl Reader {
         if record.version.as_str() != HERMES && is_news(&head.agent_version, &record.version) {
             head.agent_version = Some(line(&record.version));
         }
+        // The first directory counts; the agent may change it later.
         head.cwd = head.cwd.take().or_else(|| record.cwd.line(1000));
         head.platform = head.platform.take().or_else(|| record.entrypoint.line(200));
     }
@@ -242,6 +245,7 @@ impl Reader {
         let tokens = message.usage.0.map(|tokens| tokens.usage());
         let id = message.id.or(record.request_id);
         if id.is_none() {
+            // Without an id, the line cannot repeat an earlier one.
             event.usage = tokens;
             event.cache_written = written;
         } else {

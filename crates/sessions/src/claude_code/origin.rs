@@ -77,6 +77,7 @@ pub(super) fn without_reminders(text: Text<'_>) -> Text<'_> {
 /// Removes every `open…close` element; `None` if there is none. An unclosed element stays, because
 /// the text may be about the tag itself.
 fn cut_elements(text: &str, open: &str, close: &str) -> Option<String> {
+    // Most texts have no such element, and this search is fast.
     memmem::find(text.as_bytes(), open.as_bytes())?;
     let mut kept = String::new();
     let mut rest = text;

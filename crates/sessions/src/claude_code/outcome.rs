@@ -55,6 +55,7 @@ pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -
     let mut result = ToolResult { call_id, outcome: Outcome::Ok, ..ToolResult::default() };
     if is_error {
         let said = text.trim_start();
+        // The tag marks a call that was wrong in itself, such as an edit of a file not read before.
         let (inner, misused) = match said.strip_prefix("<tool_use_error>") {
             Some(inner) => (inner.trim_end().trim_end_matches("</tool_use_error>"), true),
             None => (said, false),

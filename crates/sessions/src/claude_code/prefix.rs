@@ -51,6 +51,7 @@ impl Prefixes {
     /// Parses a line up to its `toolUseResult`; `None` if the line has to be parsed completely.
     pub(super) fn read<'a>(&self, line: &Line<'a>) -> Option<Record<'a>> {
         let bytes = line.bytes;
+        // A line without a line break may be truncated and must be parsed completely to notice it.
         let at = self.key.find(bytes).filter(|_| line.is_ended())?;
         let rest = &bytes[at..];
         let end = &rest[rest.len().saturating_sub(END)..];

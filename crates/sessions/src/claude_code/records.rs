@@ -145,7 +145,7 @@ impl<'a> Block<'a> {
     pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
         let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };
         match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-            // Text::new(escaped), => Unescaping reasoning that is not shown would only cost time.
+            // Unescaping reasoning that is not shown would only cost time.
             Some(escaped) if !wanted => Text::new(escaped),
             _ => serde_json::from_str(json).unwrap_or_default(),
         }

@@ -50,6 +50,7 @@ impl<'a> Said<'a> {
             ("user", Some(message)) => Said::User(user(record, message, outputs)),
             ("assistant", Some(message)) => assistant(record, message),
             ("system", _) => system(record),
+            // Messages typed while the agent is working are stored only as attachments.
             ("attachment", _) => record.attachment.0.take().map_or(Said::Nothing, queued),
             _ => Said::Nothing,
         }
@@ -79,8 +80,7 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
                     outcome::result_of(block.tool_use_id, text, block.is_error.is_set())
                 });
             }
-            // user.words.add(block.text), => Notes are removed only from text that a person may
-            // have typed.
+            // Notes are removed only from text that a person may have typed.
             "text" if is_harness => user.words.add(block.text),
             "text" => user.words.add(origin::without_notes(block.text)),
             kind @ ("image" | "document") => user.words.add(block.source.note(kind)),

@@ -153,6 +153,7 @@ impl<'f, 's> Rollout<'f, 's> {
         if self.replay.covers(kind, &payload, time) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
+                // The copied totals are the base that this session's counts continue from.
                 self.usage.begin(payload.total_tokens());
             }
             return;
@@ -282,6 +283,7 @@ impl<'f, 's> Rollout<'f, 's> {
                     self.known.endings.note(&payload.call_id, ending);
                 }
             }
+            // The end of a review is no interruption by the user.
             "turn_aborted" if payload.reason.as_str() != "review_ended" => {
                 let text = Text::from(format!("turn aborted: {}", payload.reason));
                 self.mark(Mark::Interrupted, Origin::Human, text, time);
@@ -299,10 +301,12 @@ impl<'f, 's> Rollout<'f, 's> {
     fn chat(&mut self, role: &str, text: Text<'_>, time: Moment) {
         match role {
             "assistant" => self.assistant(Event { text, ..Event::default() }, time),
+            // Codex inserts context as user messages, which no event repeats.
             "user" if is_harness(&text) => self.user(Origin::Harness, text, time),
             "user" => {
                 self.flush();
                 if self.echo.take() != Some(Echo::UserMessage) {
+                    // An event may follow, which is the better copy.
                     self.waiting = Some((text.into_owned(), time));
                 }
             }

@@ -85,6 +85,7 @@ impl Output {
         if is_rejection(&text) {
             return ToolResult { outcome: Outcome::Rejected, text, ..ToolResult::default() };
         }
+        // Metadata is more reliable than the text.
         if let Some(exit_code) = self.exit_code.or_else(|| stated_exit_code(&text)) {
             let outcome = if exit_code == 0 { Outcome::Ok } else { Outcome::Failed };
             return ToolResult {
@@ -163,6 +164,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
 /// Parses `Exit code: 1`, `Process exited with code 1`, or `… execution error: …, exit code: 1,
 /// stdout`.
 fn stated_exit_code(text: &str) -> Option<i64> {
+    // These messages state the exit code in the middle of the first line.
     if text.starts_with("failed in sandbox") || text.starts_with("execution error") {
         let (_, rest) = text.split_once("exit code: ")?;
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());

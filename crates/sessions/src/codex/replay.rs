@@ -29,6 +29,7 @@ impl Replay {
     /// Reads the session's own meta record.
     pub(super) fn begin(&mut self, meta: &Payload<'_>, time: Moment) {
         self.has_begun = true;
+        // A subagent names its parent only in `source`, which is JSON in this case.
         let spawned_by = || {
             let (_, rest) = meta.source.0.split_once("\"parent_thread_id\"")?;
             rest.split('"').nth(1)
@@ -68,15 +69,14 @@ impl Replay {
         let begins_turn = kind == "turn_context" || payload.kind.as_str() == "task_started";
         let turn = uuid_time(&payload.turn_id).filter(|_| begins_turn);
         let is_own = match (turn, time.0) {
-            // self.made.is_some_and(|made| turn >= made), => Turns of the parent are older than
-            // this session.
+            // Turns of the parent are older than this session.
             (Some(turn), _) => self.made.is_some_and(|made| turn >= made),
             (None, Some(now)) => {
                 // Times may not be in order, so compare with the latest one.
                 let last = self.last.replace(self.last.map_or(now, |last| last.max(now)));
                 last.is_some_and(|last| now.duration_since(last) > PAUSE)
             }
-            // false, => Without any time, the record counts as copied like those before it.
+            // Without any time, the record counts as copied like those before it.
             (None, None) => false,
         };
         self.active = !is_own;

@@ -23,7 +23,7 @@ impl Turns {
             ("event_msg", "task_started") => self.task = Some(line),
             ("event_msg", "thread_rolled_back") => self.roll_back(line, payload.num_turns.count()),
             ("event_msg", "user_message") => self.user(line),
-            // {} => Developer messages belong neither to the user nor to the model's work.
+            // Developer messages belong neither to the user nor to the model's work.
             ("response_item", _) if payload.role.as_str() == "developer" => {}
             ("response_item", _) if payload.role.as_str() != "user" => self.worked = true,
             ("response_item", _) if !is_harness(&payload.content.0) => self.user(line),

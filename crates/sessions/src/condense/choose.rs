@@ -53,6 +53,8 @@ pub(super) fn choose(
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
                 let cost = fixed(item) + line::length(session, item, floor * item.weight);
+                // An item that does not fit blocks its queue, so that less important ones cannot
+                // overtake it.
                 if cost > mine {
                     break;
                 }

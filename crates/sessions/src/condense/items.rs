@@ -96,6 +96,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
         }
         for (call, _) in failed {
             let call: &mut Item = &mut items[call];
+            // A failed result is hard to understand without its call.
             call.tier = call.tier.min(Tier::Key);
         }
     }
@@ -142,6 +143,7 @@ fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
         return None;
     }
     match (event.role, event.origin) {
+        // The main agent's answers matter more.
         (Role::Assistant, Origin::Subagent) => Some((Kind::Answer, Tier::Other)),
         (Role::Assistant, _) => Some((Kind::Answer, Tier::Answer)),
         (Role::Tool, _) if event.results.is_empty() => Some((Kind::Result, Tier::Other)),

@@ -33,6 +33,7 @@ fn role(event: &Event<'_>, item: &Item) -> String {
         },
         Kind::Call => {
             let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());
+            // Brackets delimit the label and must not come from foreign text.
             let name = one_line(name, MAX_NAME).replace(['[', ']'], "");
             if name.is_empty() { "call".to_owned() } else { format!("call {name}") }
         }

@@ -297,6 +297,7 @@ impl Outline {
     }
 
     fn format_of_list(&self) -> Option<Format> {
+        // Only some formats occur as a list of whole records.
         let from_elements = self.elements.iter().find_map(Outline::format);
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;

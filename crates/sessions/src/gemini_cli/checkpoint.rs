@@ -75,7 +75,7 @@ fn result(function: FunctionResponse<'_>) -> ToolResult<'_> {
     let exit_code = exit_code(&response.output);
     let cancelled = response.error.starts_with("[Operation Cancelled]");
     let outcome = match exit_code {
-        // Outcome::Rejected, => A cancellation is written as an error.
+        // A cancellation is written as an error.
         _ if cancelled => Outcome::Rejected,
         Some(code) if code != 0 => Outcome::Failed,
         _ if !response.error.is_empty() => Outcome::Failed,

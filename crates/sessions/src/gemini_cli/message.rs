@@ -163,12 +163,12 @@ impl Call<'_> {
             }
         }
         if text.is_empty() && error.is_empty() {
+            // Some results have only the text for display.
             text.join(&self.display);
         }
         let exit_code = exit_code(&text);
         match (outcome, exit_code) {
-            // outcome = Outcome::Failed, => The status of a shell call is `success` even if the
-            // program failed.
+            // The status of a shell call is `success` even if the program failed.
             (Outcome::Ok | Outcome::Unknown, Some(code)) if code != 0 => outcome = Outcome::Failed,
             (Outcome::Unknown, _) if !error.is_empty() => outcome = Outcome::Failed,
             _ => {}

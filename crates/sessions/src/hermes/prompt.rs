@@ -101,6 +101,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
     if REVIEWS.iter().any(|beginning| from.starts_with(beginning)) {
         return Some(0..0);
     }
+    // A message that consists only of a `/steer` frame.
     if let Some(("", said)) = steer::split(from) {
         let start = text.rfind(said)?;
         return Some(start..start + said.len());

@@ -126,11 +126,13 @@ impl Run {
             }));
         }
         if calls.is_empty() {
+            // Without a call, a fence is part of the answer.
             text = content.as_str();
         }
         for call in &mut calls {
             self.calls += 1;
             if call.id.is_empty() {
+                // Fenced commands have no id, but calls and results are paired by id.
                 call.id = format!("call {}", self.calls).into();
             }
         }
@@ -164,6 +166,7 @@ impl Run {
         }
         let time = message.extra.0.as_ref().and_then(|extra| extra.timestamp.0);
         if is_rejection {
+            // The rejected command never ran and gets no other result.
             self.close(Outcome::Rejected, time, feed);
         }
         feed.event(Event {

@@ -108,6 +108,7 @@ async fn send_session(
         let mut bad = 0;
         sqlite::each_row(inner, of_message.clone(), &id, |row| {
             match serde_json::from_str::<Part<'_>>(&text(row, 0)) {
+                // Owned, because the row is gone before the message is sent.
                 Ok(part) => said.add(part.into_owned()),
                 Err(_) => bad += 1,
             }
@@ -337,10 +338,10 @@ impl<'a> Said<'a> {
         let outcome = match (state.status.as_str(), exit_code) {
             ("error", _) if is_refused => Outcome::Rejected,
             ("error", _) => Outcome::Failed,
-            // Outcome::Failed, => The status only means that the tool ran; the exit code is the
-            // program's.
+            // The status only means that the tool ran; the exit code is the program's.
             ("completed", Some(code)) if code != 0 => Outcome::Failed,
             ("completed", _) => Outcome::Ok,
+            // The call is still pending or running.
             _ => return,
         };
         self.blocks.result(ToolResult {

@@ -47,6 +47,7 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
+        // A line with a history is a whole run of the evaluation.
         let history = std::mem::take(&mut record.history.0);
         if history.is_empty() {
             run.send(record, feed);

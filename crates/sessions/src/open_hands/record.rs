@@ -142,6 +142,7 @@ deserialize_any_json!(Args);
 impl<'de> AnyJson<'de> for Args {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
+            // Raw, so that the tool's arguments can be passed on as they are.
             let value = map.next_value::<Box<RawValue>>()?;
             let text = || match serde_json::from_str::<Json>(value.get()) {
                 Ok(Json(text)) => text,

@@ -124,6 +124,7 @@ impl Run {
         self.calls += 1;
         let id = match record.id.0 {
             Some(id) if id >= 0 => id.to_string(),
+            // Old events have no ids, but calls and results are paired by id.
             _ => format!("call {}", self.calls),
         };
         let named = metadata.map(|metadata| metadata.function_name).filter(|name| !name.is_empty());

@@ -261,6 +261,7 @@ fn result_of<'a>(
     let is_error = observation.is_error.is_set() || has_error;
     let outcome = match (is_error, code) {
         (true, _) => Outcome::Failed,
+        // Errors have a flag in this format, so a result without one is a success.
         (false, Some(0) | None) => Outcome::Ok,
         (false, Some(code)) if code > 0 => Outcome::Failed,
         (false, Some(_)) => Outcome::Unknown,

@@ -155,8 +155,7 @@ impl<'a> Message<'a> {
 
     fn result(self) -> ToolResult<'a> {
         let mut result = match self.is_error.0 {
-            // ToolResult { text: self.content.text, ..ToolResult::default() }, => With an error
-            // flag, the text does not have to be interpreted.
+            // With an error flag, the text does not have to be interpreted.
             Some(_) => ToolResult { text: self.content.text, ..ToolResult::default() },
             None => failure::result_of(self.content.text),
         };

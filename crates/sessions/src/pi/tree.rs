@@ -37,8 +37,10 @@ impl Tree {
                 .map_or(Parent::Previous, |at| Parent::Entry(*at)),
         };
         self.forks |= match parent {
+            // A second root starts another conversation.
             Parent::Root => number > 0,
             Parent::Previous => false,
+            // Not the preceding entry, so something was left behind in between.
             Parent::Entry(parent) => parent + 1 != number,
         };
         self.parents.push(parent);

@@ -84,6 +84,7 @@ impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "swe-agent".clone_into(&mut feed.head.agent);
         feed.naming.name_run();
+        // Set here, because a second pass starts with empty notes.
         feed.notes.dropped_records = self.found.demonstrations;
         if self.found.has_steps {
             for (role, text) in &self.found.opening {

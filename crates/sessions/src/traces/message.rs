@@ -141,6 +141,7 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
                     }
                     gather(inner, role, depth + 1, found);
                 }
+                // Unknown objects are kept as JSON rather than lost.
                 None => found.push(plain(role, Value::String(value.to_string()))),
             }
         }
@@ -151,6 +152,7 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
 /// Parses JSON inside a text.
 pub(super) fn parsed(text: &str) -> Option<Value> {
     let start = text.trim_start();
+    // A plain number or quoted word is valid JSON too, but is meant as text.
     let may_be = start.starts_with('{') || start.starts_with('[');
     may_be.then(|| serde_json::from_str(text).ok()).flatten()
 }

@@ -133,6 +133,7 @@ impl Interned {
 
     fn hold(&mut self, message: Map<String, Value>) -> Option<Rc<Said>> {
         let said = Said::new(message);
+        // Each model call repeats the conversation, so most messages are known.
         if let Some(known) = self.all.get(&said.digest()) {
             return Some(known.clone());
         }
@@ -152,6 +153,7 @@ impl Interned {
 
 impl Document for Spans {
     fn begin(&mut self, _: &mut Feed<'_>) {
+        // A second pass after a repair starts over.
         *self = Self::new(self.format);
     }
 

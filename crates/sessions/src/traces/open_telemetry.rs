@@ -70,6 +70,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
             result: name(&["gen_ai.tool.call.result", "ai.toolCall.result", "output.value"]),
         };
         if span.tool.name.is_empty() {
+            // Some instrumentations name the span after the tool.
             span.tool.name = text(value, &["name"]).unwrap_or_default();
         }
     } else {

@@ -224,6 +224,7 @@ impl Telling<'_> {
         for (number, span) in std::mem::take(&mut self.tools).into_iter().enumerate() {
             let mut tool = span.tool.clone();
             if tool.call_id.is_empty() {
+                // Calls and results are paired by id.
                 tool.call_id = format!("call {}", number + 1);
             }
             let function = json!({ "name": tool.name, "arguments": tool.arguments });
