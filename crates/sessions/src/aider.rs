@@ -54,8 +54,8 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             run.has_begun = true;
         } else if run.has_begun {
             run.line(line, feed);
-        // Without a start line there is no run that the text could belong to.
         } else if !line.trim().is_empty() {
+            // Without a start line there is no run that the text could belong to.
             feed.notes.ignored_records += 1;
         }
     }

@@ -136,6 +136,7 @@ impl Sink for Collector {
         }
         let texts = event.calls.iter().map(|call| call.arguments.len());
         let results = event.results.iter().map(|result| result.text.len());
+        // Events without text need memory as well.
         self.bytes += size_of::<Event<'_>>() + event.text.len() + event.reasoning.len();
         self.bytes += texts.chain(results).sum::<usize>();
         self.current.events.push(event.into_owned());

@@ -129,6 +129,7 @@ impl<'de> AnyJson<'de> for Media {
                         self.media_type = inner.media_type;
                     }
                 }
+                // OpenAI's audio parts have only a `format`.
                 "media_type" | "mimeType" | "mime_type" | "format" => {
                     let name = map.next_value::<Text<'de>>()?;
                     self.media_type = selftest_text::one_line(&name, 60);

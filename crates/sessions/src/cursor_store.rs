@@ -118,6 +118,7 @@ fn messages(root: &[u8]) -> Vec<String> {
 /// Decodes a varint at the start; returns it and the remaining bytes.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
+    // A 64-bit varint has at most ten bytes.
     for (at, byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f).checked_shl(7 * u32::try_from(at).ok()?)?;
         if byte & 0x80 == 0 {

@@ -100,6 +100,7 @@ impl Tracker {
         }
         let lineage = &mut self.lineage;
         if is_request && self.events > 0 && lineage.turns.len() < MAX_TURNS {
+            // In a continued session, one of these equals the whole digest of the earlier session.
             lineage.turns.push(lineage.whole);
         }
         let mut mix = |text: &str| {

@@ -255,6 +255,7 @@ impl Source {
         if start == MARK {
             start.clear();
         }
+        // Bytes that are not a mark belong to the content.
         Ok(io::Cursor::new(start).chain(input))
     }
 }

@@ -175,6 +175,7 @@ pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnect
         .pragma("trusted_schema", "OFF")
         .disable_statement_logging();
     match connect(&options.clone().immutable(is_at_rest)).await {
+        // A locked database is in use and must not be opened as immutable.
         Err(error) if is_logged && !is_at_rest && !is_locked(&error) => {
             let database = connect(&options.immutable(true)).await.map_err(damaged)?;
             notes.torn = Some("its write-ahead log, which cannot be opened".to_owned());

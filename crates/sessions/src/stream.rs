@@ -65,6 +65,7 @@ impl<R: Read> Stream<R> {
             self.buffer.copy_within(self.rest.clone(), 0);
             self.rest = 0..self.rest.len();
             if self.rest.end + CHUNK > self.buffer.len() {
+                // Grows geometrically, so that a large value is not copied for every chunk.
                 self.buffer.resize((self.rest.end + CHUNK).next_power_of_two(), 0);
             }
         }
@@ -214,6 +215,7 @@ impl<R: Read> Stream<R> {
 
 /// Returns a syntax error. Its position is irrelevant, because the text is repaired and read again.
 fn malformed() -> Error {
+    // serde_json has no public constructor for syntax errors.
     match serde_json::from_str::<IgnoredAny>("?") {
         Err(error) => error,
         Ok(_) => Error::custom("malformed JSON"),
@@ -246,11 +248,11 @@ impl End {
                     if self.depth == 0 {
                         return Some(self.at);
                     }
-                // An escaped byte can be neither the end of the string nor the start of an escape.
                 } else if run + 1 < rest.len() {
+                    // An escaped byte can be neither the end of the string nor the start of an escape.
                     self.at += run + 2;
-                // The escaped byte is not read yet.
                 } else {
+                    // The escaped byte is not read yet.
                     self.at += run;
                     return None;
                 }
@@ -292,6 +294,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
                     visitor.visit_seq(Parts { stream, is_first: true })
                 });
             }
+            // Strings are not split, whatever their length.
             (None, _) => self.length(usize::MAX)?.unwrap_or_default(),
             (Some(length), _) => length,
         };

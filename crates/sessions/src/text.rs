@@ -202,6 +202,7 @@ impl Serialize for Text<'_> {
 /// Returns the text without the partial word at its end.
 fn without_half_word(head: &str) -> &str {
     let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
+    // A line break is the better place to cut.
     let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
     &head[..head.len() - near.len() + kept]
 }
@@ -310,6 +311,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Text<'a> {
                 "output" => 1,
                 _ => 0,
             };
+            // The order of the keys varies, so the best one wins.
             if this > rank {
                 (*self, rank) = (map.next_value()?, this);
             } else {

@@ -57,7 +57,7 @@ impl Unknown {
         self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
     }
 
-    /// Describes the counts for display; `None` if there are none.
+    /// Describes the counts for display; `None` if all are zero.
     pub fn words(&self) -> Option<String> {
         let mut counts: Vec<_> = self.counts().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

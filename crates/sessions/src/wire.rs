@@ -103,6 +103,7 @@ deserialize_any_json!(Int);
 
 impl AnyJson<'_> for Int {
     fn number(&mut self, number: &Number) {
+        // Below 2^53, every integer has an exact float.
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
         let whole =
             |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);

@@ -435,6 +435,7 @@ impl<'a> Block<'a> {
                 blocks.result(self.take_result());
             }
             kind if kind.ends_with("_tool_result") => blocks.result(self.take_result()),
+            // Parts without content for the transcript.
             "tool-approval-request"
             | "tool-approval-response"
             | "step-start"
@@ -448,6 +449,7 @@ impl<'a> Block<'a> {
             | "systemNotification"
             | "actionRequired" => {}
             "dynamic-tool" | "tool-invocation" => self.put_both(blocks),
+            // The Vercel AI SDK puts the tool's name into the type.
             kind if kind.starts_with("tool-") => {
                 self.name = Text::from(kind["tool-".len()..].to_owned());
                 self.put_both(blocks);

@@ -188,6 +188,7 @@ fn arguments(inside: &str) -> Map<String, Value> {
             break;
         }
         let close = format!("</{name}>");
+        // These may contain their own closing tag.
         let end = if matches!(name, "content" | "diff") {
             after.rfind(&close)
         } else {
@@ -209,6 +210,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
     let is_harness = HARNESS.iter().any(|start| trimmed.starts_with(start));
+    // The other elements appear only inside results.
     let is_typed = TYPED[..1].iter().chain(&TYPED[4..]).any(|tag| {
         trimmed.strip_prefix('<').is_some_and(|rest| rest.starts_with(tag))
             && typed(trimmed).is_some()
@@ -228,6 +230,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
         match section {
             None => words.push_str(part),
             Some(tool) => {
+                // A completion already got its result in the answer.
                 if tool != COMPLETION && results.len() < MAX_CALLS {
                     results.push(result(tool, numbers.id(tool), part));
                 }

@@ -14,7 +14,7 @@ use crate::{failure, thinking};
 
 use super::tags;
 
-/// The member of a group chat that runs the others' code, and speaks if there is none to run.
+/// The member of a group chat that runs the others' code. Without code to run, it only comments.
 const TERMINAL: &str = "Computer_terminal";
 
 /// Position of a message, which can determine the speaker.

@@ -55,6 +55,7 @@ pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let (mut lines, mut notes) = (source.lines()?, Notes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
     let bytes = first.bytes.trim_ascii();
+    // A cheap check before parsing a line that may be huge.
     let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
         || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
     let mut scratch = String::new();

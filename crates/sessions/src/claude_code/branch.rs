@@ -93,6 +93,7 @@ impl Tree {
         let mut after = vec![None; nodes.len()];
         // Late notices must not move the end of the branch.
         let mut next = self.last_firm.or(self.last_main);
+        // The check for kept records also ends cycles.
         while let Some(place) = next.filter(|place| !kept[*place as usize]) {
             kept[place as usize] = true;
             if let Some(parent) = node(place).parent {
@@ -109,6 +110,7 @@ impl Tree {
         for (place, node) in nodes.iter().enumerate() {
             let hangs = node.kind == Kind::Hanging
                 && node.parent.is_none_or(|parent| kept[parent as usize]);
+            // Subagent records form chains of their own and always stay.
             kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
         }
         for place in concurrent(nodes, &kept, &after) {
@@ -150,6 +152,7 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize
             if kept[parent as usize] { place } else { begins[parent as usize].unwrap_or(place) };
         begins[place as usize] = Some(begin);
         let fork = nodes[begin as usize].parent.and_then(|fork| after[fork as usize]);
+        // Written after the chain had already continued from the same fork.
         if node.kind == Kind::Firm && fork.is_some_and(|other| other < place) {
             written.insert(begin);
         }

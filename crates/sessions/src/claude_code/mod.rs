@@ -219,6 +219,7 @@ impl Reader {
         let from = record.forked_from.0.as_ref();
         Link {
             uuid: record.uuid,
+            // A compaction boundary has only a logical parent.
             parent: record.parent_uuid.or(record.logical_parent_uuid),
             message,
             kind,
@@ -257,6 +258,7 @@ impl Reader {
             // A line that only repeats the counts gets no usage, so that nothing is counted twice.
             event.usage = more.filter(|more| !event.continues || *more != Usage::default());
             *counted += more.unwrap_or_default();
+            // The same applies to cache writes.
             let known = self.written.entry(id).or_default();
             event.cache_written = written.saturating_sub(*known);
             *known = written.max(*known);

@@ -74,7 +74,7 @@ pub(super) fn without_reminders(text: Text<'_>) -> Text<'_> {
     text.map(|text| cut_elements(text, open, close).map(|rest| rest.trim_end().to_owned()))
 }
 
-/// Removes every `open…close` element; `None` if there is none. An unclosed element stays, because
+/// Removes every `open…close` element; `None` without one. An unclosed element stays, because
 /// the text may be about the tag itself.
 fn cut_elements(text: &str, open: &str, close: &str) -> Option<String> {
     // Most texts have no such element, and this search is fast.

@@ -70,6 +70,7 @@ impl Prefixes {
         // fields would have failed to parse.
         let is_cut = read.is_err_and(|error| error.is_eof());
         record.filter(|record| {
+            // Otherwise, a required field may follow the result.
             is_cut
                 && !record.kind.is_empty()
                 && !record.uuid.is_none()

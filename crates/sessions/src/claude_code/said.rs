@@ -74,6 +74,7 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
                 } else {
                     Text::default()
                 };
+                // Hermes exports have no error flag, so the text decides.
                 user.results.push(if is_hermes && block.is_error.0.is_none() {
                     ToolResult { call_id: block.tool_use_id, ..failure::result_of(text) }
                 } else {

@@ -103,6 +103,7 @@ impl Endings {
     /// Records the outcome of a call.
     pub(super) fn note(&mut self, id: &str, ending: Ending) {
         let Some(call) = self.call(id) else { return };
+        // A rejection in the output is final, because its event reports a plain failure.
         let differs = |told: Ending| told != ending && told.outcome != Outcome::Rejected;
         let is_news = call.told.is_some_and(differs);
         call.ending = Some(ending);

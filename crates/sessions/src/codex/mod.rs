@@ -136,6 +136,7 @@ impl<'f, 's> Rollout<'f, 's> {
             self.result(result, Moment::default());
         }
         self.feed.head.usage = self.usage.total();
+        // The last condition: a message was taken for the user's before the first event appeared.
         self.known.is_news = self.known.endings.is_news()
             || !self.turns.drops_the_same(&self.known.turns)
             || self.guessed && self.known.user_events;
@@ -164,6 +165,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 // Rolled-back turns still used their tokens.
                 self.usage.observe(payload.total_tokens());
             }
+            // Dropped turns are tracked too, so that both passes find the same rollbacks.
             self.turns.note(line, kind, &payload);
             return;
         }

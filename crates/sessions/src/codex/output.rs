@@ -124,6 +124,7 @@ fn plainly_worked(json: &str) -> bool {
         }
         let end = &json[json.ceil_char_boundary(json.len().saturating_sub(ENDING))..];
         let after = LAST_METADATA.rfind(end.as_bytes()).map(|at| &end[at + METADATA.len()..]);
+        // Only in this form is the metadata Codex's own and not part of an output.
         json.starts_with(r#""{\"output\":\""#)
             && after.is_some_and(|after| after.starts_with([',', '}']))
     };

@@ -17,6 +17,7 @@ pub(super) struct Record<'a> {
     pub(super) timestamp: Moment,
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
+    // Boxed, because it has the fields of all payload types.
     pub(super) payload: Object<Box<Payload<'a>>>,
 }
 

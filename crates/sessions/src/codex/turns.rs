@@ -33,6 +33,7 @@ impl Turns {
 
     /// Starts a turn. The item and the event of one message start only one.
     fn user(&mut self, line: u64) {
+        // The turn starts with its task, before the user message.
         if let Some(task) = self.task.take() {
             self.starts.push(task);
         } else if self.worked || self.starts.is_empty() {

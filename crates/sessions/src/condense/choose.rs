@@ -52,6 +52,7 @@ pub(super) fn choose(
                 if round == MAX_ROUNDS { left } else { (available / 100 * *share).min(left) };
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
+                // Reserve only the minimum length; the rest of the room is distributed at the end.
                 let cost = fixed(item) + line::length(session, item, floor * item.weight);
                 // An item that does not fit blocks its queue, so that less important ones cannot
                 // overtake it.

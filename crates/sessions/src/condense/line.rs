@@ -119,6 +119,7 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     let kept = limit.saturating_sub(note(text.len()).len());
     // Trim, because a line break at the cut would let the note start a line.
     let head = |bytes| text[..text.floor_char_boundary(bytes)].trim_end();
+    // Too short for a note and two useful ends.
     if kept < 16 {
         let head = head(limit.saturating_sub('…'.len_utf8()));
         return if limit < 4 { Cow::Borrowed("") } else { format!("{head}…").into() };

@@ -79,6 +79,7 @@ pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     } else if names(&["run_test", "runtest"]) || TESTS.is_match(head) {
         CallKind::Test
     } else if names(&["todo", "memory", "stdin"]) {
+        // These tools write, but not to files of the project.
         CallKind::Other
     } else if names(&["editor", "str_replace"]) {
         // A single tool for viewing and editing; its command decides.

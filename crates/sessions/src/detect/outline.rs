@@ -156,6 +156,7 @@ impl Outline {
         if self.has("sessionId") && (has_parts || self.has("systemPayload")) {
             return Some(Format::QwenCode);
         }
+        // Amp's thread ids start with `T-`.
         if self.mark("id").starts_with("T-")
             && self.has("messages")
             && (self.has("created") || self.has("v"))

@@ -72,6 +72,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         let Some(header) = line.parse::<Header<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
+        // Only messages have an id.
         if !header.id.is_empty() {
             if standing.counts(&header.id, line.number, feed)
                 && let Some(message) = line.parse::<Message<'_>>(&mut again, &mut feed.notes)

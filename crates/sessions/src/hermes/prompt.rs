@@ -74,6 +74,7 @@ pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
     if human.is_empty() {
         return Prompt { harness: text, is_summary, ..Prompt::default() };
     }
+    // The user's text may be in the middle of the harness's.
     let harness = format!("{}\n{}", &text[..human.start], &text[human.end..]);
     let harness = harness.trim().to_owned().into();
     let human = text[human].trim().to_owned().into();
@@ -126,6 +127,7 @@ fn instruction(text: &str) -> Option<Range<usize>> {
     }
     // The skill may quote this sentence, so the last occurrence counts.
     let start = text.rfind(INSTRUCTION)? + INSTRUCTION.len();
+    // Either of these sections may follow; the first one ends the instruction.
     let ends = AFTER_INSTRUCTION.iter().filter_map(|end| text[start..].find(end)).min();
     Some(start..ends.map_or(text.len(), |length| start + length))
 }

@@ -97,7 +97,7 @@ pub(super) fn split_returncode(content: &str) -> (Option<i64>, &str) {
     (Some(code), output.trim_matches('\n'))
 }
 
-/// Returns the command in the arguments of a call, or all arguments if there is none.
+/// Returns the command in the arguments of a call, or all arguments if it is missing.
 pub(super) fn command_of(arguments: Json) -> Text<'static> {
     #[derive(Deserialize, Default)]
     #[serde(default)]

@@ -86,6 +86,7 @@ impl Run {
         };
         match message.role.as_str() {
             "assistant" => self.answer(message, feed),
+            // Answers of the Responses API have no role.
             "" if message.object.as_str() == "response" => self.answer(message, feed),
             "" if message.kind.as_str() == "function_call_output" => self.result(message, feed),
             "tool" => self.result(message, feed),

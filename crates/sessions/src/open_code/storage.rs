@@ -36,6 +36,7 @@ impl Stored {
         if path.extension()? != "json" || !sessions.ends_with("session") {
             return None;
         }
+        // The layout of the first versions.
         if project.ends_with("info") && sessions.join("message").is_dir() {
             let (messages, parts) = (sessions.join("message"), sessions.join("part"));
             return Some(Self { messages: messages.join(session), parts: parts.join(session) });

@@ -175,6 +175,7 @@ impl Document for Spans {
     ) -> Result<(), A::Error> {
         let mut rest = Map::new();
         while let Some(key) = map.next_key::<String>()? {
+            // Read element by element, because these lists may be huge.
             if LISTS.contains(&key.as_str()) {
                 map.next_value_seed(each(|value: Value| self.take(&value, feed)))?;
             } else {
@@ -249,6 +250,7 @@ fn text(value: &Value, names: &[&str]) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     });
+    // Bounds the length.
     found.map(|text| Text::new(text).as_str().to_owned())
 }
 

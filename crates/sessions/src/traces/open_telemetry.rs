@@ -114,6 +114,7 @@ fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
         | (_, "LLM", _)
         | (_, _, "LLM") => return Kind::Model,
         ("execute_tool", ..) | (_, "TOOL", _) | (_, _, "TOOL") => return Kind::Tool,
+        // Undecided so far; the name and attributes follow.
         ("" | "ai.generateText" | "ai.streamText", "", _) => {}
         _ => return Kind::Other,
     }

@@ -115,6 +115,7 @@ impl Telling<'_> {
             let times = met.entry(said.key).or_default();
             *times += 1;
             let told = self.said.get(&said.key).copied().unwrap_or_default();
+            // A message with known calls is a copy, even if its other fields differ.
             let is_known_call =
                 !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
             // Each model call repeats the conversation so far; only new messages are sent.
