@@ -24,7 +24,7 @@ const MAX_WHOLE: usize = 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 
 /// Maximum nesting of objects and lists that are split here. Deeper ones are rejected, as
-/// serde_json does.
+/// `serde_json` does.
 const MAX_DEPTH: u8 = 127;
 
 /// A stream with one JSON value.
@@ -308,7 +308,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
         visitor.visit_some(self)
     }
 
-    /// serde_json represents raw JSON as a newtype struct, and it must be in memory completely.
+    /// `serde_json` represents raw JSON as a newtype struct, which must be in memory completely.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,

@@ -1,6 +1,6 @@
 //! Parses calls and results between tags in the text, the way many models are trained on them:
-//! `<tool_call>{"name": …, "arguments": …}</tool_call>` and `<tool_response>{"tool_call_id": …,
-//! "name": …, "content": …}</tool_response>`.
+//! `<tool_call>{"name": …, "arguments": …}</tool_call>` and
+//! `<tool_response>{"tool_call_id": …, "name": …, "content": …}</tool_response>`.
 
 use serde::Deserialize;
 

@@ -259,7 +259,7 @@ struct Part<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
     text: Text<'a>,
-    /// Set for text that OpenCode added to the user's.
+    /// Set for text that `OpenCode` added to the user's.
     synthetic: Flag,
     tool: Text<'a>,
     #[serde(rename = "callID")]
@@ -306,7 +306,7 @@ impl Part<'_> {
 #[derive(Default)]
 struct Said<'a> {
     blocks: Blocks<'a>,
-    /// Text written by OpenCode.
+    /// Text written by `OpenCode`.
     notes: Text<'a>,
     is_compaction: bool,
 }

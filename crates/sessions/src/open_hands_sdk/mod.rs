@@ -215,8 +215,8 @@ impl Conversation {
     }
 }
 
-/// Sends a call of an agent that OpenHands drives through ACP. Call and result are one event, which
-/// is repeated until the call has ended.
+/// Sends a call of an agent that `OpenHands` drives through ACP. Call and result are one event,
+/// which is repeated until the call has ended.
 fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
     let has_failed = record.is_error.is_set() || record.status.as_str() == "failed";
     if !has_failed && record.status.as_str() != "completed" {
