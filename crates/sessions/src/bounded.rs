@@ -114,8 +114,7 @@ impl<R: Read> BoundedStrings<R> {
                 // Never cut inside a UTF-8 sequence or between the two halves of a surrogate pair.
                 let begins_character = !(0x80..0xc0).contains(&byte);
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
-                // Escapes such as `
-                // ` end a word too.
+                // A backslash ends a word too, because escapes such as `\n` are white space.
                 let ends_word = matches!(byte, b' ' | b'\\');
                 let longest = if ends_word { self.longest } else { self.longest + MAX_WORD };
                 self.cutting |= self.length > longest && may_cut;

@@ -138,10 +138,15 @@ impl Structured {
 /// Builds a result and reads its outcome from the text.
 ///
 /// JSON at the start of the text comes first, and any text after it is ignored. It reports a
-/// failure with an `error` that is not null, false or empty, with `success: false`, with `status:
-/// error` beside another field of a tool report, or with a non-zero exit code that the agent does
-/// not call harmless (`exit_code_meaning`). The outcome of a program started in the background
-/// stays unknown. Without JSON, the start of the text decides.
+/// failure with one of:
+///
+/// - an `error` that is not null, false or empty
+/// - `success: false`
+/// - `status: error` beside another field of a tool report
+/// - a non-zero exit code that the agent does not call harmless (`exit_code_meaning`)
+///
+/// The outcome of a program started in the background stays unknown. Without JSON, the start of the
+/// text decides.
 pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     let mut result = ToolResult::default();
     let trimmed = text.trim_start();

@@ -1,5 +1,5 @@
-//! Tool calls in the format of chat APIs, which many agents store unchanged: `{"id": …, "function":
-//! {"name": …, "arguments": …}}`.
+//! Tool calls in the format of chat APIs, which many agents store unchanged:
+//! `{"id": …, "function": {"name": …, "arguments": …}}`.
 
 use serde::Deserialize;
 

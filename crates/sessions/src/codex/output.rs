@@ -162,8 +162,8 @@ pub(super) fn is_rejection(text: &str) -> bool {
             || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)))
 }
 
-/// Parses `Exit code: 1`, `Process exited with code 1`, or `… execution error: …, exit code: 1,
-/// stdout`.
+/// Parses `Exit code: 1`, `Process exited with code 1`, or
+/// `… execution error: …, exit code: 1, stdout`.
 fn stated_exit_code(text: &str) -> Option<i64> {
     // These messages state the exit code in the middle of the first line.
     if text.starts_with("failed in sandbox") || text.starts_with("execution error") {

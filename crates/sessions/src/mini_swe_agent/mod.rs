@@ -1,5 +1,5 @@
-//! Reads mini-swe-agent trajectories: a bare list of messages (old), or `{info, messages,
-//! trajectory_format}`.
+//! Reads mini-swe-agent trajectories: a bare list of messages (old), or
+//! `{info, messages, trajectory_format}`.
 //!
 //! The only tool is a shell. Its command is in a code fence of the answer, in `tool_calls` or in
 //! `extra.actions`; its result is the next message that is not the model's. Except for

@@ -173,8 +173,8 @@ fn is_block(value: &Value) -> bool {
 
 /// Normalises a message; `None` if the object is not one.
 fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>> {
-    // LangChain: `{"lc": 1, "id": […, "HumanMessage"], "kwargs": {…}}`, or `{"type": …, "data":
-    // …}`.
+    // LangChain: `{"lc": 1, "id": […, "HumanMessage"], "kwargs": {…}}`, or
+    // `{"type": …, "data": …}`.
     if let Some(Value::Object(inner)) = fields.get("kwargs").or_else(|| fields.get("data")) {
         let class = fields.get("id").and_then(Value::as_array).and_then(|path| path.last());
         let kind =
