@@ -1,8 +1,8 @@
-//! Aider: `.aider.chat.history.md` in a project, Markdown to which every run is added. What a
-//! person typed stands behind `####`, what aider itself says behind `>`, all else is the model's.
-//! There are no ids and no times but that of the beginning of each run.
+//! Reads aider's `.aider.chat.history.md`, a Markdown file in the project that every run appends
+//! to. User input follows `####`, aider's own messages follow `>`, and the rest is the model's. The
+//! file has no ids, and the only times are the starts of the runs.
 //!
-//! An edit that aider took out of an answer is a call of a tool; so is one that did not match.
+//! Each edit that aider applied or failed to match becomes a tool call.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -13,22 +13,22 @@ use super::source::Source;
 use super::text::Text;
 use super::time::Moment;
 
-/// How the first line of each run begins.
+/// Prefix of the first line of each run.
 pub(super) const BEGINNING: &str = "# aider chat started at ";
 
-/// A longer line is cut.
+/// Maximum bytes of a line; the rest is cut.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Bytes of one turn that are kept.
+/// Maximum bytes kept of one turn.
 const MAX_TURN: usize = 8 * 1024 * 1024;
 
-/// The tool that every edit is a call of.
+/// Tool name used for every edit.
 const EDIT: &str = "edit";
 
-/// Commands of aider whose words go to the model.
+/// Aider commands whose text is sent to the model.
 const ASKING: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
 
-/// How a line begins by which aider says that it made no sense of an edit.
+/// Prefixes of the messages that aider prints when it cannot parse an edit.
 const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
 
 /// Reads every run of a history.
@@ -40,6 +40,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
+        // The limit cut this line, so the rest of it must not be read as a line of its own.
         if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_LINE {
             input.skip_until(b'\n')?;
             feed.notes.cut_fields += 1;
@@ -54,6 +55,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         } else if run.has_begun {
             run.line(line, feed);
         } else if !line.trim().is_empty() {
+            // Without a start line there is no run that the text could belong to.
             feed.notes.ignored_records += 1;
         }
     }
@@ -73,7 +75,7 @@ fn begin(source: &Source, time: &str, feed: &mut Feed<'_>) {
     feed.saw(Moment::parse(time));
 }
 
-/// Whose words are being read.
+/// Speaker of the line being read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Voice {
     #[default]
@@ -83,15 +85,16 @@ enum Voice {
     Program,
 }
 
-/// A run of aider, from its beginning to the next one.
+/// One run of aider, up to the start of the next one.
 #[derive(Default)]
 struct Run {
     has_begun: bool,
     voice: Voice,
     words: String,
-    /// Inside of a fenced block of an answer, where any line may begin like another voice's.
+    /// Set inside a fenced block of an answer. There, a line may start with `>` or `####` and still
+    /// belong to the model.
     is_fenced: bool,
-    /// The answer that has ended: how many tokens it took, and its edits, come behind it.
+    /// The last complete answer. It is held back because its token counts and edits follow it.
     answer: Option<Answer>,
 }
 
@@ -105,15 +108,18 @@ struct Answer {
 
 impl Run {
     fn line(&mut self, line: &str, feed: &mut Feed<'_>) {
+        // These lines always come from aider, so they also end a fence that an answer left open.
         let said = line.strip_prefix("> ").or((line == ">").then_some(""));
         if said.is_some_and(|said| said.starts_with("Tokens: ") || said.starts_with("^C")) {
             self.is_fenced = false;
         }
         let typed = line.strip_prefix("#### ").or((line == "####").then_some(""));
         let (voice, words) = match (typed, said) {
+            // A fenced file may contain any prefix.
             _ if self.is_fenced => (Voice::Model, line),
             (Some(words), _) => (Voice::Person, words.trim_end()),
             (_, Some(words)) => (Voice::Program, words.trim_end()),
+            // Blank lines carry no prefix and belong to the current speaker.
             _ if line.trim().is_empty() => (self.voice, ""),
             _ => (Voice::Model, line),
         };
@@ -133,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Takes what a line of the program says of the answer before it; whether that is all of it.
+    /// Applies a message of aider to the answer before it. Returns true if the message is used up.
     fn note(&mut self, words: &str, feed: &mut Feed<'_>) -> bool {
         if let Some(version) = words.strip_prefix("Aider v") {
             feed.head.agent_version = Some(selftest_text::one_line(version, 60));
@@ -143,13 +149,14 @@ impl Run {
             feed.head.model(model.split_once(" with ").map_or(model, |(name, _)| name));
         }
         if words.starts_with("^C") {
-            // Else a person stopped nothing but aider itself.
+            // Otherwise the user interrupted aider itself, not an answer.
             let is_cut = self.answer.as_ref().is_some_and(|answer| {
                 !answer.text.is_empty() && answer.usage.is_none() && answer.calls.is_empty()
             });
             if !is_cut {
                 return false;
             }
+            // The interruption ends the answer, but not the run.
             self.end(feed);
             self.has_begun = true;
             let mark = Some(Mark::Interrupted);
@@ -170,6 +177,7 @@ impl Run {
             .or_else(|| words.strip_prefix("Did not apply edit to "))
             .map(|file| (file, Outcome::Rejected));
         let mismatch = MISMATCHES.iter().any(|start| words.starts_with(start));
+        // These messages name no file.
         let mismatch = mismatch.then_some(("", Outcome::Failed));
         if let Some((file, outcome)) = edited.or(skipped).or(mismatch) {
             answer.edit(file, words, outcome);
@@ -178,7 +186,7 @@ impl Run {
         false
     }
 
-    /// Hands on the turn that has ended, but an answer, which waits for what is said of it.
+    /// Sends the finished turn. An answer is held back until the messages about it are read.
     fn end_turn(&mut self, feed: &mut Feed<'_>) {
         self.is_fenced = false;
         let words = std::mem::take(&mut self.words);
@@ -187,6 +195,7 @@ impl Run {
             Voice::Nobody => {}
             Voice::Model => {
                 self.send_answer(feed);
+                // Wait for the token counts and edits that follow.
                 self.answer = Some(Answer { text: words.to_owned(), ..Answer::default() });
             }
             Voice::Program => {
@@ -198,6 +207,7 @@ impl Run {
                 let asked = ASKING.iter().find_map(|command| words.strip_prefix(command));
                 let is_command = is_command(words);
                 let origin = match asked {
+                    // Other commands control aider and are not sent to the model.
                     None if is_command => Origin::Harness,
                     _ => Origin::Human,
                 };
@@ -226,6 +236,7 @@ impl Run {
     fn end(&mut self, feed: &mut Feed<'_>) {
         self.end_turn(feed);
         self.send_answer(feed);
+        // Only the header line starts a run, so this flag survives the reset.
         let is_whole = self.has_begun;
         *self = Self::default();
         self.has_begun = is_whole;
@@ -250,7 +261,8 @@ impl Answer {
     }
 }
 
-/// Whether words are a command of aider or, behind `!`, of a shell: not a path, which begins alike.
+/// Returns true if the text is an aider command or, after `!`, a shell command. Paths also start
+/// with a slash and are excluded.
 fn is_command(words: &str) -> bool {
     let first = words.split_whitespace().next().unwrap_or_default();
     let is_name = |name: &str| {
@@ -263,7 +275,7 @@ fn say(role: Role, origin: Origin, words: &str, feed: &mut Feed<'_>) {
     feed.say(role, origin, Text::from(words.to_owned()), None);
 }
 
-/// `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
+/// Parses `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
 fn usage(counts: &str) -> Option<Usage> {
     let mut usage = Usage::default();
     let counts = counts.split(" Cost:").next()?.trim_end_matches('.');
@@ -280,7 +292,7 @@ fn usage(counts: &str) -> Option<Usage> {
     Some(usage)
 }
 
-/// `345`, `1,234`, `2.3k`, `1.2M`.
+/// Parses `345`, `1,234`, `2.3k` or `1.2M`.
 fn count(number: &str) -> Option<u64> {
     let number = number.replace(',', "");
     let (digits, factor) = match number.as_bytes().last()? {

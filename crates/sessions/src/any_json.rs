@@ -1,4 +1,4 @@
-//! Taking in a JSON value of any type, whatever was expected. Knows no record and no text.
+//! Deserializes a JSON value of any type, regardless of the type that was expected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,8 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// Takes in a JSON value of any type. Values of the types that an implementation does not handle
-/// are skipped.
+/// A value that can be built from any type of JSON. Types without an implementation are skipped.
 pub(super) trait AnyJson<'de>: Sized {
     fn string(&mut self, _text: Cow<'de, str>) {}
 
@@ -23,7 +22,7 @@ pub(super) trait AnyJson<'de>: Sized {
         IgnoredAny.visit_map(map).map(drop)
     }
 
-    /// A new value from JSON, for implementations of `Deserialize`.
+    /// Builds a new value from JSON. Implementations of `Deserialize` call this.
     fn of<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>
     where
         Self: Default,
@@ -34,7 +33,7 @@ pub(super) trait AnyJson<'de>: Sized {
     }
 }
 
-/// Implements `Deserialize` by [`AnyJson`].
+/// Implements `Deserialize` through [`AnyJson`].
 macro_rules! deserialize_any_json {
     ($type:ident<'a>) => {
         impl<'de: 'a, 'a> serde::Deserialize<'de> for $type<'a> {
@@ -53,13 +52,14 @@ macro_rules! deserialize_any_json {
 }
 pub(super) use deserialize_any_json;
 
-/// Reads one JSON value into an [`AnyJson`].
+/// Deserializes one JSON value into an [`AnyJson`].
 pub(super) struct Fill<'t, T>(pub(super) &'t mut T);
 
 impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for Fill<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        // Never a specific type, because a mismatch would be an error that loses the whole record.
         deserializer.deserialize_any(self)
     }
 }
@@ -92,6 +92,7 @@ impl<'de, T: AnyJson<'de>> Visitor<'de> for Fill<'_, T> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        // `None` for NaN and infinities, which JSON cannot represent.
         if let Some(number) = Number::from_f64(number) {
             self.0.number(&number);
         }

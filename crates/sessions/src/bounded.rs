@@ -1,45 +1,45 @@
-//! A filter over a stream of JSON that shortens giant strings, so that a document of any size
-//! can be parsed while it is read.
+//! Shortens huge strings in a JSON stream, so that a document of any size can be parsed while it is
+//! read.
 
 use std::io::{self, Read};
 
-/// Bytes of a string that are handed on.
+/// Maximum bytes of a string that pass through.
 const MAX_STRING: usize = 256 * 1024;
 
-/// Bytes of a word that is not cut: half of a secret is not known as one.
+/// Maximum bytes of a word that is not cut, because redaction cannot recognise half of a secret.
 const MAX_WORD: usize = 2048;
 
-/// Bytes of a string that are looked at together.
+/// Bytes of a string that are scanned at once.
 const PIECE: usize = 4096;
 
-/// Whether a string of that length, in bytes, may be the beginning of one that was shortened.
+/// Returns true if a string of this length, in bytes, may have been shortened.
 pub(super) fn may_be_cut(length: usize) -> bool {
     (MAX_STRING..=MAX_STRING + MAX_WORD).contains(&length)
 }
 
-/// JSON text whose strings are no longer than [`MAX_STRING`] and a word.
+/// Passes JSON text through, limiting each string to [`MAX_STRING`] bytes plus one word.
 ///
-/// Cuts only between characters and never in an escape. Malformed text passes as it is, for the
-/// parser to refuse.
+/// Cuts happen only between characters and never inside an escape. Malformed text passes unchanged,
+/// for the parser to reject.
 pub(super) struct BoundedStrings<R> {
     inner: R,
     longest: usize,
     in_string: bool,
-    /// Bytes of the current string so far.
+    /// Bytes of the current string read so far.
     length: usize,
-    /// The rest of the current string is left out.
+    /// Set while the rest of the current string is dropped.
     cutting: bool,
     escape: Escape,
-    /// The last thing handed on was a `\u` escape, perhaps the first half of a pair.
+    /// Set right after a `\u` escape, which may be the first half of a surrogate pair.
     after_unicode: bool,
 }
 
-/// Where in an escape the filter is.
+/// Position inside an escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     None,
     Begun,
-    /// Hexadecimal digits to come.
+    /// Number of hexadecimal digits still missing.
     Unicode(u8),
 }
 
@@ -54,10 +54,12 @@ impl<R: Read> BoundedStrings<R> {
         Self { inner, longest, in_string, length: 0, cutting, escape, after_unicode }
     }
 
-    /// How many of these bytes can be taken together, as if each had gone through [`Self::keep`]:
-    /// they change nothing but the length of the string, and are handed on unless it is being cut.
+    /// Returns the number of bytes that can be taken at once, as if each had gone through
+    /// [`Self::keep`]. They change only the length of the string and all pass, unless it is being
+    /// cut.
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if !self.in_string {
+            // Structural bytes always pass.
             self.cutting = false;
             return memchr::memchr(b'"', bytes).unwrap_or(bytes.len());
         }
@@ -65,7 +67,7 @@ impl<R: Read> BoundedStrings<R> {
             return 0;
         }
         let bytes = &bytes[..bytes.len().min(PIECE)];
-        // Where nothing of the piece can be the place of a cut, short escapes are as plain.
+        // If the cut cannot fall inside this piece, short escapes count as plain bytes.
         let is_far = self.cutting || self.length + bytes.len() <= self.longest;
         let mut run = 0;
         loop {
@@ -89,7 +91,7 @@ impl<R: Read> BoundedStrings<R> {
         run
     }
 
-    /// Whether this byte is handed on.
+    /// Returns true if this byte passes.
     fn keep(&mut self, byte: u8) -> bool {
         if !self.in_string {
             self.in_string = byte == b'"';
@@ -109,8 +111,10 @@ impl<R: Read> BoundedStrings<R> {
                 return true;
             }
             Escape::None => {
+                // Never cut inside a UTF-8 sequence or between the two halves of a surrogate pair.
                 let begins_character = !(0x80..0xc0).contains(&byte);
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
+                // A backslash ends a word too, because escapes such as `\n` are white space.
                 let ends_word = matches!(byte, b' ' | b'\\');
                 let longest = if ends_word { self.longest } else { self.longest + MAX_WORD };
                 self.cutting |= self.length > longest && may_cut;
@@ -135,15 +139,18 @@ impl<R: Read> Read for BoundedStrings<R> {
             let (mut at, mut kept) = (0, 0);
             while at < count {
                 let (run, is_kept) = match self.plain_run(&buffer[at..count]) {
+                    // The slow path handles the bytes that can change the state.
                     0 => (1, self.keep(buffer[at])),
                     run => (run, !self.cutting),
                 };
                 if is_kept {
+                    // Compacts in place, so no second buffer is needed.
                     buffer.copy_within(at..at + run, kept);
                     kept += run;
                 }
                 at += run;
             }
+            // Returning 0 would signal end of file, so an all-dropped buffer is read again.
             if kept > 0 {
                 return Ok(kept);
             }

@@ -1,5 +1,5 @@
-//! The export of `ChatGPT`, `conversations.json`: a list of conversations, each a tree of messages
-//! (`mapping`). The branch of `current_node` is what the person saw last.
+//! Reads the `ChatGPT` export, `conversations.json`: a list of conversations, each a tree of
+//! messages (`mapping`). The branch that ends at `current_node` is the one the user saw last.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -33,7 +33,7 @@ impl Document for Export {
         records(feed, |conversation: Conversation<'de>, feed| conversation.send(feed)).list(list)
     }
 
-    /// One conversation by itself.
+    /// Reads a file that holds a single conversation.
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         map: A,
@@ -100,14 +100,16 @@ impl Conversation<'_> {
         feed.saw(self.update_time);
         let (mut path, mut seen) = (Vec::new(), HashSet::new());
         let mut at = Some(self.current_node.clone());
-        // A node that was met before ends a circle.
+        // A node seen before means a cycle.
         while let Some(id) = at.take().filter(|id| seen.insert(id.clone())) {
             let Some(node) = self.mapping.remove(&id) else { break };
             at = node.parent;
             path.extend(node.message.0);
         }
+        // What remains are the abandoned branches.
         let left = self.mapping.values().filter(|node| node.message.0.is_some()).count();
         feed.notes.dropped_records += left as u64;
+        // The path was collected from the last message back to the first.
         path.into_iter().rev().for_each(|message| message.send(feed));
         feed.end();
     }
@@ -141,7 +143,7 @@ impl Message<'_> {
                         }
                         blocks.think(text);
                     }
-                    // Written to a tool, which has no other id than its name.
+                    // A message to a tool. Its only id is the tool's name.
                     _ if is_call => blocks.call(ToolCall {
                         id: self.recipient.clone(),
                         name: self.recipient,

@@ -1,5 +1,5 @@
-//! Output of `codex exec --json`: JSON lines of `thread.started`, `turn.*` and `item.*`, without
-//! any times. Not the rollout that Codex stores of the same session.
+//! Reads the output of `codex exec --json`: JSON lines of `thread.started`, `turn.*` and `item.*`,
+//! without times. This is not the rollout that Codex stores for the same session.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use super::source::Source;
 use super::text::Text;
 use super::wire::{Int, Json, Object};
 
-/// Reads a session. What was asked stands on the command line, not in the stream.
+/// Reads one session. The prompt was on the command line and is missing from the stream.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     "codex".clone_into(&mut feed.head.agent);
     feed.head.platform = Some("exec".to_owned());
@@ -42,7 +42,7 @@ struct Failure<'a> {
     message: Text<'a>,
 }
 
-/// The input includes what came from the cache.
+/// Token counts; the input includes cached tokens.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
@@ -76,6 +76,7 @@ impl Record<'_> {
     fn send(self, feed: &mut Feed<'_>) {
         match self.kind.as_str() {
             "thread.started" => self.thread_id.as_str().clone_into(&mut feed.head.id),
+            // `item.started` and `item.updated` repeat the item while it is running.
             "item.completed" => match self.item.0 {
                 Some(item) => item.send(feed),
                 None => feed.notes.bad_records += 1,
@@ -83,6 +84,7 @@ impl Record<'_> {
             "turn.completed" => {
                 if let Some(tokens) = self.usage.0 {
                     let cached = tokens.cached_input_tokens.count();
+                    // The neutral model counts cached tokens separately.
                     let input = tokens.input_tokens.count().saturating_sub(cached);
                     let usage = Usage { input, output: tokens.output_tokens.count(), cached };
                     let mut total = feed.head.usage.unwrap_or_default();
@@ -116,7 +118,7 @@ impl Item<'_> {
             "file_change" => (Text::from("apply_patch"), self.changes.0),
             "mcp_tool_call" => (self.tool, self.arguments.0),
             "web_search" => (Text::from("web_search"), self.query),
-            // A plan that is said again with every change.
+            // The whole plan, repeated on every change.
             "todo_list" => {
                 feed.notes.ignored_records += 1;
                 return;

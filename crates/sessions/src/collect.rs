@@ -1,4 +1,4 @@
-//! A whole session in memory, for people and for tests. Grading does not need it.
+//! Collects whole sessions in memory, for display and tests. Grading does not need it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,23 +9,24 @@ use super::event::{Event, Head};
 use super::feed::Sink;
 use super::text::Text;
 
-/// Bytes of text after which further events of a session are only counted.
+/// Maximum bytes of text; further events of a session are only counted.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A session with its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Session {
-    /// Data about it as a whole.
+    /// Metadata of the session.
     #[serde(flatten)]
     pub head: Head,
-    /// Its events, in order.
+    /// Events, in order.
     pub events: Vec<Event<'static>>,
-    /// Events that were left out because the session is longer than memory should hold.
+    /// Number of events left out because the session exceeds the memory limit.
     pub left_out: u64,
 }
 
 impl Session {
-    /// Changes every text in it, to take secrets out before any of it is cut.
+    /// Rewrites every text of the session. Use it to redact secrets before any text is cut, because
+    /// half of a secret is not recognised.
     pub fn rewrite(&mut self, change: impl for<'t> Fn(&'t str) -> Cow<'t, str>) {
         let rewrite = |text: &mut Text<'static>| {
             *text = std::mem::take(text).map(|text| match change(text) {
@@ -45,19 +46,19 @@ impl Session {
     }
 }
 
-/// Collects the sessions of a source.
+/// A sink that collects the sessions of a source.
 #[derive(Debug, Default)]
 pub struct Collector {
     sessions: Vec<Session>,
     current: Session,
     bytes: usize,
     wanted: Wanted,
-    /// The numbers of the events that are kept, where not all are.
+    /// Range of event numbers to keep; `None` keeps all.
     part: Option<Range<u64>>,
     max_bytes: Option<usize>,
 }
 
-/// Which sessions are kept, by id.
+/// Selects sessions by id.
 #[derive(Debug, Default)]
 enum Wanted {
     #[default]
@@ -71,14 +72,15 @@ impl Wanted {
         matches!(self, Self::All)
     }
 
-    /// The name under which the session is wanted: its id, or its own name among the runs of that
-    /// id. `None` where it is not.
+    /// Returns the name that the selection matches: the session's id, or the name of this run among
+    /// several with that id. Returns `None` if the session is not selected.
     fn name(&self, head: &Head) -> Option<String> {
         let name = || head.lineage.name(&head.id);
         let found = match self {
             Self::All => return Some(head.id.clone()),
             Self::Exactly(wanted) if head.id == *wanted => return Some(head.id.clone()),
             Self::Beginning(wanted) if head.id.starts_with(wanted) => return Some(head.id.clone()),
+            // The prefix check avoids computing the run name for most sessions.
             Self::Exactly(wanted) => wanted.starts_with(&head.id) && name() == *wanted,
             Self::Beginning(wanted) => {
                 wanted.starts_with(&head.id) && name().starts_with(wanted.as_str())
@@ -89,34 +91,34 @@ impl Wanted {
 }
 
 impl Collector {
-    /// Collects the session of that id and drops all others.
+    /// Collects only the session with this id.
     pub fn only(session_id: &str) -> Self {
         Self { wanted: Wanted::Exactly(session_id.to_owned()), ..Self::default() }
     }
 
-    /// Collects the sessions whose ids begin so.
+    /// Collects only sessions whose ids start with this prefix.
     pub fn beginning(session_id: &str) -> Self {
         Self { wanted: Wanted::Beginning(session_id.to_owned()), ..Self::default() }
     }
 
-    /// Keeps only the events with these numbers: a part of a session, which may have any length.
+    /// Keeps only the events with these numbers. The session itself may have any length.
     #[must_use]
     pub fn part(self, events: Range<u64>) -> Self {
         Self { part: Some(events), ..self }
     }
 
-    /// Keeps events only until they take so many bytes; further ones are counted.
+    /// Limits the kept events to this many bytes; further events are counted.
     #[must_use]
     pub fn at_most(self, bytes: usize) -> Self {
         Self { max_bytes: Some(bytes), ..self }
     }
 
-    /// How many sessions were kept so far.
+    /// Returns the number of sessions kept so far.
     pub fn kept(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The sessions in the order of the source.
+    /// Returns the sessions in the order of the source.
     pub fn into_sessions(self) -> Vec<Session> {
         self.sessions
     }
@@ -124,6 +126,7 @@ impl Collector {
 
 impl Sink for Collector {
     fn event(&mut self, event: Event<'_>) {
+        // Before the size check, so that a range late in a long session is still collected.
         if self.part.as_ref().is_some_and(|part| !part.contains(&event.number)) {
             return;
         }
@@ -133,6 +136,7 @@ impl Sink for Collector {
         }
         let texts = event.calls.iter().map(|call| call.arguments.len());
         let results = event.results.iter().map(|result| result.text.len());
+        // Events without text need memory as well.
         self.bytes += size_of::<Event<'_>>() + event.text.len() + event.reasoning.len();
         self.bytes += texts.chain(results).sum::<usize>();
         self.current.events.push(event.into_owned());
@@ -141,7 +145,7 @@ impl Sink for Collector {
     fn end(&mut self, head: Head) {
         let session = std::mem::take(&mut self.current);
         if !self.wanted.is_all() {
-            // What is dropped takes no room.
+            // Dropped sessions do not count towards the limit.
             self.bytes = 0;
         }
         if let Some(id) = self.wanted.name(&head) {

@@ -1,5 +1,4 @@
-//! The content of chat messages in the shapes that agents share: text, parts, media. Media are
-//! named with type and size, never kept.
+//! Parses the content of chat messages in the shapes that agents share: text, parts and media.
 
 use std::borrow::Cow;
 
@@ -10,8 +9,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use super::any_json::{AnyJson, deserialize_any_json};
 use super::text::Text;
 
-/// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files
-/// are named with type and size instead of being kept.
+/// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files are
+/// replaced by their type and size.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Content<'a>(pub(super) Text<'a>);
 
@@ -66,17 +65,18 @@ impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
         let fields = PartFields::deserialize(MapAccessDeserializer::new(map))?;
+        // A document may contain its own text, which is more useful than a placeholder.
         let is_media = fields.text.is_empty() && fields.media.length > 0;
         self.0 = if is_media { fields.media.note(&fields.kind) } else { fields.text };
         Ok(())
     }
 }
 
-/// An image, a sound or a file inside a message: only what it is and how large, never its data.
+/// Type and size of an image, audio clip or file in a message. The data itself is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Media {
     media_type: String,
-    /// Of the encoded data, in bytes.
+    /// Length of the encoded data, in bytes.
     length: usize,
 }
 
@@ -85,18 +85,18 @@ impl Media {
         self.length == 0
     }
 
-    /// Says its type, where it does not say so itself.
+    /// Sets the media type if the data URL has none.
     pub(super) fn set_type(&mut self, media_type: &str) {
         if self.media_type.is_empty() {
             self.media_type = selftest_text::one_line(media_type, 60);
         }
     }
 
-    /// `[image image/png 531 kB]`.
+    /// Formats a note such as `[image image/png 531 kB]`.
     pub(super) fn note(&self, kind: &str) -> Text<'static> {
         let kind = match kind.split('_').next().unwrap_or_default() {
             "" => "media",
-            // `input_image`
+            // As in `input_image`.
             "input" => kind.split('_').nth(1).unwrap_or("media"),
             kind => kind,
         };
@@ -104,6 +104,7 @@ impl Media {
     }
 
     fn of_text(text: &str) -> Self {
+        // A data URL starts with its media type.
         let media_type = text.strip_prefix("data:").and_then(|rest| rest.split_once(';'));
         let media_type = media_type.map(|(kind, _)| selftest_text::one_line(kind, 60));
         Self { media_type: media_type.unwrap_or_default(), length: text.len() }
@@ -121,12 +122,14 @@ impl<'de> AnyJson<'de> for Media {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "url" | "data" | "file_data" => {
+                    // Some formats nest the URL in an object, and the data may be a plain string.
                     let inner: Media = map.next_value()?;
                     self.length = inner.length;
                     if self.media_type.is_empty() {
                         self.media_type = inner.media_type;
                     }
                 }
+                // OpenAI's audio parts have only a `format`.
                 "media_type" | "mimeType" | "mime_type" | "format" => {
                     let name = map.next_value::<Text<'de>>()?;
                     self.media_type = selftest_text::one_line(&name, 60);

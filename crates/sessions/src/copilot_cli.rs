@@ -1,5 +1,5 @@
-//! GitHub Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl` (before, `<id>.jsonl`), JSON
-//! lines of `{"type": …, "data": {…}, "timestamp": …}`.
+//! Reads GitHub Copilot CLI sessions, `~/.copilot/session-state/<id>/events.jsonl` (formerly
+//! `<id>.jsonl`): JSON lines of `{"type": …, "data": {…}, "timestamp": …}`.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Flag, List, Loose, Object};
 
-/// Reads a session.
+/// Reads one session.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
@@ -62,6 +62,7 @@ impl Record<'_> {
         match self.kind.as_str() {
             "session.start" | "session.resume" => {
                 let head = &mut feed.head;
+                // `session.resume` may state an id again; the first one counts.
                 if head.id.is_empty() {
                     data.session_id.as_str().clone_into(&mut head.id);
                 }
@@ -78,6 +79,7 @@ impl Record<'_> {
                 blocks.think(data.reasoning_text);
                 blocks.say(data.content);
                 for mut request in data.tool_requests.0 {
+                    // Requests may have another type or none, but they are always calls.
                     request.kind = "tool_call".into();
                     blocks.add(request);
                 }
@@ -110,6 +112,7 @@ impl<'a> Data<'a> {
         let error = self.error.text("/message");
         let is_refused = matches!(self.error.text("/code").as_str(), "denied" | "rejected");
         let outcome = match self.success.0 {
+            // A refusal also sets `success` to false, so it is checked first.
             _ if is_refused => Outcome::Rejected,
             Some(false) => Outcome::Failed,
             Some(true) => Outcome::Ok,

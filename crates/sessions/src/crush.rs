@@ -1,4 +1,5 @@
-//! Crush: `.crush/crush.db` in a project, SQLite with the parts of each message as JSON.
+//! Reads Crush's `.crush/crush.db`, an SQLite database in the project that stores message parts as
+//! JSON.
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let list = sessions.list(&[
         "id",
@@ -69,7 +71,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// A part: `{"type": "tool_call", "data": {…}}`.
+/// A message part: `{"type": "tool_call", "data": {…}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
@@ -95,6 +97,7 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
             };
             continue;
         }
+        // The type is outside the data in this format.
         block.kind = if part.kind.as_str() == "binary" { "media".into() } else { part.kind };
         blocks.add(block);
     }
@@ -104,6 +107,7 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
             blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
         }
         "user" => blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed),
+        // Any text beside the results is not the user's.
         "tool" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed),
         "system" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::System, feed),
         other => feed.unknown(other),

@@ -1,8 +1,7 @@
-//! Cursor's editor: `User/globalStorage/state.vscdb`, SQLite with one table of keys and values.
-//! `composerData:<id>` is a conversation, with its messages ("bubbles") in order;
-//! `bubbleId:<id>:<bubble>` is one message. Other keys hold settings and secrets: they are never
-//! asked for. The transcripts of Cursor's agent on the command line are JSON lines of messages and
-//! read as chat.
+//! Reads Cursor's editor database, `User/globalStorage/state.vscdb`: SQLite with one key-value
+//! table. `composerData:<id>` is a conversation and lists its messages ("bubbles") in order;
+//! `bubbleId:<id>:<bubble>` is one message. Other keys hold settings and secrets and are never
+//! queried. Transcripts of Cursor's CLI agent are JSON lines of messages and are read as chat.
 
 use std::path::Path;
 
@@ -20,7 +19,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Int, Json, List, Loose, Object};
 
-/// Where the messages of a conversation are.
+/// Maximum number of messages in a conversation.
 const MAX_BUBBLES: usize = 100_000;
 
 /// Reads every conversation of a database.
@@ -33,6 +32,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut database = open(path, &mut feed.notes).await?;
     let columns = Columns::of(&mut database, "cursorDiskKV").await.map_err(damaged)?;
     let mut inner = open(path, &mut feed.notes).await?;
+    // A key range instead of `LIKE`: `;` is the character after `:`, and the key index is used.
     let list = columns.list_of_json(&["key", "value"]);
     let query = format!(
         "SELECT {list} FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' \
@@ -52,6 +52,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             };
             let composer = composer.unwrap_or_default();
             composer.note(id, feed);
+            // Only one of the two lists has messages, depending on the version.
             for bubble in composer.conversation.0 {
                 bubble.send(feed);
             }
@@ -83,7 +84,7 @@ struct Composer<'a> {
     model_config: Loose,
     #[serde(rename = "fullConversationHeadersOnly")]
     headers: List<Header<'a>>,
-    /// Older versions keep the messages here.
+    /// Messages, in older versions.
     conversation: List<Bubble<'a>>,
 }
 
@@ -93,7 +94,7 @@ struct Header<'a> {
     bubble_id: Text<'a>,
 }
 
-/// One message: of a person (1) or of the agent (2), with at most one call of a tool.
+/// One message, from the user (1) or the agent (2), with at most one tool call.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Bubble<'a> {
@@ -169,7 +170,8 @@ impl Bubble<'_> {
 }
 
 impl<'a> Tool<'a> {
-    /// The call, and its result where it has one; `None` for one without a name.
+    /// Splits the record into a call and its result, if it has one. Returns `None` if the tool has
+    /// no name.
     fn split(self) -> Option<(ToolCall<'a>, Option<ToolResult<'a>>)> {
         if self.name.is_empty() {
             return None;
@@ -182,8 +184,10 @@ impl<'a> Tool<'a> {
             _ if is_refused => Outcome::Rejected,
             "cancelled" => Outcome::Rejected,
             "error" => Outcome::Failed,
+            // The status means that the tool ran; its result may still report a failure.
             "completed" | "success" if read.outcome == Outcome::Unknown => Outcome::Ok,
             "completed" | "success" => read.outcome,
+            // The call is still running, so it has no result.
             _ => return Some((call, None)),
         };
         let (call_id, tool, error) = (self.id, self.name, self.error.0);

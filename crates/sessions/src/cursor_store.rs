@@ -1,7 +1,7 @@
-//! Cursor's agent on the command line: `~/.cursor/chats/<folder>/<id>/store.db`, SQLite with one
-//! conversation. Its messages are blobs of JSON as the Vercel AI SDK has them; a root blob in
-//! Protocol Buffers names them in order. Unlike the transcripts of the same sessions, it holds
-//! the results of tools.
+//! Reads Cursor's CLI agent, `~/.cursor/chats/<folder>/<id>/store.db`: SQLite with one
+//! conversation. Messages are JSON blobs in the Vercel AI SDK's format, and a Protocol Buffers root
+//! blob lists them in order. Unlike the transcripts of the same sessions, the database has the tool
+//! results.
 
 use std::path::Path;
 
@@ -16,13 +16,13 @@ use super::{ReadError, chat};
 
 const AGENT: &str = "cursor";
 
-/// Bytes of a blob that is read.
+/// Maximum bytes of a blob; larger ones are not read.
 const MAX_BLOB: usize = 16 * 1024 * 1024;
 
-/// Messages of a conversation.
+/// Maximum number of messages in a conversation.
 const MAX_MESSAGES: usize = 100_000;
 
-/// Bytes of the name of a blob.
+/// Length of a blob id, in bytes.
 const ID: usize = 32;
 
 /// Reads the conversation.
@@ -44,7 +44,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Metadata of the conversation: JSON, written in hexadecimal.
+/// Returns the conversation's metadata: JSON, hex-encoded.
 async fn about(database: &mut SqliteConnection) -> Result<Loose, sqlx::Error> {
     let query = "SELECT CAST(value AS TEXT) FROM meta ORDER BY key LIMIT 1";
     let row = sqlx::query(query).fetch_optional(database).await?;
@@ -66,10 +66,11 @@ async fn send(
         let message = blob(database, &id).await?;
         let message = message.as_deref().map(String::from_utf8_lossy);
         match message.as_deref() {
+            // Blobs are JSON messages or binary data; the root does not tell them apart.
             Some(json) if json.trim_start().starts_with('{') => {
                 feed.notes.bad_records += u64::from(chat::message(AGENT, json, feed).is_err());
             }
-            // Its kind is not known, but that it is there.
+            // Not JSON: count it without guessing its type.
             Some(_) => feed.unknown("blob"),
             None => feed.notes.bad_records += 1,
         }
@@ -81,15 +82,17 @@ async fn blob(database: &mut SqliteConnection, id: &str) -> Result<Option<Vec<u8
     let query = format!("SELECT data FROM blobs WHERE id = ? AND length(data) <= {MAX_BLOB}");
     let row =
         sqlx::query(AssertSqlSafe(query)).bind(id.to_owned()).fetch_optional(database).await?;
+    // Unchecked, because an SQLite column may hold values of any type.
     let data = row.and_then(|row| row.try_get_unchecked::<Option<Vec<u8>>, _>(0).ok()?);
     Ok(data)
 }
 
-/// The names of the messages in a root: every value of its first field.
+/// Returns the ids of the messages in a root blob, which are the values of its field 1.
 fn messages(root: &[u8]) -> Vec<String> {
     let (mut rest, mut names) = (root, Vec::new());
     while let Some((tag, after)) = number(rest) {
         rest = after;
+        // The low three bits of a tag are the wire type, the rest is the field number.
         let skipped = match tag & 7 {
             0 => number(rest).map(|(_, after)| after),
             1 => rest.get(8..),
@@ -112,9 +115,10 @@ fn messages(root: &[u8]) -> Vec<String> {
     names
 }
 
-/// A number of variable length at the beginning, and what is behind it.
+/// Decodes a varint at the start; returns it and the remaining bytes.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
+    // A 64-bit varint has at most ten bytes.
     for (at, byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f).checked_shl(7 * u32::try_from(at).ok()?)?;
         if byte & 0x80 == 0 {

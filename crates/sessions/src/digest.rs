@@ -1,5 +1,5 @@
-//! Digests of session files. They only tell whether a file has changed, so that a quick one will
-//! do: SHA-256 would be a seventh of the time of reading and grading.
+//! Computes digests of session files. They only detect changes, so a fast hash is enough: SHA-256
+//! would take a seventh of the time of reading and grading.
 
 use std::fmt;
 use std::fs::File;
@@ -11,16 +11,16 @@ use twox_hash::XxHash3_128;
 
 const CHUNK: usize = 256 * 1024;
 
-/// The digest of one file, taken from what its reader reads anyway.
+/// Digest of one file, computed from the bytes that its reader reads anyway.
 #[derive(Debug, Clone, Default)]
 pub struct Digest(Arc<Mutex<Taken>>);
 
 #[derive(Default)]
 struct Taken {
     hasher: XxHash3_128,
-    /// So many bytes from the beginning are in it.
+    /// Number of bytes hashed, from the start of the file.
     bytes: u64,
-    /// There were no more when its reader came to the end.
+    /// Set when the reader reached the end of the file right after these bytes.
     is_whole: bool,
 }
 
@@ -31,12 +31,14 @@ impl fmt::Debug for Taken {
 }
 
 impl Taken {
-    /// Takes what is new in `bytes`, which stand at `offset`: a reader may read a part twice.
+    /// Hashes the new part of `bytes`, which start at `offset`. A reader may read a range twice.
     fn update(&mut self, offset: u64, bytes: &[u8]) {
+        // A gap before `offset` cannot be hashed; `finish` then reads the rest itself.
         let known = self.bytes.checked_sub(offset).and_then(|known| usize::try_from(known).ok());
         if let Some(new) = known.and_then(|known| bytes.get(known..)) {
             self.hasher.write(new);
             self.bytes += new.len() as u64;
+            // The file grew after its end was seen.
             self.is_whole &= new.is_empty();
         }
     }
@@ -59,14 +61,15 @@ impl Taken {
 }
 
 impl Digest {
-    /// The digest of the file, after the reader has read it; reads what the reader has left out.
-    /// What was written behind the end that it found is not in it, for the reader does not know it.
+    /// Returns the digest of the file once the reader is done, reading any rest itself. If the
+    /// reader reached the end, bytes appended later are excluded, because it has not seen them.
     pub fn finish(&self, path: &Path) -> io::Result<String> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.is_whole {
             return Ok(taken.text());
         }
         let mut file = File::open(path)?;
+        // A file that has shrunk keeps the digest of what was read.
         if file.metadata()?.len() > taken.bytes {
             file.seek(SeekFrom::Start(taken.bytes))?;
             taken.read(file)?;
@@ -74,7 +77,7 @@ impl Digest {
         Ok(taken.text())
     }
 
-    /// The digest of files, one after the other.
+    /// Returns the digest of several files, concatenated.
     pub fn of_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result<String> {
         let mut taken = Taken::default();
         paths.into_iter().try_for_each(|path| taken.read(File::open(path)?))?;
@@ -82,7 +85,7 @@ impl Digest {
     }
 }
 
-/// Hands a file on and lets the digest update it.
+/// Passes a file through and updates its digest.
 pub(super) struct Watched<R> {
     input: R,
     digest: Digest,
@@ -90,7 +93,7 @@ pub(super) struct Watched<R> {
 }
 
 impl<R: Read> Watched<R> {
-    /// `input` from its beginning.
+    /// Wraps `input`, which must be at its start.
     pub(super) fn new(input: R, digest: Digest) -> Self {
         Self { input, digest, offset: 0 }
     }
@@ -102,6 +105,7 @@ impl<R: Read> Read for Watched<R> {
         let mut taken = self.digest.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.update(self.offset, &buffer[..count]);
         self.offset += count as u64;
+        // A read of 0 bytes into a non-empty buffer means end of file.
         taken.is_whole |= count == 0 && !buffer.is_empty() && self.offset == taken.bytes;
         Ok(count)
     }

@@ -1,42 +1,42 @@
-//! The neutral model: what happened in a session, whichever agent recorded it.
+//! Defines the neutral model of a session, independent of the agent that recorded it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Lineage, Text, Unknown};
 
-/// Data about a session as a whole.
+/// Metadata of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Head {
-    /// Unique among the sessions of one agent. Where the file gives none, the file's name, with a
-    /// digest of how the session begins unless the agent names its files by their sessions.
+    /// Id, unique among the sessions of one agent. If the file has none, this is the file's name,
+    /// plus a digest of the session's start unless the agent names files after sessions.
     pub id: String,
-    /// The agent in its own words or the name of the format, such as `claude-code`.
+    /// The agent's own name or the name of the format, such as `claude-code`.
     pub agent: String,
     /// Version of the agent.
     pub agent_version: Option<String>,
     /// Models that answered, in order of their first answer.
     pub models: Vec<String>,
-    /// Where the user sat: cli, vscode, telegram, …
+    /// User interface: cli, vscode, telegram, …
     pub platform: Option<String>,
-    /// Working folder, as recorded.
+    /// Working directory, as recorded.
     pub cwd: Option<String>,
-    /// The session from which this one was continued or started.
+    /// Session that this one was continued or started from.
     pub parent: Option<String>,
-    /// First time in it. A time without zone is taken for UTC.
+    /// Earliest time in the session. A time without a zone is read as UTC.
     pub start: Option<Timestamp>,
-    /// Last time in it.
+    /// Latest time in the session.
     pub end: Option<Timestamp>,
-    /// Tokens of the whole session, where the file states a total. Else the events' usages count.
+    /// Token total of the session, if the file states one. Otherwise, add up the events' usage.
     pub usage: Option<Usage>,
-    /// Blocks that its reader does not understand, by type.
+    /// Blocks that the reader does not understand, by type.
     #[serde(skip_serializing_if = "Unknown::is_empty")]
     pub unknown_blocks: Unknown,
-    /// How it begins; set when it ends.
+    /// Digests of the session's start; set when the session ends.
     #[serde(skip)]
     pub lineage: Lineage,
-    /// How often a person took the conversation back to an earlier message and went on from
-    /// there, where the file tells.
+    /// Number of times the user went back to an earlier message and continued from there, if the
+    /// format records it.
     #[serde(skip_serializing_if = "is_none")]
     pub rewinds: u64,
 }
@@ -47,7 +47,7 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl Head {
-    /// Notes a model that answered.
+    /// Records a model that answered.
     pub fn model(&mut self, name: &str) {
         const MAX_MODELS: usize = 32;
         if !name.is_empty()
@@ -58,14 +58,14 @@ impl Head {
         }
     }
 
-    /// Notes a moment of the session.
+    /// Extends the session's time span to include this time.
     pub fn saw(&mut self, time: Timestamp) {
         self.start = Some(self.start.map_or(time, |start| start.min(time)));
         self.end = Some(self.end.map_or(time, |end| end.max(time)));
     }
 }
 
-/// Speaker, in the terms of chat protocols.
+/// Speaker, as chat protocols define it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -76,22 +76,22 @@ pub enum Role {
     User,
     /// The agent.
     Assistant,
-    /// Results of tools.
+    /// Tool results.
     Tool,
 }
 
-/// Author of an event. In every agent many `user` records were not typed by a human.
+/// Author of an event. In every format, many `user` records were not typed by a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// A person typed it.
+    /// Typed by a person.
     Human,
-    /// The agent's model or a tool that it called.
+    /// The agent's model, or a tool that it called.
     Agent,
     /// The program around the model: reminders, hooks, summaries, environment notes.
     #[default]
     Harness,
-    /// Inside a subagent, whoever speaks there.
+    /// Anything inside a subagent, regardless of the speaker.
     Subagent,
 }
 
@@ -99,62 +99,62 @@ pub enum Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// A person stopped the agent.
+    /// The user stopped the agent.
     Interrupted,
-    /// The context was summarised; what follows goes on from a summary.
+    /// The context was summarised; the session continues from the summary.
     Compacted,
-    /// The model's provider failed.
+    /// The model provider failed.
     ApiError,
-    /// A verifier beside the agent, such as a benchmark's, found the task done.
+    /// An external verifier, such as a benchmark's, accepted the result.
     VerifierPassed,
-    /// A verifier found the task not done.
+    /// An external verifier rejected the result.
     VerifierFailed,
 }
 
 impl Mark {
-    /// Whether it says what somebody found about the whole session after its end.
+    /// Returns true if this is an external verdict on the whole session, given after its end.
     pub fn is_verdict(self) -> bool {
         matches!(self, Mark::VerifierPassed | Mark::VerifierFailed)
     }
 }
 
-/// One thing that was said or done.
+/// One message, tool call or notice of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Event<'a> {
     /// Number in the session, from 0. Set by the feed, not by readers.
     pub number: u64,
-    /// Who speaks.
+    /// Speaker.
     pub role: Role,
     /// Author.
     pub origin: Origin,
-    /// The text.
+    /// Text of the message.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub text: Text<'a>,
-    /// The model's thoughts, where they were recorded.
+    /// The model's reasoning, if it was recorded.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub reasoning: Text<'a>,
-    /// Tools that the agent called.
+    /// Tool calls by the agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall<'a>>,
-    /// Results of tools.
+    /// Tool results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult<'a>>,
     /// Tokens of this model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Of `usage.input` those that the provider wrote into its cache, where the file says so.
+    /// Part of `usage.input` that the provider wrote to its cache, if the file records it.
     #[serde(skip_serializing_if = "is_none")]
     pub cache_written: u64,
-    /// The model of a call with `usage`; empty where the file does not tell which it was.
+    /// Model of the call that `usage` belongs to; empty if unknown.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub model: Text<'a>,
-    /// When.
+    /// Time of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
-    /// For assistants: more of the same model call as an earlier event, no call of its own.
+    /// For the assistant: true if this continues the model call of an earlier event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
-    /// Special meaning, if it has one.
+    /// Special meaning, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
 }
@@ -162,27 +162,27 @@ pub struct Event<'a> {
 /// A tool call as the model wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolCall<'a> {
-    /// Pairs it with its result; may be empty.
+    /// Id that links the call to its result; may be empty.
     pub id: Text<'a>,
-    /// The tool.
+    /// Name of the tool.
     pub name: Text<'a>,
-    /// JSON where the agent wrote JSON, else its text.
+    /// Arguments: JSON if the agent wrote JSON, plain text otherwise.
     pub arguments: Text<'a>,
 }
 
-/// How a tool call ended.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It worked, or its failure is harmless by the agent's own word.
+    /// It succeeded, or the agent itself marked the failure as harmless.
     Ok,
     /// The tool failed.
     Failed,
-    /// A person or a policy refused it: a signal about the session, no fault of the tool.
+    /// A user or a policy refused the call. This is a signal about the session, not a tool failure.
     Rejected,
-    /// No result was ever recorded.
+    /// No result was recorded.
     Pending,
-    /// There is a result, and nothing says how it ended.
+    /// A result exists, but nothing shows if the call succeeded.
     #[default]
     Unknown,
 }
@@ -190,30 +190,30 @@ pub enum Outcome {
 /// Result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolResult<'a> {
-    /// Of the call.
+    /// Id of the call.
     pub call_id: Text<'a>,
-    /// The tool; the feed fills it in from the call where the result does not name it.
+    /// Name of the tool. If the result lacks it, the feed copies it from the call.
     pub tool: Text<'a>,
-    /// Its output.
+    /// Output of the tool.
     pub text: Text<'a>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// Exit code of a program.
+    /// Exit code of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// The error in the agent's own field for it; where empty, `text` says what failed.
+    /// Content of the agent's error field. If empty, `text` describes the failure.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub error: Text<'a>,
 }
 
-/// Tokens. Each is a count.
+/// Token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read by the model, without those served from a cache.
+    /// Tokens read by the model, excluding those served from a cache.
     pub input: u64,
-    /// Written by the model, thoughts included.
+    /// Tokens written by the model, including reasoning.
     pub output: u64,
-    /// Read from a cache.
+    /// Tokens read from a cache.
     pub cached: u64,
 }
 
@@ -226,7 +226,7 @@ impl std::ops::AddAssign for Usage {
 }
 
 impl Usage {
-    /// The increase over an earlier count of the same model call.
+    /// Returns the increase since an earlier count of the same model call.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -238,7 +238,7 @@ impl Usage {
 }
 
 impl Event<'_> {
-    /// A copy that owns its text.
+    /// Returns a copy that owns its text.
     pub fn into_owned(self) -> Event<'static> {
         Event {
             number: self.number,
@@ -259,7 +259,7 @@ impl Event<'_> {
 }
 
 impl ToolCall<'_> {
-    /// A copy that owns its text.
+    /// Returns a copy that owns its text.
     pub fn into_owned(self) -> ToolCall<'static> {
         ToolCall {
             id: self.id.into_owned(),

@@ -1,7 +1,7 @@
-//! Whether a tool failed, where the format has no flag for it: read from the result itself.
+//! Detects failed tool calls from the result text, for formats without an error flag.
 //!
-//! The rules are those of the agents' own sources. A word such as "error" somewhere in an output
-//! is no failure: programs print it all the time.
+//! The rules follow the agents' own sources. A word such as "error" inside an output does not
+//! count, because programs print it all the time.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -11,7 +11,7 @@ use super::event::{Outcome, ToolResult};
 use super::text::Text;
 use super::wire::Int;
 
-/// Beginnings of a text that only a failure has. Compared without regard to case.
+/// Text prefixes that only failures have. Compared case-insensitively.
 const BEGINNINGS: [&str; 6] = [
     "error:",
     "error executing",
@@ -21,20 +21,20 @@ const BEGINNINGS: [&str; 6] = [
     "exception:",
 ];
 
-/// Beginnings of a text that stands in place of a result, because a person stopped the tool.
+/// Prefixes of the text that replaces a result when the user stopped the tool.
 const STOPPED: [&str; 2] = ["[Tool execution cancelled", "[Tool execution skipped"];
 
-/// Words of `exit_code_meaning` by which Hermes says that the code is no failure. Other meanings
-/// only explain one: "Could not resolve host".
+/// Phrases of `exit_code_meaning` with which Hermes marks an exit code as harmless. Other meanings
+/// only explain the failure, such as "Could not resolve host".
 const HARMLESS: [&str; 4] = ["not an error", "expected", "often normal", "may still be valid"];
 
-/// States in which a call was refused by a policy or a person.
+/// Values of `status` for a call that a policy or the user refused.
 const REFUSED: [&str; 5] = ["blocked", "disabled", "denied", "rejected", "approval_required"];
 
-/// States in which a call failed.
+/// Values of `status` for a failed call.
 const FAILED: [&str; 3] = ["error", "failed", "timeout"];
 
-/// States in which it worked.
+/// Values of `status` for a successful call.
 const WORKED: [&str; 4] = ["ok", "success", "completed", "done"];
 
 /// The structured result that several agents write as JSON into the text.
@@ -46,18 +46,18 @@ struct Structured {
     returncode: Int,
     return_code: Int,
     exit_code_meaning: Option<Value>,
-    /// `null` says that there was none.
+    /// `null` means that no error occurred.
     #[serde(deserialize_with = "even_null")]
     error: Option<Value>,
     status: Option<Value>,
     success: Option<Value>,
-    /// Of a patch.
+    /// Set by patch tools.
     applied: Option<Value>,
-    /// Of a written file: it landed.
+    /// Set by file writes that succeeded.
     bytes_written: Option<Value>,
-    /// Of a guard that answered in place of the tool.
+    /// Set when a guard answered in place of the tool.
     guardrail: Option<Value>,
-    /// Of a program that was started in the background and still runs.
+    /// Set for a program that was started in the background and is still running.
     pid: Option<Value>,
     #[serde(deserialize_with = "even_null")]
     output: Option<IgnoredAny>,
@@ -65,7 +65,7 @@ struct Structured {
     traceback: Option<IgnoredAny>,
 }
 
-/// Something where the field is there at all.
+/// Deserializes to `Some` whenever the field is present, even if it is `null`.
 fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -85,8 +85,8 @@ impl Structured {
         self.status.as_ref().and_then(Value::as_str).is_some_and(|status| states.contains(&status))
     }
 
-    /// Whether it is a tool's report of itself. Else `status` may be that of an order or a user,
-    /// which the tool was asked for.
+    /// Returns true if the tool reports on itself. Otherwise, `status` may belong to the data, for
+    /// example to an order that the tool looked up.
     fn is_report(&self) -> bool {
         self.code().is_some()
             || self.error.is_some()
@@ -100,7 +100,7 @@ impl Structured {
         HARMLESS.iter().any(|words| meaning.contains(words))
     }
 
-    /// Started, and nothing is known of how it went.
+    /// Returns true if the program was started in the background and its outcome is unknown.
     fn runs_on(&self) -> bool {
         self.pid.is_some() && self.code() == Some(0)
     }
@@ -108,6 +108,7 @@ impl Structured {
     fn outcome(&self) -> Outcome {
         let says = |field: &Option<Value>, what: bool| *field == Some(Value::Bool(what));
         let is_report = self.is_report();
+        // Refusals may also set an error, so they are checked first.
         if (is_report && self.status_is(&REFUSED)) || self.guardrail.is_some() {
             return Outcome::Rejected;
         }
@@ -119,6 +120,7 @@ impl Structured {
         {
             return Outcome::Failed;
         }
+        // Exit code 0 of a background start says nothing about the program itself.
         if self.runs_on() {
             return Outcome::Unknown;
         }
@@ -133,21 +135,28 @@ impl Structured {
     }
 }
 
-/// A result whose outcome is read from its text.
+/// Builds a result and reads its outcome from the text.
 ///
-/// JSON at its beginning is read first, text behind it does not matter: `error` that is neither
-/// null, false nor empty, `success: false`, `status: error` beside another field of a tool's
-/// report, or an exit code other than 0 that the agent does not itself call harmless
-/// (`exit_code_meaning`). A program started in the
-/// background is neither. Else the beginning of the text decides; where it says nothing, so does
-/// the outcome.
+/// JSON at the start of the text comes first, and any text after it is ignored. It reports a
+/// failure with one of:
+///
+/// - an `error` that is not null, false or empty
+/// - `success: false`
+/// - `status: error` beside another field of a tool report
+/// - a non-zero exit code that the agent does not call harmless (`exit_code_meaning`)
+///
+/// The outcome of a program started in the background stays unknown. Without JSON, the start of the
+/// text decides.
 pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     let mut result = ToolResult::default();
     let trimmed = text.trim_start();
     if trimmed.starts_with('{')
+        // Harnesses append warnings and user input after the JSON, so only its first value is
+        // parsed.
         && let Some(structured) = first_value(trimmed).or_else(|| uncut(&text))
     {
         result.outcome = structured.outcome();
+        // Not the program's exit code if it is still running.
         result.exit_code = structured.code().filter(|_| !structured.runs_on());
         result.error = structured.error().map(Text::from).unwrap_or_default();
     } else if let Some(code) = reported_code(trimmed) {
@@ -162,7 +171,7 @@ pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     result
 }
 
-/// Whether a plain text begins as only failures do.
+/// Returns true if the text starts the way only failures do.
 pub(super) fn is_failure_text(text: &str) -> bool {
     let text = text.trim_start();
     BEGINNINGS.iter().any(|beginning| {
@@ -170,31 +179,32 @@ pub(super) fn is_failure_text(text: &str) -> bool {
     })
 }
 
-/// `AutoGen` begins what a program printed with `exitcode: 1 (execution failed)`.
+/// Parses the line that `AutoGen` puts before program output: `exitcode: 1 (execution failed)`.
 fn reported_code(text: &str) -> Option<i64> {
     text.strip_prefix("exitcode: ")?.split_once(" (execution ")?.0.parse().ok()
 }
 
-/// The first JSON value of a text, which may go on in plain words.
+/// Parses the first JSON value of a text; plain text may follow it.
 fn first_value(text: &str) -> Option<Structured> {
     serde_json::Deserializer::from_str(text).into_iter::<Structured>().next()?.ok()
 }
 
-/// The same of a text that was shortened in the middle, nearly always inside of a long `output`:
-/// the fields that count stand behind it.
+/// Does the same for a text that was shortened in the middle. The cut is nearly always inside a
+/// long `output`, and the fields that matter come after it.
 fn uncut(text: &Text<'_>) -> Option<Structured> {
     let note = format!("\n… [{} bytes left out] …\n", text.cut());
     let (head, tail) = text.split_once(&note)?;
-    // The cut may stand inside of an escape, which is at most six bytes long.
+    // The cut may be inside an escape, which has at most six bytes.
     let window = head.floor_char_boundary(head.len().saturating_sub(6));
     let escape = head[window..].find('\\').map_or(head.len(), |at| window + at);
     let head = head[..escape].trim_end_matches('\\');
+    // The cut may also have left a quote or backslash of the string behind.
     [tail, tail.strip_prefix(['"', '\\']).unwrap_or(tail)]
         .into_iter()
         .find_map(|tail| first_value(&format!("{head}{tail}")))
 }
 
-/// The text of an error field; `None` when it says that there was no error.
+/// Returns the text of an error field; `None` if the field reports no error.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::Null | Value::Bool(false) => None,

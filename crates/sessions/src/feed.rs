@@ -1,5 +1,5 @@
-//! The feed between a reader and a sink: numbers events, pairs calls with results, counts what
-//! is skipped. Must not collect events.
+//! Passes events from a reader to a sink. The feed numbers events, pairs calls with results and
+//! counts what is skipped. It must not collect events, so that memory stays bounded.
 
 use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
 use super::lineage::Tracker;
@@ -11,18 +11,18 @@ use jiff::Timestamp;
 use selftest_text::wording::plural;
 use serde::{Deserialize, Serialize};
 
-/// Takes sessions while they are read.
+/// Receives sessions while they are read.
 pub trait Sink {
-    /// Something was said or done in the current session.
+    /// Called for each event of the current session.
     fn event(&mut self, event: Event<'_>);
-    /// The current session is complete; the next event begins another one.
+    /// Called when the current session is complete. The next event starts another one.
     fn end(&mut self, head: Head);
-    /// Forget the events of the current session: they come again, without those of a branch that
-    /// turned out to be abandoned.
+    /// Discards the events of the current session. They are sent again, without those of a branch
+    /// that turned out to be abandoned.
     fn restart(&mut self);
-    /// Whether the output of tools that worked, and what the model thought, is looked at. Else a
-    /// reader may leave the output out, and with it the note that it is cut, and need not unescape
-    /// thoughts; it is most of what a session holds.
+    /// Returns true if the sink uses reasoning and the output of successful tools. Otherwise, a
+    /// reader may leave out the output (and the note that it was cut) and skip unescaping the
+    /// reasoning. They make up most of a session.
     fn wants_outputs(&self) -> bool {
         true
     }
@@ -34,23 +34,23 @@ pub trait Sink {
 pub struct Notes {
     /// Lines or elements that could not be parsed and were skipped.
     pub bad_records: u64,
-    /// Where the file breaks off, if it does.
+    /// Place where the file breaks off, if it does.
     pub torn: Option<String>,
-    /// Records of a kind that holds nothing of the conversation.
+    /// Records of a kind that is not part of the conversation.
     pub ignored_records: u64,
-    /// Records of abandoned branches, replays and rolled back turns.
+    /// Records of abandoned branches, replays and rolled-back turns.
     pub dropped_records: u64,
-    /// Fields that were shortened, media included.
+    /// Fields that were shortened, including media.
     pub cut_fields: u64,
-    /// Records whose text had to be repaired: invalid UTF-8, lone surrogates.
+    /// Records whose text was repaired: invalid UTF-8 or lone surrogates.
     pub repaired_records: u64,
-    /// Blocks that are not understood, by type, over all sessions.
+    /// Unknown blocks by type, over all sessions.
     #[serde(skip_serializing_if = "Unknown::is_empty")]
     pub unknown_blocks: Unknown,
 }
 
 impl Notes {
-    /// Describes what is lost of the conversation, for a person; `None` where nothing is.
+    /// Describes the missing parts of the conversation for display; `None` if nothing is missing.
     pub fn lost(&self) -> Option<String> {
         let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
         let unreadable = (self.bad_records > 0)
@@ -60,7 +60,7 @@ impl Notes {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Why there is no session, for a person.
+    /// Describes why the source has no session, for display.
     pub(super) fn emptiness(&self) -> String {
         let mut parts = vec!["nothing was said or done in it".to_owned()];
         for (count, what) in [
@@ -80,20 +80,20 @@ impl Notes {
 
 /// The current session of a reader, on its way to the sink.
 pub(super) struct Feed<'s> {
-    /// Data of the current session; readers fill it while they read.
+    /// Metadata of the current session; readers fill it in as they read.
     pub(super) head: Head,
-    /// Skipped and repaired records over all sessions of the source.
+    /// Notes over all sessions of the source.
     pub(super) notes: Notes,
     sink: &'s mut dyn Sink,
-    /// Names the current session, where the file does not.
+    /// Names the current session if the file does not.
     pub(super) naming: Naming,
     pairing: Pairing,
     lineage: Tracker,
     events: u64,
-    /// Sessions that were handed to the sink.
+    /// Sessions that were passed to the sink.
     sessions: u64,
-    /// Sessions that this reading of the source has come to the end of: fewer than `sessions`
-    /// while the source is read again.
+    /// Sessions that this pass over the source has finished. This is less than `sessions` while the
+    /// source is read again.
     ended: u64,
 }
 
@@ -112,7 +112,7 @@ impl<'s> Feed<'s> {
         }
     }
 
-    /// The id of the current session as far as it is known.
+    /// Returns the id of the current session as far as it is known.
     pub(super) fn id_so_far(&self) -> String {
         let own = selftest_text::one_line(&self.head.id, 200);
         if own.is_empty() { self.naming.id(self.head.start) } else { own }
@@ -123,24 +123,24 @@ impl<'s> Feed<'s> {
         self.sink.wants_outputs()
     }
 
-    /// Counts a block that is not understood.
+    /// Counts an unknown block.
     pub(super) fn unknown(&mut self, kind: &str) {
         self.head.unknown_blocks.note(kind);
     }
 
-    /// Whether the current session has no event yet.
+    /// Returns true if the current session has no event yet.
     pub(super) fn is_empty(&self) -> bool {
         self.events == 0
     }
 
-    /// Notes a moment of the current session.
+    /// Extends the time span of the current session.
     pub(super) fn saw(&mut self, Moment(time): Moment) {
         if let Some(time) = time {
             self.head.saw(time);
         }
     }
 
-    /// Hands on a text.
+    /// Sends a text.
     pub(super) fn say(
         &mut self,
         role: Role,
@@ -151,7 +151,7 @@ impl<'s> Feed<'s> {
         self.event(Event { role, origin, text, time, ..Event::default() });
     }
 
-    /// Hands on results of tools.
+    /// Sends tool results.
     pub(super) fn results(
         &mut self,
         origin: Origin,
@@ -161,7 +161,7 @@ impl<'s> Feed<'s> {
         self.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
     }
 
-    /// Hands an event on. An event that says nothing is dropped.
+    /// Sends an event. Empty events are dropped.
     pub(super) fn event(&mut self, mut event: Event<'_>) {
         let says_nothing = event.text.is_empty()
             && event.reasoning.is_empty()
@@ -169,13 +169,14 @@ impl<'s> Feed<'s> {
             && event.results.is_empty()
             && event.usage.is_none()
             && event.mark.is_none();
-        // A model call without a word is still a call.
+        // A model call without any text still counts as a call.
         if says_nothing && (event.role != Role::Assistant || event.continues) {
             return;
         }
         if let Some(time) = event.time {
             self.head.saw(time);
         }
+        // With a single model so far, the usage can only be its own.
         if event.usage.is_some()
             && event.model.is_empty()
             && let [only] = self.head.models.as_slice()
@@ -191,18 +192,20 @@ impl<'s> Feed<'s> {
         self.hand_on(event);
     }
 
-    /// Gives an event to the sink, unless the sink has its whole session already.
+    /// Passes an event to the sink, unless an earlier pass already delivered its session.
     fn hand_on(&mut self, event: Event<'_>) {
         if self.ended == self.sessions {
             self.sink.event(event);
         }
     }
 
-    /// Ends the current session, if it has events, and begins the next one.
+    /// Ends the current session, if it has events, and starts the next one.
     pub(super) fn end(&mut self) {
         let mut head = std::mem::take(&mut self.head);
         let open = self.pairing.open_calls();
+        // Also for a session without events, whose unknown blocks may be the reason.
         self.notes.unknown_blocks.add(&head.unknown_blocks);
+        // A wrapper without events is not a session.
         if self.events == 0 {
             self.naming.end();
             return;
@@ -216,6 +219,7 @@ impl<'s> Feed<'s> {
             };
             let results = open.into_iter().map(result).collect();
             let number = self.events;
+            // Calls without a result become one last event, so that each call has an outcome.
             self.hand_on(Event { number, role: Role::Tool, results, ..Event::default() });
         }
         head.id = match selftest_text::one_line(&head.id, 200) {
@@ -232,19 +236,21 @@ impl<'s> Feed<'s> {
         }
     }
 
-    /// Takes back the events of the current session: the reader reads the source again, from its
-    /// beginning. Sessions that were handed on before are passed over when they come again.
+    /// Takes back the current session because the reader starts over. Sessions that the sink
+    /// already received are skipped in the new pass.
     pub(super) fn restart(&mut self) {
         self.sink.restart();
         self.pairing = Pairing::default();
+        // Resets the tracker; the result is not needed.
         self.lineage.end("", None);
         self.head = Head::default();
+        // The new pass counts everything again.
         self.notes = Notes::default();
         self.naming.restart();
         (self.events, self.ended) = (0, 0);
     }
 
-    /// Ends the last session: how many there were, and the notes.
+    /// Ends the last session. Returns the number of sessions and the notes.
     pub(super) fn finish(mut self) -> (u64, Notes) {
         self.end();
         (self.sessions, self.notes)

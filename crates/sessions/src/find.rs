@@ -1,4 +1,4 @@
-//! Looks for files that may hold sessions: by name and metadata alone, never opening one.
+//! Finds files that may contain sessions, by name and metadata. No file is opened.
 
 use std::fs::Metadata;
 use std::io;
@@ -12,35 +12,36 @@ use jiff::Timestamp;
 use super::open_code::storage;
 use super::source::Source;
 
-/// A file, or a folder of event files, that may hold sessions.
+/// A file, or a folder of event files, that may contain sessions.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Where it is.
+    /// Path of the file or folder.
     pub source: Source,
-    /// In bytes; of a folder the sum over its event files.
+    /// Size in bytes; for a folder, the sum over its event files.
     pub size: u64,
-    /// Last change in nanoseconds since 1970, negative before; of a folder that of the newest
-    /// event file. 0 where the file system does not say.
+    /// Last modification in nanoseconds since 1970, negative before. For a folder, that of the
+    /// newest event file. 0 if the file system does not report it.
     pub modified_ns: i64,
 }
 
 impl Found {
-    /// When it was last changed; 1970 where that is out of range.
+    /// Returns the last modification time, or 1970 if it is out of range.
     pub fn modified(&self) -> Timestamp {
         Timestamp::from_nanosecond(self.modified_ns.into()).unwrap_or_default()
     }
 
-    /// Whether a session in it can have begun since then: nobody writes a session into a file
-    /// before it begins.
+    /// Returns true if the file may contain a session started since this time. A file last modified
+    /// earlier cannot.
     pub fn may_hold_since(&self, since: Option<Timestamp>) -> bool {
         since.is_none_or(|since| i128::from(self.modified_ns) >= since.as_nanosecond())
     }
 }
 
-/// Endings of names that sessions have; Parquet is refused with what to do, rather than passed over.
+/// File extensions of sessions. Parquet is included so that it is rejected with advice instead of
+/// being skipped.
 const EXTENSIONS: [&str; 6] = ["json", "jsonl", "ndjson", "traj", "eval", "parquet"];
 
-/// Databases and histories, by the names that agents give them.
+/// File names that agents use for databases and histories.
 const NAMES: [&str; 8] = [
     "state.db",
     "opencode.db",
@@ -52,18 +53,18 @@ const NAMES: [&str; 8] = [
     ".aider.chat.history.md",
 ];
 
-/// File that `OpenHands` keeps beside a folder of events: no session of its own.
+/// State file that `OpenHands` stores beside a folder of events. It is not a session.
 const BASE_STATE: &str = "base_state.json";
 
-/// Every candidate in these folders and files, by path, each once.
+/// Returns every candidate in these folders and files, sorted by path and without duplicates.
 ///
-/// Hidden files count, `.gitignore` does not. Symbolic links are followed only where they are
-/// roots themselves; `node_modules` and `.git` are never entered. A root that is a file is a
-/// candidate whatever its name. What cannot be looked into is said to `on_error`,
-/// in words that name the path, and left out.
+/// Hidden files are included, and `.gitignore` is ignored. Symbolic links are followed only if they
+/// are roots; `node_modules` and `.git` are never entered. A root that is a file is always a
+/// candidate, regardless of its name. Paths that cannot be read are skipped and reported to
+/// `on_error`, with the path in the message.
 pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     let mut problems = Vec::new();
-    // One spelling for each file, whatever leads to it.
+    // Canonical paths, so that a file reached through several roots is found once.
     let mut resolved = Vec::new();
     for root in roots {
         match root.canonicalize() {
@@ -77,6 +78,7 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
         for root in others {
             builder.add(root);
         }
+        // Agents store sessions in hidden folders, which the standard filters skip.
         builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
         let (sender, receiver) = mpsc::channel();
         builder.build_parallel().run(|| {
@@ -86,10 +88,12 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
                 let seen = seen.and_then(|entry| candidate(&entry)).transpose();
                 let is_folder =
                     matches!(&seen, Some(Ok(Found { source: Source::Folder { .. }, .. })));
-                // The receiver outlives the walk.
+                // Sending cannot fail: the receiver outlives the walk.
                 if let Some(seen) = seen {
                     drop(sender.send(seen));
                 }
+                // The files of such a folder belong to its session and must not be found
+                // individually.
                 if is_folder { WalkState::Skip } else { WalkState::Continue }
             })
         });
@@ -101,11 +105,13 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
             }
         }
     }
+    // The parallel walk reports in any order.
     problems.sort_unstable();
     for problem in &problems {
         on_error(problem);
     }
     found.sort_unstable_by(|one: &Found, other| one.source.path().cmp(other.source.path()));
+    // Roots may overlap.
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
 }
@@ -119,7 +125,7 @@ fn may_enter(entry: &DirEntry) -> bool {
             && !storage::is_beside_sessions(entry.path()))
 }
 
-/// The entry, if it may hold sessions.
+/// Returns the entry if it may contain sessions.
 fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
     let path = entry.path();
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -128,7 +134,7 @@ fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
         let is_events = entry.file_name() == "events";
         return if is_events { event_folder(path).map_err(|error| said(&error)) } else { Ok(None) };
     }
-    // Whoever names a file means it, whatever it is called.
+    // A root file was named explicitly, so its name does not matter.
     if !kind.is_file() || (entry.depth() > 0 && !is_candidate(path)) {
         return Ok(None);
     }
@@ -148,9 +154,9 @@ fn is_candidate(path: &Path) -> bool {
     NAMES.iter().any(|own| name == *own) || (has_extension && name != BASE_STATE)
 }
 
-/// A folder `events` as one session, if it holds event files of `OpenHands`: `event-00000-….json`
-/// beside `base_state.json`, or, in older versions, `0.json` in a folder of `sessions` or
-/// `conversations`.
+/// Returns a folder named `events` as one session, if it has event files of `OpenHands`. These are
+/// `event-00000-….json` beside `base_state.json` or, in older versions, `0.json` in a folder below
+/// `sessions` or `conversations`.
 fn event_folder(path: &Path) -> io::Result<Option<Found>> {
     let Some(session) = path.parent() else { return Ok(None) };
     let of_sdk = session.join(BASE_STATE).is_file();
@@ -177,14 +183,14 @@ fn event_folder(path: &Path) -> io::Result<Option<Found>> {
     if files.is_empty() {
         return Ok(None);
     }
-    // By number: names stop sorting where the digits run out.
+    // Sort by number: the padding of the names is too short for large numbers.
     files.sort_unstable();
     let files = files.into_iter().map(|(_, file)| file).collect();
     let source = Source::Folder { path: session.to_owned(), files };
     Ok(Some(Found { source, size, modified_ns }))
 }
 
-/// Files that are one session, under the path of the first.
+/// Combines the files of one session under the path of the first.
 fn together(path: &Path, files: Vec<PathBuf>) -> io::Result<Found> {
     let (mut size, mut modified_ns) = (0, i64::MIN);
     for file in &files {
@@ -195,7 +201,7 @@ fn together(path: &Path, files: Vec<PathBuf>) -> io::Result<Found> {
     Ok(Found { source: Source::Folder { path: path.to_owned(), files }, size, modified_ns })
 }
 
-/// The number of an event file.
+/// Parses the number in the name of an event file.
 fn event_number(name: &str, of_sdk: bool) -> Option<u64> {
     let stem = name.strip_suffix(".json")?;
     let number = if of_sdk { stem.strip_prefix("event-")?.split('-').next()? } else { stem };

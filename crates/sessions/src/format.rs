@@ -1,4 +1,4 @@
-//! The formats and their names.
+//! Lists the supported formats and their names.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -9,11 +9,11 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Format {
-    /// Hermes: one JSON object for a session, written whole on each turn.
+    /// Hermes: one JSON object per session, rewritten on each turn.
     HermesSnapshot,
-    /// Hermes: the older gateway's JSON lines.
+    /// Hermes: JSON lines of the older gateway.
     HermesGateway,
-    /// Hermes: `state.db`, all sessions in one SQLite database.
+    /// Hermes: `state.db`, one SQLite database for all sessions.
     HermesState,
     /// Claude Code JSON lines.
     ClaudeCode,
@@ -35,8 +35,8 @@ pub enum Format {
     OpenHandsSdk,
     /// Qwen Code JSON lines.
     QwenCode,
-    /// Cline, Roo and Kilo: messages as Anthropic's interface has them, with the calls of some
-    /// versions as XML in the text.
+    /// Cline, Roo and Kilo: messages in Anthropic's format. Some versions write tool calls as XML
+    /// into the text.
     Cline,
     /// Amp thread.
     Amp,
@@ -50,7 +50,7 @@ pub enum Format {
     CursorState,
     /// Cursor's agent: the `store.db` of a session.
     CursorStore,
-    /// Cursor's agent: transcripts in JSON lines.
+    /// Cursor's agent: JSON Lines transcripts.
     CursorAgent,
     /// Factory's droid: JSON lines.
     Factory,
@@ -62,23 +62,23 @@ pub enum Format {
     ChatGpt,
     /// The export of Claude's chats.
     ClaudeAi,
-    /// Logs of Inspect: JSON, or an `.eval` archive.
+    /// Inspect logs: JSON, or an `.eval` archive.
     Inspect,
     /// Zed: its SQLite database of threads.
     Zed,
-    /// The chat history that aider keeps in a project.
+    /// The chat history that aider stores in a project.
     Aider,
-    /// OpenTelemetry spans with the `GenAI` conventions or `OpenInference`'s.
+    /// OpenTelemetry spans with the `GenAI` or `OpenInference` conventions.
     OpenTelemetry,
-    /// Runs of `LangSmith`.
+    /// `LangSmith` runs.
     #[serde(rename = "langsmith")]
     #[strum(serialize = "langsmith")]
     LangSmith,
-    /// Observations and traces of Langfuse.
+    /// Langfuse observations and traces.
     Langfuse,
-    /// Messages of the Vercel AI SDK with their parts.
+    /// Vercel AI SDK messages with parts.
     VercelAi,
-    /// Requests to `OpenAI`'s Responses interface, and its responses.
+    /// Requests and responses of `OpenAI`'s Responses API.
     Responses,
     /// Plain chat messages, bare or wrapped.
     Chat,
@@ -87,7 +87,7 @@ pub enum Format {
 selftest_text::named!(Format);
 
 impl Format {
-    /// Whether its agent keeps one session in several stores that are not the same to the letter.
+    /// Returns true if the agent stores one session in several places that differ in details.
     pub(super) fn has_several_stores(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Tool calls as the chat interfaces of models write them, which many agents keep as they came:
+//! Tool calls in the format of chat APIs, which many agents store unchanged:
 //! `{"id": …, "function": {"name": …, "arguments": …}}`.
 
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub(super) struct Call<'a> {
     pub(super) function: Object<Function<'a>>,
 }
 
-/// A function and its arguments; also what stands between `<tool_call>` tags.
+/// A function and its arguments. Also the content of `<tool_call>` tags.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Function<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Function<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// `None` without a function.
+    /// Converts to a neutral call; `None` without a function.
     pub(super) fn into_call(self) -> Option<ToolCall<'a>> {
         Some(self.function.0?.into_call(self.id))
     }

@@ -1,6 +1,6 @@
-//! goose: `~/.local/share/goose/sessions/sessions.db`, SQLite with the contents of each message as
-//! JSON (`content_json`). What it kept before, one JSON lines file for each session, holds the same
-//! messages and is read as chat.
+//! Reads goose's `~/.local/share/goose/sessions/sessions.db`: SQLite with message contents as JSON
+//! (`content_json`). Older versions write one JSON Lines file per session with the same messages,
+//! which is read as chat.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Flag, Loose};
 
-/// Columns of a session, in the order of [`head`].
+/// Columns of a session, in the order that [`head`] expects.
 const SESSION: [&str; 8] = [
     "id",
     "working_dir",
@@ -39,6 +39,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
     let of_session = format!(
@@ -90,7 +91,7 @@ fn message([role, content, time, metadata]: [&str; 4], feed: &mut Feed<'_>) {
     match role {
         "assistant" => blocks.send_answer(&Speaker::new(Origin::Agent, time), feed),
         "user" => {
-            // What only the model sees was not typed.
+            // Content that is visible only to the model was not typed by the user.
             let visible: Flag = Loose::parse(metadata).part("/userVisible");
             let is_hidden = visible.0 == Some(false);
             let origin = if is_hidden { Origin::Harness } else { Origin::Human };

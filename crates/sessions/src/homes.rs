@@ -1,33 +1,34 @@
-//! Where each agent keeps its sessions. Knows names only: looks at no disk, so what it names may
-//! not exist.
+//! Lists where each agent stores its sessions. This module does not access the disk, so the paths
+//! may not exist.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A folder or a file in which an agent keeps sessions.
+/// A folder or file where an agent stores sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The agent, in the words of its format's name.
+    /// Agent, as in the name of its format.
     pub agent: &'static str,
-    /// The folder, or the database file.
+    /// The folder or database file.
     pub path: PathBuf,
 }
 
-/// Editors whose extensions keep sessions, by the folder of their settings.
+/// Settings folders of editors whose extensions store sessions.
 const EDITORS: [&str; 4] = ["Code", "Code - Insiders", "VSCodium", "Cursor"];
 
-/// Tasks of Cline, Roo and Kilo below the storage of an editor.
+/// Task folders of Cline, Roo and Kilo in an editor's global storage.
 const CLINE_TASKS: [&str; 3] = [
     "saoudrizwan.claude-dev/tasks",
     "rooveterinaryinc.roo-cline/tasks",
     "kilocode.kilo-code/tasks",
 ];
 
-/// The usual homes of every agent, for a user whose home folder is `home`.
+/// Returns the usual session locations of every agent for a user with this home directory.
 ///
-/// `variable` looks up the environment; an empty value is as good as none. Honoured are
-/// `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `QWEN_HOME`, `MSWEA_GLOBAL_CONFIG_DIR`,
-/// `XDG_CONFIG_HOME` and `XDG_DATA_HOME`. Without a home folder only what variables name is returned.
+/// `variable` looks up environment variables; an empty value counts as unset. The supported
+/// variables are `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `QWEN_HOME`,
+/// `MSWEA_GLOBAL_CONFIG_DIR`, `XDG_CONFIG_HOME` and `XDG_DATA_HOME`. Without a home directory, only
+/// locations from variables are returned.
 pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> Vec<Home> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let below = |path: &str| home.map(|home| home.join(path));
@@ -41,6 +42,7 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("hermes", hermes, &["sessions", "state.db"]);
 
     let configuration = named("XDG_CONFIG_HOME").or_else(|| below(".config"));
+    // Some versions default to the XDG folder, so both are listed.
     if let Some(claude) = named("CLAUDE_CONFIG_DIR") {
         add("claude-code", Some(claude), &["projects"]);
     } else {
@@ -53,7 +55,7 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("gemini-cli", below(".gemini"), &["tmp"]);
     add("pi", below(".pi"), &["agent/sessions"]);
     add("qwen-code", named("QWEN_HOME").or_else(|| below(".qwen")), &["projects"]);
-    // The SDK's, and those of the versions before it.
+    // Current SDK, then the versions before it.
     add("open-hands-sdk", below(".openhands"), &["conversations"]);
     add("open-hands", below(".openhands"), &["sessions"]);
 

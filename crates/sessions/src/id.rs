@@ -1,4 +1,4 @@
-//! Ids of records as numbers.
+//! Stores record ids as numbers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 
 use super::any_json::{AnyJson, deserialize_any_json};
 
-/// An id as a number: ids are only compared, and a large file has many. 0 stands for none.
+/// A hashed id. Ids are only compared, and a large file has many of them. 0 means no id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Id(u64);
 
@@ -17,7 +17,7 @@ impl Id {
         self.0 == 0
     }
 
-    /// This one, or where there is none, the other.
+    /// Returns this id, or `other` if this one is missing.
     pub(super) fn or(self, other: Id) -> Id {
         if self.is_none() { other } else { self }
     }
@@ -28,11 +28,12 @@ impl From<&str> for Id {
         if text.is_empty() {
             return Id::default();
         }
+        // At least 1, because 0 means no id.
         Id(XxHash3_64::oneshot(text.as_bytes()).max(1))
     }
 }
 
-/// Something about each record. An id is a hash already, so that a quick hasher does.
+/// Map keyed by record id. Ids are already hashes, so a fast hasher is enough.
 pub(super) type ById<T> = HashMap<Id, T, foldhash::fast::RandomState>;
 
 /// A set of ids.
@@ -46,6 +47,7 @@ impl AnyJson<'_> for Id {
     }
 
     fn number(&mut self, number: &Number) {
+        // Some formats write the same id as a number in one place and as text in another.
         *self = Id::from(&*number.to_string());
     }
 }

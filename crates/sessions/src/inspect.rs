@@ -1,5 +1,5 @@
-//! Logs of Inspect: JSON, or the archives (`.eval`) that hold the same in one file for each
-//! sample. Each sample is a session; what is in it is read as chat.
+//! Reads Inspect logs: JSON, or `.eval` archives with one file per sample. Each sample is a session
+//! and is read as chat.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Seek};
@@ -12,13 +12,13 @@ use super::source::Source;
 use super::wire::Loose;
 use super::{ReadError, chat};
 
-/// How an archive begins.
+/// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// Entries that describe all samples: at the end of a log that was finished, else at its beginning.
+/// Entries with metadata of all samples: the first in finished logs, the second in unfinished ones.
 const ABOUT: [&str; 2] = ["header.json", "_journal/start.json"];
 
-/// Bytes of one file in an archive; the rest is left out.
+/// Maximum bytes read from one archive entry; the rest is dropped.
 const MAX_ENTRY: u64 = 512 * 1024 * 1024;
 
 trait Input: Read + Seek {}
@@ -35,6 +35,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut archive = open(source)?;
     let names = names(&archive);
     let about = ABOUT.iter().find_map(|about| names.iter().find(|(_, name)| name == about));
+    // Samples are readable without metadata; only the model would be missing.
     let about = about.and_then(|(place, _)| entry(&mut archive, *place).ok()).unwrap_or_default();
     let model = Loose::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
     for (place, name) in names {
@@ -47,6 +48,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             continue;
         };
         feed.head.model(&model);
+        // A damaged sample must not affect the next one, so its session ends here.
         if chat::document(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
             feed.notes.bad_records += 1;
             feed.end();
@@ -55,7 +57,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Whether an archive is a log of Inspect.
+/// Returns true if the archive is an Inspect log.
 pub(super) fn is_log(source: &Source) -> bool {
     let Ok(archive) = open(source) else { return false };
     names(&archive).iter().any(|(_, name)| ABOUT.contains(&name.as_str()))
@@ -75,21 +77,24 @@ fn open(source: &Source) -> Result<Archive<'_>, ReadError> {
     })
 }
 
-/// The files of an archive with their places, by name.
+/// Returns the index and name of each entry, sorted by name.
 fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
     let all = archive.file_names().enumerate();
     let mut names: Vec<_> =
         all.filter_map(|(place, name)| Some((place, name.ok()?.into_owned()))).collect();
+    // Sorted, so that the result does not depend on the order in the archive.
     names.sort_by(|(_, one), (_, other)| one.cmp(other));
     names
 }
 
-/// One file of an archive. Newer versions of Inspect compress with Zstandard.
+/// Reads one entry. Newer versions of Inspect compress with Zstandard.
 fn entry(archive: &mut Archive<'_>, place: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let raw = archive.by_index_raw(place)?;
+    // The zip crate is built without its C decoder for Zstandard.
     if raw.compression() == CompressionMethod::ZSTD {
         let decoder = StreamingDecoder::new(raw).map_err(std::io::Error::other)?;
+        // Limits the decompressed size: the archive may be a zip bomb.
         decoder.take(MAX_ENTRY).read_to_end(&mut bytes)?;
     } else {
         drop(raw);

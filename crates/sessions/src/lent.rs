@@ -1,13 +1,13 @@
-//! Lets a value be parsed from bytes that do not live as long as the value may borrow: strings are
-//! handed on as ones that have to be copied. Knows no JSON.
+//! Adapts serde traits between lifetimes, so that a value can be parsed from bytes that do not live
+//! as long as the value may borrow. Strings are passed on as copies.
 
 use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Something of serde for data that live for `'b`, for use where any other lifetime is asked for,
-/// and the other way round.
+/// Adapter for a serde value with data lifetime `'b`, usable where another lifetime is expected,
+/// and the reverse.
 pub(super) struct Lent<'b, T>(T, PhantomData<&'b ()>);
 
 impl<T> Lent<'_, T> {

@@ -2,9 +2,9 @@
 //!
 //! # Model
 //!
-//! A session is a [`Head`] and a list of [`Event`]s. Each event has a [`Role`], as chat protocols
-//! have it, and an [`Origin`]: most records that agents mark as `user` were not typed by a person,
-//! and only the reader of a format can tell.
+//! A session is a [`Head`] and a list of [`Event`]s. Each event has a [`Role`], as in chat
+//! protocols, and an [`Origin`]. Most records that agents mark as `user` were not typed by a
+//! person, and only the reader of a format can tell the difference.
 
 mod any_json;
 mod blocks;
@@ -85,39 +85,39 @@ use feed::Feed;
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// The format that its content showed.
+    /// Detected format.
     pub format: Format,
-    /// Sessions that were handed to the sink.
+    /// Number of sessions passed to the sink.
     pub sessions: u64,
     /// Counts of what was skipped, cut or repaired.
     pub notes: Notes,
 }
 
-/// Why a source holds no session.
+/// Error for a source without a readable session.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be read at all.
+    /// The source could not be read.
     #[error("cannot read: {0}")]
     Io(#[from] std::io::Error),
-    /// It is empty.
+    /// The source is empty.
     #[error("the file is empty")]
     Empty,
-    /// No known format.
+    /// The format is unknown.
     #[error("no known session format: {0}")]
     Unrecognised(String),
-    /// A known format, but nothing in it that was said or done.
+    /// The format is known, but the source has no events.
     #[error("{format}: {reason}")]
     NoSession {
-        /// The format that its content showed.
+        /// Detected format.
         format: Format,
-        /// Description of its content.
+        /// Description of the content.
         reason: String,
     },
 }
 
-/// Reads every session of a source into `sink`, in the format that its content shows.
+/// Reads every session of a source into `sink`, detecting the format from the content.
 ///
-/// A torn or partly broken source is read as far as it goes; [`Reading::notes`] says so.
+/// A truncated or damaged source is read as far as possible; [`Reading::notes`] reports the damage.
 ///
 /// ```
 /// use selftest_sessions::{Collector, Format, Source, read};
@@ -133,7 +133,7 @@ pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> 
     read_as(detect::detect(source)?, source, sink)
 }
 
-/// Reads every session of a source as that format, whatever its content looks like.
+/// Reads every session of a source as `format`, without detection.
 pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
     let mut feed = Feed::new(source, format, sink);
     reader::read(format, source, &mut feed)?;

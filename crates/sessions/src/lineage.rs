@@ -1,9 +1,8 @@
-//! How a session begins: what tells two runs under one id apart, and what shows that one session
-//! goes on where another ended. Knows digests only.
+//! Fingerprints the start of a session. This distinguishes two runs with the same id and detects a
+//! session that continues another.
 //!
-//! Counted is what people asked and what the agent said and called, not what tools answered, which
-//! a sink may not want, nor what the program around the model added, which differs between the
-//! stores of one agent.
+//! Only user requests and the agent's text and calls are hashed. Tool output is excluded because a
+//! sink may not want it, and harness messages because they differ between the stores of one agent.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,53 +10,55 @@ use twox_hash::XxHash3_64;
 
 use super::event::{Event, Origin, Role};
 
-/// Bytes of a text that count.
+/// Maximum bytes of a text that are hashed.
 const MAX_COUNTED: usize = 4096;
 
-/// Events whose digests are kept one by one.
+/// Maximum number of events with a digest of their own.
 const MAX_STEPS: usize = 32;
 
-/// Later requests before which the digest is kept.
+/// Maximum number of later requests before which the digest is stored.
 const MAX_TURNS: usize = 96;
 
-/// Digests of a session from its first request on.
+/// Digests of a session, from its first request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lineage {
-    /// The id that the file gives it.
+    /// Id from the file.
     pub id: String,
-    /// Of the first request, the first answer and, where it has a date, when it began.
+    /// Digest of the first request, the first answer and, if dated, the start time.
     pub beginning: u64,
-    /// Of all events up to each of the first ones.
+    /// Running digests after each of the first events.
     steps: Vec<u64>,
-    /// Of all events before each later request.
+    /// Running digests before each later request.
     turns: Vec<u64>,
-    /// Of all events.
+    /// Digest of all events.
     whole: u64,
-    /// Its agent keeps a session in several stores that differ in small things: the first request
-    /// alone tells runs apart.
+    /// Set if the agent stores a session in several places that differ in details. Runs are then
+    /// distinguished by the first request alone.
     by_request: bool,
 }
 
 impl Lineage {
-    /// Whether nothing is known of how it began.
+    /// Returns true if the start of the session is unknown.
     pub fn is_unknown(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether two sessions of one id are the same run, one perhaps further than the other: they
-    /// begin with the same events. What is not known tells nothing apart.
+    /// Returns true if two sessions with one id are the same run, possibly at different lengths:
+    /// they start with the same events. An unknown lineage matches any other.
     pub fn is_run_of(&self, other: &Self) -> bool {
         let compared = self.steps.len().min(other.steps.len());
         let is_partly = self.steps.len() != other.steps.len() && compared > 2;
-        // The last event of a copy may have been cut while it was written.
+        // The last event of the shorter copy may have been truncated while it was written.
         let compared = if is_partly && compared < MAX_STEPS { compared - 1 } else { compared };
         let compared = if self.by_request { compared.min(1) } else { compared };
         self.steps[..compared] == other.steps[..compared]
     }
 
-    /// Whether all of it stands at the beginning of the other, which then goes on.
+    /// Returns true if the other session starts with all of this one and then continues.
     pub fn is_beginning_of(&self, other: &Self) -> bool {
+        // Later steps have no digest of their own; for them, only the starts of turns can be
+        // compared.
         let is_early = || self.steps.len() < other.steps.len() && self.steps.len() < MAX_STEPS;
         !self.is_unknown()
             && self.whole != other.whole
@@ -65,19 +66,19 @@ impl Lineage {
                 || (is_early() && other.steps[self.steps.len() - 1] == self.whole))
     }
 
-    /// A name for a session of that id that no other run of it has, however many there are.
+    /// Returns a name for the session that no other run with this id shares.
     pub fn name(&self, id: &str) -> String {
         format!("{id}~{:08x}", self.beginning >> 32)
     }
 }
 
-/// A lineage that is being taken.
+/// A lineage under construction.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     lineage: Lineage,
     events: usize,
     has_asked: bool,
-    /// The agent has said or called something.
+    /// Set once the agent has said or called something.
     has_answered: bool,
 }
 
@@ -86,7 +87,7 @@ impl Tracker {
         Self { lineage: Lineage { by_request, ..Lineage::default() }, ..Self::default() }
     }
 
-    /// Takes note of an event.
+    /// Adds an event.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         let is_request = event.role == Role::User
             && matches!(event.origin, Origin::Human | Origin::Subagent)
@@ -99,6 +100,7 @@ impl Tracker {
         }
         let lineage = &mut self.lineage;
         if is_request && self.events > 0 && lineage.turns.len() < MAX_TURNS {
+            // In a continued session, one of these equals the whole digest of the earlier session.
             lineage.turns.push(lineage.whole);
         }
         let mut mix = |text: &str| {
@@ -106,6 +108,7 @@ impl Tracker {
             let counted = &text.as_bytes()[..text.len().min(MAX_COUNTED)];
             lineage.whole = XxHash3_64::oneshot_with_seed(lineage.whole, counted);
         };
+        // Each event starts with its kind, so that equal text of user and agent differs.
         mix(if is_request { "asked" } else { "answered" });
         mix(&event.text);
         for call in &event.calls {
@@ -117,13 +120,14 @@ impl Tracker {
             lineage.steps.push(lineage.whole);
         }
         self.has_asked |= is_request;
+        // The start covers everything up to the first answer and stays fixed after that.
         if !self.has_answered {
             lineage.beginning = lineage.whole;
         }
         self.has_answered |= is_answer;
     }
 
-    /// The lineage of the session of that id.
+    /// Returns the lineage of the session with this id and starts over.
     pub(super) fn end(&mut self, id: &str, start: Option<Timestamp>) -> Lineage {
         let by_request = self.lineage.by_request;
         let mut lineage = std::mem::replace(self, Self::new(by_request)).lineage;

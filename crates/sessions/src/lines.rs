@@ -1,4 +1,4 @@
-//! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
+//! Reads JSON lines one by one. Lines that cannot be parsed are skipped and counted.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -11,32 +11,32 @@ use super::bounded::BoundedStrings;
 use super::feed::Notes;
 use super::repaired::repair;
 
-/// Of a longer line the long strings are shortened, and it is skipped where it is still longer: memory
-/// must not grow with a foreign file.
+/// Maximum bytes of a line. In longer lines, long strings are shortened; lines that still exceed
+/// the limit are skipped. Memory must not grow with an untrusted file.
 const MAX_LINE: usize = 16 * 1024 * 1024;
 
 const CHUNK: usize = 256 * 1024;
 
-/// The byte order mark of UTF-8.
+/// The UTF-8 byte order mark.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The lines of a stream, or files that hold one record each.
+/// The lines of a stream, or a list of files with one record each.
 pub(super) struct Lines<'s> {
     input: Input<'s>,
-    /// A line that does not lie in the stream's buffer as a whole, or a file.
+    /// A line that spans several fills of the stream's buffer, or the content of a file.
     line: Vec<u8>,
-    /// Bytes of the buffer that the line before took.
+    /// Bytes of the buffer used by the previous line.
     taken: usize,
     number: u64,
 }
 
-/// The place of a line.
+/// Location of a line's bytes.
 enum Place {
-    /// The first so many bytes of the stream's buffer, without the line break behind them.
+    /// Number of leading bytes of the stream's buffer, excluding the line break.
     Buffer(usize),
-    /// [`Lines::line`].
+    /// In [`Lines::line`].
     Own { unended: bool },
-    /// Skipped: too long, or gone.
+    /// Skipped, because the line is too long or its file is gone.
     Lost,
 }
 
@@ -45,18 +45,17 @@ enum Input<'s> {
     Files(slice::Iter<'s, PathBuf>),
 }
 
-/// Without a byte order mark, which every file may begin with, and every line of files that were
-/// put together.
+/// Strips a byte order mark. Any line may start with one, because files are sometimes concatenated.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(MARK).unwrap_or(bytes)
 }
 
 /// One line without its line break.
 pub(super) struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     pub(super) number: u64,
     pub(super) bytes: &'a [u8],
-    /// The last one, without a line break: complete, or torn.
+    /// Set for a last line without a line break. It is complete or truncated.
     unended: bool,
 }
 
@@ -66,13 +65,13 @@ impl<'s> Lines<'s> {
         Self { input, line: Vec::new(), taken: 0, number: 0 }
     }
 
-    /// Each of the files as one line, whatever line breaks are in it.
+    /// Reads each file as one line, even if it contains line breaks.
     pub(super) fn of_files(files: &'s [PathBuf]) -> Self {
         Self { input: Input::Files(files.iter()), line: Vec::new(), taken: 0, number: 0 }
     }
 
-    /// The next line that is not blank. One that is too long, or a file that is gone by now, is
-    /// skipped and counted.
+    /// Returns the next line that is not blank. Lines that are too long and files that no longer
+    /// exist are skipped and counted.
     pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
         loop {
             let Some(place) = self.find()? else { return Ok(None) };
@@ -103,7 +102,7 @@ impl<'s> Lines<'s> {
         }
     }
 
-    /// The place of the next line. Most lie in the buffer as a whole and are not copied.
+    /// Finds the next line. Most lines lie in the buffer completely and are not copied.
     fn find(&mut self) -> io::Result<Option<Place>> {
         let (taken, line) = (std::mem::take(&mut self.taken), &mut self.line);
         line.clear();
@@ -111,19 +110,23 @@ impl<'s> Lines<'s> {
             Input::Stream(input) => input,
             Input::Files(files) => {
                 let Some(path) = files.next() else { return Ok(None) };
+                // A single unreadable file must not end the session.
                 let is_whole = read_record(path, line).unwrap_or(false);
                 let place = if is_whole { Place::Own { unended: false } } else { Place::Lost };
                 return Ok(Some(place));
             }
         };
+        // The previous line borrowed the buffer, so it can only be consumed now.
         input.consume(taken);
         loop {
             let buffer = match input.fill_buf() {
+                // `fill_buf` does not retry by itself.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 buffer => buffer?,
             };
             let end = memchr::memchr(b'\n', buffer);
             let (part, length) = (&buffer[..end.unwrap_or(buffer.len())], buffer.len());
+            // The whole line is in the buffer and can be borrowed.
             if line.is_empty()
                 && let Some(end) = end
             {
@@ -144,6 +147,7 @@ impl<'s> Lines<'s> {
                 if is_whole {
                     return Ok(Some(Place::Own { unended: !rest.is_ended }));
                 }
+                // Skip to the next line break.
                 io::copy(&mut rest, &mut io::sink())?;
                 return Ok(Some(Place::Lost));
             }
@@ -154,27 +158,28 @@ impl<'s> Lines<'s> {
     }
 }
 
-/// Reads a file that holds one record. Whether it is short enough.
+/// Reads a file with one record. Returns true if it fits into the limit.
 fn read_record(path: &Path, into: &mut Vec<u8>) -> io::Result<bool> {
     let file = File::open(path)?;
     if file.metadata()?.len() > MAX_LINE as u64 {
         return shortened(file, into);
     }
-    // It may have grown.
+    // The file may have grown since.
     file.take(MAX_LINE as u64 + 1).read_to_end(into)?;
     Ok(into.len() <= MAX_LINE)
 }
 
-/// Reads JSON with its long strings shortened, such as images. Whether it is short enough then.
+/// Reads JSON and shortens long strings, such as images. Returns true if the result fits into the
+/// limit.
 fn shortened(json: impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
     BoundedStrings::new(json).take(MAX_LINE as u64 + 1).read_to_end(into)?;
     Ok(into.len() <= MAX_LINE)
 }
 
-/// The rest of the line that a stream is in the middle of.
+/// The rest of a line that is partly read.
 struct RestOfLine<'i, R> {
     input: &'i mut BufReader<R>,
-    /// Whether its line break was read.
+    /// Set once the line break was read.
     is_ended: bool,
 }
 
@@ -199,13 +204,13 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
 }
 
 impl<'l> Line<'l> {
-    /// Whether a line break follows: else it may be torn.
+    /// Returns true if a line break follows. Otherwise, the line may be truncated.
     pub(super) fn is_ended(&self) -> bool {
         !self.unended
     }
 
-    /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
-    /// repaired text of a line that needs it.
+    /// Parses the line as a record. Returns `None` if it is skipped, which is noted. `scratch`
+    /// stores the repaired text of a damaged line.
     pub(super) fn parse<'a, T: Deserialize<'a>>(
         &self,
         scratch: &'a mut String,
@@ -214,7 +219,7 @@ impl<'l> Line<'l> {
     where
         'l: 'a,
     {
-        // Checked once and as a whole: the parser would check each string by itself.
+        // Validate UTF-8 once for the whole line; the parser would do it string by string.
         if let Ok(text) = simdutf8::basic::from_utf8(self.bytes)
             && let Ok(record) = serde_json::from_str(text)
         {
@@ -231,7 +236,7 @@ impl<'l> Line<'l> {
         None
     }
 
-    /// Notes that the line cannot be used: the last one is a tear.
+    /// Records that the line cannot be used. An unterminated last line counts as truncation.
     pub(super) fn skip(&self, notes: &mut Notes) {
         if self.unended {
             notes.torn = Some(format!("line {}", self.number));

@@ -1,5 +1,5 @@
-//! Property tests that every reader shares: a fixture, damaged in any way, is read without a
-//! panic, and what comes out of it keeps the promises of the neutral model.
+//! Property tests shared by all readers. A fixture with arbitrary damage is read without a panic,
+//! and the result keeps the invariants of the neutral model.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::{Collector, Format, Outcome, Session, Source, read_as};
 
-/// One way to damage a file.
+/// A way to damage a file.
 #[derive(Debug, Clone)]
 enum Damage {
     Truncate(usize),
@@ -71,7 +71,7 @@ impl Damage {
     }
 }
 
-/// Reads damaged copies of a fixture as that format.
+/// Reads damaged copies of a fixture in the given format.
 pub(super) fn survives_damage(format: Format, fixture: &[u8]) {
     let config = Config { cases: 400, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
@@ -89,7 +89,7 @@ pub(super) fn survives_damage(format: Format, fixture: &[u8]) {
     result.unwrap();
 }
 
-/// Invariants of every session.
+/// Checks the invariants of a session.
 fn check(session: &Session) {
     assert!(!session.head.id.is_empty() && session.head.id.len() <= 210);
     assert!(!session.events.is_empty());

@@ -1,8 +1,8 @@
-//! Ids of sessions that have none of their own.
+//! Makes up ids for sessions without one.
 //!
-//! Where the agent names a file by its session, the name is the id. Else two files may well have
-//! one name, and one file many sessions: then a digest of how the session begins follows the name.
-//! It is the same wherever the file lies and however much is added to it later.
+//! If the agent names files after sessions, the file name is the id. Otherwise, names may repeat
+//! and a file may have many sessions, so a digest of the session's start is appended. This id stays
+//! the same if the file is moved or grows.
 
 use std::collections::HashMap;
 use std::hash::Hasher as _;
@@ -14,29 +14,29 @@ use twox_hash::XxHash3_64;
 use super::event::{Event, Origin, Role};
 use super::{Format, Source};
 
-/// Bytes of a text that count.
+/// Maximum bytes of a text that are hashed.
 const MAX_COUNTED: usize = 4096;
 
-/// Events that count in a session whose agent never answers.
+/// Maximum number of events hashed if the agent never answers.
 const MAX_EVENTS: u32 = 64;
 
-/// Bytes of a name, before the digest.
+/// Maximum bytes of a name, without the digest.
 const MAX_NAME: usize = 180;
 
-/// Ids made up in one source that are remembered.
+/// Maximum number of made-up ids remembered per source.
 const MAX_IDS: usize = 100_000;
 
 /// Names the sessions of one source.
 pub(super) struct Naming {
     path: PathBuf,
-    /// Name of the file without extensions.
+    /// File name without extensions.
     stem: String,
-    /// The agent gives each file the name of its session.
+    /// Set if the agent names each file after its session.
     stem_is_id: bool,
-    /// Another name than the file's for the current session.
+    /// Replaces the file name for the current session.
     name: Option<String>,
     beginning: Beginning,
-    /// How often an id was made up in this reading, by its digest.
+    /// Number of times each made-up id was used in this pass, by its digest.
     given: HashMap<u64, u32>,
 }
 
@@ -59,7 +59,7 @@ impl Naming {
             | Format::CursorStore
             | Format::Factory
             | Format::Amp => true,
-            // A folder is a conversation.
+            // The folder is named after the conversation.
             Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
             Format::GeminiCli
             | Format::Atif
@@ -89,25 +89,26 @@ impl Naming {
         }
     }
 
-    /// Name of the file without folders and extensions.
+    /// Returns the file name without folders and extensions.
     pub(super) fn stem(&self) -> &str {
         &self.stem
     }
 
-    /// Names the current session. A digest that tells it from others of that name is added.
+    /// Sets the name of the current session. A digest is appended to tell it from others of that
+    /// name.
     pub(super) fn set_name(&mut self, name: &str) {
         self.name = Some(name.to_owned());
     }
 
-    /// Names the current session as a run of a benchmark's instance: an instance is run many times,
-    /// and what tells the runs apart is their folder, or the one around it where each instance
-    /// has a folder of its own.
+    /// Names the current session after a benchmark instance. An instance is run many times, and its
+    /// runs differ by their folder, or by the parent folder if each instance has its own.
     pub(super) fn name_run_of(&mut self, instance: &str) {
         if instance.is_empty() {
             return;
         }
         let path =
             if self.path.is_relative() { std::path::absolute(&self.path).ok() } else { None };
+        // Made absolute so that the folder's name is known even for a path like `a.traj`.
         let path = path.as_deref().filter(|path| path.is_file()).unwrap_or(&self.path);
         let names = path.ancestors().skip(1).filter_map(Path::file_name);
         let mut names = names.map(|name| selftest_text::one_line(&name.to_string_lossy(), 80));
@@ -117,20 +118,20 @@ impl Naming {
         });
     }
 
-    /// The same, where only the name of the file says which instance.
+    /// Does the same with the file name as the instance.
     pub(super) fn name_run(&mut self) {
         let stem = self.stem.clone();
         self.name_run_of(&stem);
     }
 
-    /// Takes note of an event of the current session.
+    /// Adds an event of the current session.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         if !self.stem_is_id && !self.beginning.is_complete {
             self.beginning.observe(event);
         }
     }
 
-    /// The id of the current session as far as it is known, unless it stands in the file.
+    /// Returns the id of the current session as known so far, for files without an id.
     pub(super) fn id(&self, start: Option<Timestamp>) -> String {
         let name = match &self.name {
             None if self.stem_is_id => return self.stem.clone(),
@@ -141,10 +142,12 @@ impl Naming {
         format!("{name}-{:08x}", self.beginning.digest(start) & 0xffff_ffff)
     }
 
-    /// The same at the end of the session; never the same twice.
+    /// Returns the final id of the session, with a suffix if it was used before.
     pub(super) fn last_id(&mut self, start: Option<Timestamp>) -> String {
         let id = self.id(start);
+        // Hashes take less memory than the ids, of which a file may have many.
         let key = XxHash3_64::oneshot(id.as_bytes());
+        // Bounds memory; an id beyond the limit may repeat.
         if self.given.len() >= MAX_IDS && !self.given.contains_key(&key) {
             return id;
         }
@@ -159,18 +162,18 @@ impl Naming {
         self.beginning = Beginning::default();
     }
 
-    /// Forgets all sessions: the source is read again.
+    /// Forgets all sessions, because the source is read again.
     pub(super) fn restart(&mut self) {
         self.end();
         self.given.clear();
     }
 }
 
-/// The session up to the first answer of the agent. Nothing of it depends on what a sink wants,
-/// and a session without an answer has no grade that another id would lose.
+/// The session up to the agent's first answer. It does not depend on what a sink wants, and a
+/// session without an answer has no grade that a changed id could lose.
 #[derive(Default)]
 struct Beginning {
-    /// Not made before it is needed: most sessions have ids.
+    /// Created on demand, because most sessions have ids.
     hasher: Option<XxHash3_64>,
     events: u32,
     is_complete: bool,
@@ -182,7 +185,7 @@ impl Beginning {
             Role::System => (b's', false),
             Role::User => (b'u', false),
             Role::Assistant => (b'a', event.origin != Origin::Harness),
-            // Whether the output of a tool is there depends on the sink.
+            // The sink decides if tool output is present, so it must not affect the id.
             Role::Tool => return,
         };
         let hasher = self.hasher.get_or_insert_default();
@@ -190,6 +193,7 @@ impl Beginning {
         let texts = event.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         for text in [&event.text].into_iter().chain(texts) {
             hasher.write(&text.as_bytes()[..text.len().min(MAX_COUNTED)]);
+            // A separator that never occurs in UTF-8, so that the texts cannot run together.
             hasher.write(&[0xff]);
         }
         self.events += 1;

@@ -1,14 +1,15 @@
-//! Pairs results with calls by id, in whatever order they come. Memory is that of the open calls.
+//! Pairs tool results with calls by id, in any order. Memory grows only with the number of open
+//! calls.
 
 use std::collections::HashMap;
 
 use super::event::Event;
 
-/// Calls beyond this many that never get a result are forgotten: a foreign file must not fill
-/// the memory.
+/// Maximum number of open calls; more are forgotten, so that an untrusted file cannot exhaust
+/// memory.
 const MAX_OPEN: usize = 10_000;
 
-/// Calls that wait for their result, in order of the call.
+/// Calls that wait for their result, in call order.
 #[derive(Default)]
 pub(super) struct Pairing {
     open: HashMap<String, (u64, String)>,
@@ -16,11 +17,11 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    /// Notes the calls of an event, and names the tools of its results.
+    /// Records the calls of an event and fills in the tool names of its results.
     pub(super) fn pair(&mut self, event: &mut Event<'_>) {
         for call in &event.calls {
             self.calls += 1;
-            // A call without id can not be paired; its result stands for itself.
+            // A call without an id cannot be paired; its result stands alone.
             if !call.id.is_empty() && self.open.len() < MAX_OPEN {
                 let name = call.name.as_str().to_owned();
                 self.open.insert(call.id.as_str().to_owned(), (self.calls, name));
@@ -35,7 +36,7 @@ impl Pairing {
         }
     }
 
-    /// Id and tool of the calls without result, in order of the call.
+    /// Returns id and tool of the calls without a result, in call order.
     pub(super) fn open_calls(&mut self) -> Vec<(String, String)> {
         let mut open: Vec<_> = self.open.drain().collect();
         open.sort_unstable_by_key(|(_, (order, _))| *order);

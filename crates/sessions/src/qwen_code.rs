@@ -1,9 +1,9 @@
-//! Qwen Code: `~/.qwen/projects/<folder>/chats/<session>.jsonl`, JSON lines whose records look like
-//! Claude Code's and whose messages are Gemini's `Content`s.
+//! Reads Qwen Code, `~/.qwen/projects/<folder>/chats/<session>.jsonl`: JSON lines with records like
+//! Claude Code's and messages in Gemini's `Content` format.
 //!
-//! Records form a tree by `uuid` and `parentUuid`: going back begins another branch. The branch of
-//! the last record counts; where a fork shows, the file is read again without the others. The
-//! program keeps how a call ended beside the message (`toolCallResult`).
+//! Records form a tree through `uuid` and `parentUuid`, and going back starts a new branch. The
+//! branch of the last record counts. If the file has a fork, it is read a second time without the
+//! other branches. The outcome of a call is stored beside the message (`toolCallResult`).
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Int, Object};
 
-/// Reads a session.
+/// Reads one session.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut tree = Tree::default();
     pass(source, feed, |id, parent| {
@@ -33,7 +33,8 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Reads the file once, sending the records that `keep` wants; those without an id are kept.
+/// Reads the file once and sends the records that `keep` accepts. Records without an id are always
+/// sent.
 fn pass(
     source: &Source,
     feed: &mut Feed<'_>,
@@ -55,7 +56,7 @@ fn pass(
     Ok(())
 }
 
-/// Which record followed which.
+/// Parent links between records.
 #[derive(Default)]
 struct Tree {
     parents: ById<Id>,
@@ -73,14 +74,14 @@ impl Tree {
         self.last = id;
     }
 
-    /// The records that lead to the last one; `None` where all do.
+    /// Returns the records on the path to the last one; `None` if there is no fork.
     fn branch(&self) -> Option<HashSet<Id>> {
         if !self.has_fork {
             return None;
         }
         let mut branch = HashSet::new();
         let mut at = self.last;
-        // A record that was met before ends a circle.
+        // A record seen before means a cycle.
         while !at.is_none() && branch.insert(at) {
             at = self.parents.get(&at).copied().unwrap_or_default();
         }
@@ -112,14 +113,14 @@ struct Content<'a> {
     parts: Blocks<'a>,
 }
 
-/// How a call ended, in the program's own words.
+/// Outcome of a call, as Qwen Code reports it.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Ending<'a> {
     status: Text<'a>,
 }
 
-/// The prompt's tokens include the cached ones, the candidates' the thoughts.
+/// Token counts. The prompt's include cached tokens, the candidates' include reasoning.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
@@ -140,7 +141,7 @@ impl Tokens {
     }
 }
 
-/// How texts begin that the program writes in the user's place.
+/// Prefixes of user messages that the program writes.
 const HARNESS: [&str; 4] =
     ["<session_context>", "<system-reminder>", "<state_snapshot>", "<task-notification>"];
 
@@ -172,6 +173,7 @@ impl Record<'_> {
                     || HARNESS.iter().any(|start| text.trim_start().starts_with(start));
                 let origin = if is_harness { Origin::Harness } else { Origin::Human };
                 if let Some(outcome) = self.tool_call_result.0.and_then(|ending| ending.outcome()) {
+                    // The status beside the message is more reliable than the text.
                     parts.each_step(|step| {
                         step.results.iter_mut().for_each(|result| result.outcome = outcome);
                     });

@@ -1,4 +1,4 @@
-//! Which reader is for which format.
+//! Maps each format to its reader.
 
 use super::feed::Feed;
 use super::format::Format;
@@ -9,8 +9,8 @@ use super::{
     open_hands, open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
 };
 
-/// Hands every session of a source in that format to the feed. Only what cannot be read at all is
-/// an error; what is broken is noted.
+/// Sends every session of a source to the feed. Only a source that cannot be read at all is an
+/// error; damage is recorded in the notes.
 pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     match format {
         Format::HermesSnapshot => hermes::snapshot::read(source, feed),

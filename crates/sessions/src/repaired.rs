@@ -1,6 +1,6 @@
-//! Repair of JSON text that no strict parser takes: invalid UTF-8, halves of surrogate pairs and
-//! raw control characters in strings. A piece at a time, so that a file of any size can be
-//! repaired while it is read.
+//! Repairs JSON text that strict parsers reject: invalid UTF-8, lone surrogates and raw control
+//! characters in strings. It works chunk by chunk, so that a file of any size can be repaired while
+//! it is read.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -9,15 +9,15 @@ use memchr::memmem;
 
 const CHUNK: usize = 64 * 1024;
 
-/// U+FFFD, which stands for what cannot be read.
+/// U+FFFD, the replacement for unreadable characters.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Two `\uXXXX`: what has to be seen at once.
+/// Length of two `\uXXXX` escapes, which must be seen together.
 const PAIR: usize = 12;
 
-/// JSON text with invalid UTF-8 and lone surrogate escapes replaced by U+FFFD, raw line breaks and
-/// tabs in strings by their escapes, other control characters in them by spaces; `None` when there
-/// is nothing of that kind to repair.
+/// Returns the JSON text with invalid UTF-8 and lone surrogate escapes replaced by U+FFFD. Raw line
+/// breaks and tabs in strings become escapes, other control characters spaces. Returns `None` if
+/// the text needs no repair.
 pub(super) fn repair(bytes: &[u8]) -> Option<String> {
     let mut repaired = Vec::with_capacity(bytes.len());
     let mut repair = Repair::default();
@@ -25,7 +25,7 @@ pub(super) fn repair(bytes: &[u8]) -> Option<String> {
     (repair.changes > 0).then(|| String::from_utf8(repaired).ok()).flatten()
 }
 
-/// Whether there may be something to repair; said at a fraction of the cost of [`repair`].
+/// Returns true if the text may need repair. This is much cheaper than [`repair`].
 pub(super) fn may_need_repair(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_err()
         || bytes.iter().any(|byte| *byte < b' ')
@@ -33,7 +33,7 @@ pub(super) fn may_need_repair(bytes: &[u8]) -> bool {
         || memmem::find(bytes, br"\uD").is_some()
 }
 
-/// Where in the text the repair is.
+/// State of the repair at the current position.
 #[derive(Default)]
 struct Repair {
     in_string: bool,
@@ -41,11 +41,12 @@ struct Repair {
 }
 
 impl Repair {
-    /// Repairs what can be repaired without knowing what follows, all of it where these are the
-    /// `last` bytes. Returns how many bytes that were: all but a few.
+    /// Repairs as much as possible without seeing what follows, or everything if these are the
+    /// `last` bytes. Returns the number of bytes used: all but a few.
     fn push(&mut self, bytes: &[u8], last: bool, repaired: &mut Vec<u8>) -> usize {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            // Copying plain ASCII in runs is the fast path.
             let is_plain = |byte: &u8| matches!(byte, b' '..=0x7f) && !matches!(byte, b'"' | b'\\');
             let plain = rest.iter().take_while(|byte| is_plain(byte)).count();
             if plain > 0 {
@@ -71,6 +72,7 @@ impl Repair {
 
     fn byte(&mut self, byte: u8, repaired: &mut Vec<u8>) {
         self.in_string ^= byte == b'"';
+        // Between strings, line breaks and tabs are valid white space.
         if !self.in_string || byte >= b' ' {
             repaired.push(byte);
             return;
@@ -84,17 +86,19 @@ impl Repair {
         });
     }
 
-    /// An escape in a string. Returns its length; `None` when more has to be seen.
+    /// Repairs an escape in a string. Returns its length; `None` if more bytes are needed.
     fn escape(&mut self, rest: &[u8], last: bool, repaired: &mut Vec<u8>) -> Option<usize> {
+        // A surrogate pair may be split between two chunks.
         if rest.len() < PAIR && !last {
             return None;
         }
         let length = match rest.get(1) {
             Some(b'"' | b'\\') => 2,
-            // Anything else is looked at by itself.
+            // Take only the backslash; the next byte is handled separately.
             _ => 1,
         };
         let length = match unicode_escape(rest) {
+            // A high surrogate is valid only if a low one follows.
             Some(0xd800..0xdc00) => match rest.get(6..).and_then(unicode_escape) {
                 Some(0xdc00..0xe000) => PAIR,
                 _ => 0,
@@ -112,7 +116,7 @@ impl Repair {
         Some(length)
     }
 
-    /// A character outside of ASCII. Returns its length; `None` when more has to be seen.
+    /// Repairs a non-ASCII character. Returns its length; `None` if more bytes are needed.
     fn character(
         &mut self,
         byte: u8,
@@ -137,31 +141,32 @@ impl Repair {
         }
         self.changes += 1;
         repaired.extend_from_slice(REPLACEMENT);
+        // Only the invalid bytes; the next byte may start a valid character.
         Some(chunk.invalid().len())
     }
 }
 
-/// The code unit of `\uXXXX` at the beginning.
+/// Parses the code unit of a `\uXXXX` at the start.
 fn unicode_escape(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.get(..6)?.strip_prefix(br"\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A filter over a stream of JSON that repairs it.
+/// Repairs JSON while it is read.
 pub(super) struct Repaired<'c, R> {
     input: R,
     at_end: bool,
     repair: Repair,
-    /// Bytes that were read and are not yet repaired.
+    /// Bytes that were read but not repaired yet.
     unread: Vec<u8>,
     ready: Vec<u8>,
-    /// So much of it was handed on.
+    /// Number of bytes of `ready` already returned.
     handed: usize,
     changes: &'c Cell<u64>,
 }
 
 impl<'c, R: Read> Repaired<'c, R> {
-    /// `input` from its beginning; `changes` counts what was repaired.
+    /// Wraps `input`, which must be at its start; `changes` counts the repairs.
     pub(super) fn new(input: R, changes: &'c Cell<u64>) -> Self {
         let (repair, unread, ready) = (Repair::default(), Vec::new(), Vec::new());
         Self { input, at_end: false, repair, unread, ready, handed: 0, changes }
@@ -170,6 +175,7 @@ impl<'c, R: Read> Repaired<'c, R> {
     fn fill(&mut self) -> io::Result<()> {
         let kept = self.unread.len();
         self.unread.resize(kept + CHUNK, 0);
+        // The error is returned only after the buffer is truncated again, so that no zeros remain.
         let count = self.input.read(&mut self.unread[kept..]);
         self.unread.truncate(kept + count.as_ref().map_or(0, |count| *count));
         self.at_end = count? == 0;

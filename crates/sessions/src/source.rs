@@ -1,4 +1,4 @@
-//! Where session bytes come from: a file, a folder of event files, or memory.
+//! Opens the bytes of sessions: a file, a folder of event files, or memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use super::repaired::{Repaired, repair};
 use super::stream::Stream;
 use super::wire::{Each, Object, each};
 
-/// Documents up to this size are parsed in memory, larger ones while they are read.
+/// Documents up to this size are parsed in memory, larger ones as a stream.
 const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;
 
 /// Bytes of one or more sessions.
@@ -27,30 +27,30 @@ const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;
 pub enum Source {
     /// One file.
     File(PathBuf),
-    /// One file, whose digest is taken while it is read.
+    /// One file, with a digest computed while it is read.
     Watched(PathBuf, Digest),
-    /// A folder with one event per file, as `OpenHands` keeps them, or the files of one session of
-    /// `OpenCode`, under the path of the first; the files in order.
+    /// The files of one session, in order: an `OpenHands` folder with one event per file, or
+    /// several `OpenCode` files under the path of the first.
     Folder {
-        /// The folder that stands for the session.
+        /// Path that stands for the session.
         path: PathBuf,
-        /// Its event files.
+        /// Event files, in order.
         files: Vec<PathBuf>,
     },
     /// Bytes in memory.
     Bytes {
-        /// Stands for the file's name.
+        /// Name used in place of a file name.
         name: String,
-        /// The contents.
+        /// Content.
         bytes: Vec<u8>,
     },
 }
 
-/// How the one JSON value of a file becomes events. Must not collect: events go to the feed while
-/// the value is read. A value of another type than those implemented is skipped.
+/// Turns the single JSON value of a file into events. Implementations must not collect: events go
+/// to the feed while the value is read. Values of types without an implementation are skipped.
 pub(super) trait Document {
-    /// Begins to read. Called again where the text needs repair and is read a second time, with
-    /// a head that is empty again.
+    /// Called before reading. If the text needs repair, it is called again for the second pass,
+    /// with an empty head.
     fn begin(&mut self, _feed: &mut Feed<'_>) {}
 
     fn list<'de, A: SeqAccess<'de>>(
@@ -94,8 +94,7 @@ impl<'de, D: Document> DeserializeSeed<'de> for Part<'_, '_, '_, D> {
     }
 }
 
-/// Hands on each object of a list that is met in a document; elements of other types are counted
-/// as bad records.
+/// Sends each object of a list in a document. Elements of other types count as bad records.
 pub(super) fn records<'de, 's, T: Deserialize<'de>>(
     feed: &mut Feed<'s>,
     mut send: impl FnMut(T, &mut Feed<'s>),
@@ -107,17 +106,17 @@ pub(super) fn records<'de, 's, T: Deserialize<'de>>(
 }
 
 impl Source {
-    /// A file.
+    /// Creates a source from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Source::File(path.into())
     }
 
-    /// Bytes in memory, as if they stood in a file of that name.
+    /// Creates a source from bytes in memory, as if read from a file of this name.
     pub fn bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         Source::Bytes { name: name.to_owned(), bytes: bytes.into() }
     }
 
-    /// The path, or the name of bytes in memory.
+    /// Returns the path, or the name of bytes in memory.
     pub fn path(&self) -> &Path {
         match self {
             Source::File(path) | Source::Watched(path, _) | Source::Folder { path, .. } => path,
@@ -125,14 +124,16 @@ impl Source {
         }
     }
 
-    /// Name without folders and extensions, for sessions without an id of their own.
+    /// Returns the name without folders and extensions, for sessions without an id.
     pub fn stem(&self) -> String {
         let name = self.path().file_name().unwrap_or_default().to_string_lossy();
+        // Up to the first dot, because some names have two extensions, as in `.traj.json`.
         let stem = name.split_once('.').map_or(&*name, |(stem, _)| stem);
         selftest_text::one_line(if stem.is_empty() { &name } else { stem }, 200)
     }
 
-    /// The bytes from the beginning; of a folder its files, each followed by a line break.
+    /// Opens the source from its start. A folder is the concatenation of its files, each followed
+    /// by a line break.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             Source::File(path) => Box::new(File::open(path)?),
@@ -144,7 +145,7 @@ impl Source {
         })
     }
 
-    /// The lines from the beginning; of a folder one for each file.
+    /// Returns the lines from the start; for a folder, one per file.
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
         Ok(match self {
             Source::Folder { files, .. } => Lines::of_files(files),
@@ -152,7 +153,7 @@ impl Source {
         })
     }
 
-    /// The first bytes, at most so many.
+    /// Returns up to this many of the first bytes.
     pub(super) fn beginning(&self, most: u64) -> io::Result<Cow<'_, [u8]>> {
         if let Source::Bytes { bytes, .. } = self {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -167,12 +168,13 @@ impl Source {
         match self {
             Source::File(path) | Source::Watched(path, _) => Ok(path.metadata()?.len()),
             Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
+            // Folders are usually read line by line. As documents, they are parsed in memory.
             Source::Folder { .. } => Ok(0),
         }
     }
 
-    /// Reads the one JSON value of the source. Where it breaks off or is malformed, what came
-    /// before counts, and a note says where.
+    /// Reads the single JSON value of the source. If it is truncated or malformed, everything
+    /// before that counts, and a note records the position.
     pub(super) fn document(
         &self,
         document: &mut impl Document,
@@ -191,9 +193,11 @@ impl Source {
             buffer.as_slice()
         };
         let bytes = without_mark(bytes);
+        // Parsing from text borrows strings without checking UTF-8 for each of them.
         let first = simdutf8::basic::from_utf8(bytes).map(|text| parse_text(text, document, feed));
         let torn = match first {
             Ok(Ok(())) => return Ok(()),
+            // A truncated file is no syntax error and gains nothing from repair.
             Ok(Err(error)) if !error.is_syntax() => Some(place(&error)),
             unreadable => match repair(bytes) {
                 Some(text) => {
@@ -208,13 +212,14 @@ impl Source {
         Ok(())
     }
 
-    /// The same while it is read. One that is malformed is read a second time, now that it is repaired
-    /// while it comes.
+    /// Does the same as a stream. A malformed document is read a second time and repaired on the
+    /// way.
     fn large_document(
         &self,
         document: &mut impl Document,
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
+        // Boxed, so that both passes share one instantiation of the parser.
         let input: Box<dyn Read> = Box::new(BoundedStrings::new(self.open_unmarked()?));
         match parse(&mut Stream::new(input), document, feed) {
             Ok(()) => return Ok(()),
@@ -228,8 +233,7 @@ impl Source {
         let repaired = Repaired::new(self.open_unmarked()?, &changes);
         let input: Box<dyn Read> = Box::new(BoundedStrings::new(repaired));
         let mut stream = Stream::new(input);
-        // The sessions that were handed on before are not handed on again: up to where it broke, it
-        // is the same text.
+        // Sessions already sent are not sent again: up to the damage, the text is the same.
         feed.restart();
         let result = parse(&mut stream, document, feed);
         feed.notes.torn = result.err().map(|error| {
@@ -243,7 +247,7 @@ impl Source {
         Ok(())
     }
 
-    /// As [`Self::open`], without a byte order mark.
+    /// Opens the source like [`Self::open`], without a byte order mark.
     pub(super) fn open_unmarked(&self) -> io::Result<impl Read + '_> {
         let mut input = self.open()?;
         let mut start = Vec::with_capacity(MARK.len());
@@ -251,6 +255,7 @@ impl Source {
         if start == MARK {
             start.clear();
         }
+        // Bytes that are not a mark belong to the content.
         Ok(io::Cursor::new(start).chain(input))
     }
 }
@@ -272,7 +277,7 @@ fn parse<'de, D: Deserializer<'de>>(
     Part { document, feed }.deserialize(deserializer)
 }
 
-/// Where a document broke, and why, for a note.
+/// Formats the position and cause of a parse error for a note.
 fn place(error: &serde_json::Error) -> String {
     selftest_text::one_line(&error.to_string(), 200)
 }
@@ -293,6 +298,7 @@ impl Read for Joined<'_> {
                 Some(file) => match file.read(buffer)? {
                     0 => {
                         self.current = None;
+                        // Keeps records apart if a file does not end with a line break.
                         buffer[0] = b'\n';
                         return Ok(1);
                     }

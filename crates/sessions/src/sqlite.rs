@@ -1,5 +1,5 @@
-//! SQLite databases of other programs: opened read-only, never changed, never locked for long.
-//! Columns vary by version, so only those that a table has are asked for.
+//! Opens SQLite databases of other programs: read-only, unchanged and never locked for long.
+//! Columns vary by version, so only existing ones are queried.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,22 +16,23 @@ use super::feed::{Feed, Notes};
 use super::format::Format;
 use super::source::Source;
 
-/// A longer field loses its middle before it leaves the database.
+/// Longer fields lose their middle before they leave the database.
 const MAX_FIELD: usize = 2 * 1024 * 1024;
 
-/// A longer field of JSON is cut.
+/// Longer JSON fields are cut.
 const MAX_JSON: usize = 16 * 1024 * 1024;
 
-/// Bytes that are kept of each end of it.
+/// Bytes kept of each end of a long field.
 const KEPT_END: usize = 128 * 1024;
 
-/// The columns of a table; none where there is no such table.
+/// Columns of a table; empty if the table does not exist.
 pub(super) struct Columns {
     names: Vec<String>,
 }
 
 impl Columns {
-    /// Looks them up. Views and virtual tables count as none: a query on them could run for ever.
+    /// Looks up the columns. Views and virtual tables count as missing, because a query on them may
+    /// never finish.
     pub(super) async fn of(
         database: &mut SqliteConnection,
         table: &str,
@@ -52,14 +53,14 @@ impl Columns {
         self.names.is_empty()
     }
 
-    /// The list of a `SELECT`: each column as text of bounded length, NULL for those that the
-    /// table lacks.
+    /// Returns the column list of a `SELECT`: each column as text of bounded length, NULL for
+    /// missing columns.
     pub(super) fn list(&self, wanted: &[&str]) -> String {
         self.list_up_to(wanted, MAX_FIELD)
     }
 
-    /// The same of columns that hold JSON, which has to stay whole: a longer one is as good as
-    /// damaged.
+    /// Does the same for columns with JSON, which is unusable once cut and therefore gets a higher
+    /// limit.
     pub(super) fn list_of_json(&self, wanted: &[&str]) -> String {
         self.list_up_to(wanted, MAX_JSON)
     }
@@ -69,7 +70,7 @@ impl Columns {
             if !self.has(name) {
                 return "NULL".to_owned();
             }
-            // The length in bytes: that in characters ends at the first NUL.
+            // Compare the length in bytes: SQLite's text length ends at the first NUL.
             format!(
                 "CASE WHEN length(CAST(\"{name}\" AS BLOB)) <= {most} THEN CAST(\"{name}\" AS \
                  TEXT) ELSE substr(CAST(\"{name}\" AS BLOB), 1, {KEPT_END}) || \
@@ -80,13 +81,13 @@ impl Columns {
     }
 }
 
-/// A field as text, empty for NULL. Every field is selected as text or bytes.
+/// Returns a field as text, empty for NULL. All fields are selected as text or bytes.
 pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
     let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at).ok().flatten();
     String::from_utf8_lossy(bytes.unwrap_or_default())
 }
 
-/// The file of a source: SQLite needs one.
+/// Returns the file of a source, because SQLite needs one.
 pub(super) fn file(source: &Source) -> Result<&Path, ReadError> {
     match source {
         Source::File(path) | Source::Watched(path, _) => Ok(path),
@@ -96,8 +97,9 @@ pub(super) fn file(source: &Source) -> Result<&Path, ReadError> {
     }
 }
 
-/// Waits for a query. Must not be called on a thread that runs async tasks.
+/// Runs a query to completion. Must not be called on a thread that runs async tasks.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError> {
+    // Tokio panics if a runtime blocks inside another one.
     if tokio::runtime::Handle::try_current().is_ok() {
         return Err(io::Error::other("a database cannot be read inside of an async task").into());
     }
@@ -105,12 +107,13 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError>
     Ok(runtime.block_on(work))
 }
 
-/// Whose sessions are in a database, by its tables. Hermes' reader says what is wrong with one that
-/// is nobody's.
+/// Detects the format of a database from its tables. An unknown database counts as Hermes', whose
+/// reader then reports what is wrong with it.
 pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
     let Ok(path) = file(source) else { return Ok(Format::HermesState) };
     block_on(async {
         let mut database = open(path, &mut Notes::default()).await?;
+        // Several agents have a table `messages`, so columns decide.
         for (format, table, needed) in [
             (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
             (Format::OpenCode, "part", &["message_id", "data"]),
@@ -128,7 +131,7 @@ pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
     })?
 }
 
-/// Every row of a query that has one parameter, one at a time.
+/// Calls `take` for each row of a query with one parameter.
 pub(super) async fn each_row(
     database: &mut SqliteConnection,
     query: String,
@@ -142,22 +145,23 @@ pub(super) async fn each_row(
     Ok(())
 }
 
-/// Notes that a database could be read only so far.
+/// Notes that a database could not be read to the end.
 pub(super) fn note_end(result: Result<(), sqlx::Error>, feed: &mut Feed<'_>) {
     if let Err(error) = result {
         feed.notes.torn = Some(selftest_text::one_line(&error.to_string(), 200));
     }
 }
 
-/// A connection that cannot write. A database whose writer has left no log behind is opened as
-/// one that never changes: else SQLite would create files beside it, or fail in a folder where
-/// it may not. Where there is a log that cannot be opened, what is in the database itself is read,
-/// and a note says so.
+/// Opens a connection that cannot write. If the database uses a write-ahead log but has none right
+/// now, it is opened as immutable. Otherwise SQLite would create files beside it, or fail in a
+/// read-only folder. If a log exists but cannot be opened, the database is read without it, and a
+/// note says so.
 pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnection, ReadError> {
-    // Whole, because SQLite takes a name that begins with `file:` for a URI.
+    // Absolute, because SQLite treats names that start with `file:` as URIs.
     let path = path.canonicalize()?;
     let mut header = [0; 20];
     File::open(&path)?.read_exact(&mut header).map_err(|_| refused("it is cut off".to_owned()))?;
+    // Byte 18 of the header is the file format write version; 2 means WAL.
     let is_logged = header[18] == 2;
     let mut log = path.clone().into_os_string();
     log.push("-wal");
@@ -165,10 +169,13 @@ pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnect
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .read_only(true)
+        // Wait for writers, which lock the database only briefly.
         .busy_timeout(Duration::from_secs(5))
+        // A foreign schema must not call functions with side effects.
         .pragma("trusted_schema", "OFF")
         .disable_statement_logging();
     match connect(&options.clone().immutable(is_at_rest)).await {
+        // A locked database is in use and must not be opened as immutable.
         Err(error) if is_logged && !is_at_rest && !is_locked(&error) => {
             let database = connect(&options.immutable(true)).await.map_err(damaged)?;
             notes.torn = Some("its write-ahead log, which cannot be opened".to_owned());
@@ -178,26 +185,26 @@ pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnect
     }
 }
 
-/// A connection that has read something: SQLite opens nothing before.
+/// Connects and runs a first query, because SQLite opens the file only then.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     let mut database = SqliteConnection::connect_with(options).await?;
     sqlx::query("SELECT count(*) FROM sqlite_master").fetch_one(&mut database).await?;
     Ok(database)
 }
 
-/// Whether another program keeps it locked.
+/// Returns true if another program has the database locked.
 fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     // SQLITE_BUSY and SQLITE_LOCKED.
     matches!(code.as_deref(), Some("5" | "6"))
 }
 
-/// Why it holds no session that is known.
+/// Builds the error for a database without known sessions.
 pub(super) fn refused(reason: String) -> ReadError {
     ReadError::Unrecognised(reason)
 }
 
-/// By value for `map_err`.
+/// Builds the error for a database that cannot be read. Takes the error by value for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn damaged(error: sqlx::Error) -> ReadError {
     if is_locked(&error) {
@@ -207,12 +214,12 @@ pub(super) fn damaged(error: sqlx::Error) -> ReadError {
     refused(format!("a SQLite database that cannot be read: {reason}"))
 }
 
-/// Whether a source is a database at all.
+/// Returns true if the source is an SQLite database.
 pub(super) fn is_database(source: &Source) -> Result<bool, ReadError> {
     Ok(source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC))
 }
 
-/// How every database begins.
+/// First bytes of every database.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Deserializes a JSON value of any size while it is read. What is small enough is parsed from
-//! memory, in a fraction of the time that a parser takes for a stream byte by byte; only objects
-//! and lists that are larger are taken apart here. Knows no record.
+//! Deserializes a JSON value of any size while it is read. Small values are parsed from memory,
+//! which takes a fraction of the time of a byte-by-byte parser. Only large objects and lists are
+//! split here.
 //!
-//! Accepts and refuses what `serde_json::Deserializer::from_reader` does, with the same words.
+//! Accepts and rejects the same input as `serde_json::Deserializer::from_reader`, with the same
+//! messages.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -16,25 +17,25 @@ use serde_json::Error;
 
 use super::lent::Lent;
 
-/// Bytes of a value that is parsed as a whole.
+/// Maximum bytes of a value that is parsed at once.
 const MAX_WHOLE: usize = 1024 * 1024;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 * 1024;
 
-/// Objects and lists inside each other that are taken apart here. Further ones are refused, as the
-/// parser does with those in its hands.
+/// Maximum nesting of objects and lists that are split here. Deeper ones are rejected, as
+/// `serde_json` does.
 const MAX_DEPTH: u8 = 127;
 
 /// A stream with one JSON value.
 pub(super) struct Stream<R> {
     input: R,
     buffer: Vec<u8>,
-    /// The part of the buffer that is read and not parsed yet.
+    /// Range of the buffer that is read but not parsed.
     rest: Range<usize>,
     whole: usize,
     depth: u8,
-    /// Position of the parser: line breaks, and bytes behind the last one.
+    /// Position of the parser: number of line breaks, and bytes after the last one.
     lines: usize,
     column: usize,
 }
@@ -49,7 +50,7 @@ impl<R: Read> Stream<R> {
         Self { input, buffer, rest, whole, depth: 0, lines: 0, column: 0 }
     }
 
-    /// The line of a syntax error that reading has just ended with.
+    /// Returns the line of the syntax error that ended the last read.
     pub(super) fn line_of(&self, error: &Error) -> usize {
         self.lines + error.line()
     }
@@ -58,12 +59,13 @@ impl<R: Read> Stream<R> {
         &self.buffer[self.rest.clone()]
     }
 
-    /// Reads more; `false` at the end of the stream.
+    /// Reads more; returns `false` at the end of the stream.
     fn fill(&mut self) -> Result<bool, Error> {
         if self.rest.end + CHUNK > self.buffer.len() {
             self.buffer.copy_within(self.rest.clone(), 0);
             self.rest = 0..self.rest.len();
             if self.rest.end + CHUNK > self.buffer.len() {
+                // Grows geometrically, so that a large value is not copied for every chunk.
                 self.buffer.resize((self.rest.end + CHUNK).next_power_of_two(), 0);
             }
         }
@@ -79,7 +81,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Passes over so many bytes.
+    /// Advances by this many bytes.
     fn consume(&mut self, length: usize) {
         let parsed = &self.buffer[self.rest.start..self.rest.start + length];
         match memchr::memrchr(b'\n', parsed) {
@@ -92,7 +94,7 @@ impl<R: Read> Stream<R> {
         self.rest.start += length;
     }
 
-    /// The next byte that is no white space; `None` at the end of the stream.
+    /// Returns the next byte that is not white space; `None` at the end of the stream.
     fn peek(&mut self) -> Result<Option<u8>, Error> {
         loop {
             let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
@@ -107,7 +109,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// The same where the stream must not end, because of `what` that has begun.
+    /// Does the same inside of `what`, where the end of the stream is an error.
     fn peek_in(&mut self, what: &str) -> Result<u8, Error> {
         self.peek()?.ok_or_else(|| {
             let (line, column) = (self.lines + 1, self.column);
@@ -115,7 +117,7 @@ impl<R: Read> Stream<R> {
         })
     }
 
-    /// Passes over the comma before the next part of an object or a list; `false` at its end.
+    /// Consumes the comma before the next part of an object or list; returns `false` at its end.
     fn begin_part(&mut self, what: &str, is_first: bool, close: u8) -> Result<bool, Error> {
         let next = self.peek_in(what)?;
         if next == close {
@@ -131,8 +133,8 @@ impl<R: Read> Stream<R> {
         if self.peek_in("a value")? == close { Err(malformed()) } else { Ok(true) }
     }
 
-    /// Bytes of the next value, which begins here; `None` where it has more than `most`. One that
-    /// breaks off has all the rest.
+    /// Returns the length of the next value, which starts here; `None` if it exceeds `most`. A
+    /// truncated value extends to the end of the stream.
     fn length(&mut self, most: usize) -> Result<Option<usize>, Error> {
         let mut end = End::default();
         loop {
@@ -148,7 +150,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Parses the next value, which has so many bytes, from memory.
+    /// Parses the next value, which has this length, from memory.
     fn parse<T>(
         &mut self,
         length: usize,
@@ -159,7 +161,7 @@ impl<R: Read> Stream<R> {
         let json = &self.buffer[self.rest.start..self.rest.start + length];
         let mut parser = serde_json::Deserializer::from_slice(json);
         let parsed = parse(&mut parser).and_then(|value| {
-            // What follows the one value of the stream does not matter.
+            // Anything after the stream's single value is ignored.
             if self.depth > 0 {
                 parser.end()?;
             }
@@ -170,13 +172,14 @@ impl<R: Read> Stream<R> {
         Ok(value)
     }
 
-    /// The error of a value of so many bytes as one of the stream, in which the value begins here.
+    /// Translates an error inside a value of this length to its position in the stream.
     fn at_its_place(&self, length: usize, error: Error) -> Error {
         let (line, column) = (error.line(), error.column());
         if error.is_eof() && self.rest.len() > length {
-            // A number or a word that breaks off where something else follows.
+            // A truncated number or literal, followed by something else.
             return malformed();
         }
+        // Syntax errors trigger a repair, and `line_of` locates those that remain.
         if error.is_syntax() || line == 0 {
             return error;
         }
@@ -187,13 +190,14 @@ impl<R: Read> Stream<R> {
         Error::custom(format!("{words} at line {} column {column}", self.lines + line))
     }
 
-    /// Takes apart an object or a list: `take` has it up to its end.
+    /// Splits an object or list; `take` consumes everything up to its closing bracket.
     fn enter<T>(
         &mut self,
         what: &str,
         close: u8,
         take: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        // Bounds the recursion, so a hostile file cannot overflow the stack.
         if self.depth == MAX_DEPTH {
             return Err(malformed());
         }
@@ -209,26 +213,27 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// A syntax error. Where it is does not matter: the text is repaired and read again.
+/// Returns a syntax error. Its position is irrelevant, because the text is repaired and read again.
 fn malformed() -> Error {
+    // serde_json has no public constructor for syntax errors.
     match serde_json::from_str::<IgnoredAny>("?") {
         Err(error) => error,
         Ok(_) => Error::custom("malformed JSON"),
     }
 }
 
-/// Looks for the end of a value.
+/// Scanner for the end of a value.
 #[derive(Default)]
 struct End {
-    /// Bytes that were looked at.
+    /// Number of bytes scanned.
     at: usize,
     depth: usize,
     in_string: bool,
 }
 
 impl End {
-    /// The length of the value at the beginning of `json`, unless it goes on behind it. To be
-    /// called again with more of the same.
+    /// Returns the length of the value at the start of `json`; `None` if it is incomplete. The
+    /// caller then calls again with more of the same value.
     fn find(&mut self, json: &[u8]) -> Option<usize> {
         while let Some(&byte) = json.get(self.at) {
             if self.in_string {
@@ -244,8 +249,10 @@ impl End {
                         return Some(self.at);
                     }
                 } else if run + 1 < rest.len() {
+                    // An escaped byte can be neither the end of the string nor the start of an escape.
                     self.at += run + 2;
                 } else {
+                    // The escaped byte is not read yet.
                     self.at += run;
                     return None;
                 }
@@ -256,7 +263,7 @@ impl End {
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' if self.depth > 1 => self.depth -= 1,
                 b'}' | b']' if self.depth == 1 => return Some(self.at + 1),
-                // Behind a number or a word.
+                // End of a number or literal.
                 b'}' | b']' | b',' | b':' | b' ' | b'\n' | b'\t' | b'\r' if self.depth == 0 => {
                     return Some(self.at);
                 }
@@ -287,6 +294,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
                     visitor.visit_seq(Parts { stream, is_first: true })
                 });
             }
+            // Strings are not split, whatever their length.
             (None, _) => self.length(usize::MAX)?.unwrap_or_default(),
             (Some(length), _) => length,
         };
@@ -300,7 +308,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
         visitor.visit_some(self)
     }
 
-    /// Raw JSON is a struct of that kind to the parser, and in memory as a whole.
+    /// `serde_json` represents raw JSON as a newtype struct, which must be in memory completely.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -327,7 +335,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
     }
 }
 
-/// The parts of an object or a list that is taken apart.
+/// The parts of an object or list that is split.
 struct Parts<'s, R> {
     stream: &'s mut Stream<R>,
     is_first: bool,
@@ -348,6 +356,7 @@ impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
             return Err(malformed());
         }
         let length = self.stream.length(usize::MAX)?.unwrap_or_default();
+        // Owned, because the buffer does not live for `'de`.
         let key: String =
             self.stream.parse(length, |json| serde::Deserialize::deserialize(json))?;
         seed.deserialize(StrDeserializer::new(&key)).map(Some)

@@ -1,4 +1,5 @@
-//! Text from a session file: bounded, without base64 media, and borrowed where it can be.
+//! Defines the text type of session data: bounded, without base64 media, and borrowed where
+//! possible.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,56 +15,59 @@ use serde_json::Number;
 use super::any_json::{AnyJson, deserialize_any_json};
 use super::bounded::may_be_cut;
 
-/// A longer text keeps this many bytes at each end: the error is usually in the last lines.
+/// Bytes kept at each end of a longer text. Errors are usually in the last lines.
 const KEPT_END: usize = 16 * 1024;
 
-/// Runs of base64 longer than this are replaced by a note, if they stand behind `;base64,`.
+/// Maximum length of base64 after `;base64,`; longer runs are replaced by a note.
 const MAX_BASE64: usize = 256;
 
-/// The same of runs by themselves, as an image in the JSON of a tool's result.
+/// The same for base64 without that prefix, such as an image in the JSON of a tool result.
 const MAX_BARE_BASE64: usize = 1024;
 
-/// How the note on what was left out begins and ends.
+/// Start and end of the note about cut bytes.
 const NOTE_BEGINS: &str = "\n… [";
 const NOTE_ENDS: &str = " bytes left out] …\n";
 
-/// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
-/// is no shape that would be known as one.
+/// Maximum distance of a cut from a line break or space. Half of a secret would not be recognised
+/// as one, so a cut avoids splitting words.
 const NEAR: usize = 2048;
 
-/// Base64 in a data URL; shorter runs are left to [`without_runs`].
+/// Base64 in a data URL. [`without_runs`] leaves short ones alone.
 static DATA_URL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(";base64,[A-Za-z0-9+/=_-]+").expect("the pattern is a constant"));
 
-/// Finds the start of base64 in data URLs; built once because every text is searched.
+/// Searcher for base64 in data URLs; built once because every text is searched.
 static MARK_OF_BASE64: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(b";base64,"));
 
-/// Foreign text of at most about 32 KiB.
+/// Untrusted text of at most about 32 KiB.
 ///
-/// Deserializes from any JSON value, so that one odd field never loses a record: `null` is empty,
-/// numbers and booleans are written out, lists are joined by line breaks, and of an object its
-/// `text`, `content` or `output` counts.
+/// Deserializes from any JSON value, so that an unexpected type never loses a record. `null` is
+/// empty, numbers and booleans are formatted, and lists are joined by line breaks. Of an object,
+/// `text`, `content` or `output` is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<'a> {
     value: Cow<'a, str>,
-    /// Bytes that were left out.
+    /// Number of bytes cut.
     cut: usize,
 }
 
 impl<'a> Text<'a> {
-    /// Bounds a text.
+    /// Creates a text and bounds its length.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         let (mut value, mut cut) = (text.into(), 0);
+        // Most texts are short and cannot contain anything to cut.
         if value.len() <= MAX_BASE64 {
             return Self { value, cut };
         }
+        // The prefix of a data URL allows a lower limit than base64 by itself.
         for without in [without_base64, without_bare_base64] {
             if let Some((without, more)) = without(&value) {
                 value = Cow::Owned(without);
                 cut += more;
             }
         }
+        // After removing base64, because the rest may fit without a cut.
         let rest = Self::bounded(value);
         Self { cut: rest.cut + cut, ..rest }
     }
@@ -80,17 +84,17 @@ impl<'a> Text<'a> {
         Self { value: Cow::Owned(text), cut }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.value
     }
 
-    /// Bytes that were left out.
+    /// Returns the number of bytes cut.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// JSON that was cut in one of its strings, as JSON again; `None` of any other text.
+    /// Makes JSON that was cut inside a string valid again; returns `None` for any other text.
     pub fn mended_json(&self) -> Option<String> {
         if self.cut == 0 || !self.starts_with(['{', '[']) {
             return None;
@@ -101,23 +105,23 @@ impl<'a> Text<'a> {
         Some([&self[..from], r"\n", note, NOTE_ENDS.trim_end(), r"\n", rest].concat())
     }
 
-    /// Whether there is none.
+    /// Returns true if the text is empty.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// The text in one line of at most so many bytes, for a name or a path; `None` where it is
+    /// Returns the text as one line of at most `max` bytes, for a name or a path; `None` if it is
     /// empty.
     pub(super) fn line(&self, max: usize) -> Option<String> {
         (!self.is_empty()).then(|| selftest_text::one_line(self, max))
     }
 
-    /// A copy that owns its text.
+    /// Returns a copy that owns its text.
     pub fn into_owned(self) -> Text<'static> {
         Text { value: Cow::Owned(self.value.into_owned()), cut: self.cut }
     }
 
-    /// Adds a paragraph. The first one stays borrowed.
+    /// Appends a paragraph. The first one stays borrowed.
     pub(super) fn add(&mut self, other: Text<'a>) {
         if self.is_empty() && self.cut == 0 {
             *self = other;
@@ -126,7 +130,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Adds a paragraph.
+    /// Appends a paragraph.
     pub fn join(&mut self, other: &Text<'_>) {
         if other.is_empty() {
             return;
@@ -141,7 +145,8 @@ impl<'a> Text<'a> {
         self.value = bounded.value;
     }
 
-    /// The text as `change` makes it; `None` leaves it as it is. What was cut stays counted.
+    /// Replaces the text with the result of `change`, unless that is `None`. The count of cut bytes
+    /// stays.
     pub(super) fn map(self, change: impl FnOnce(&str) -> Option<String>) -> Self {
         match change(&self.value) {
             Some(value) => Self { value: Cow::Owned(value), cut: self.cut },
@@ -149,9 +154,10 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Stands for media: `[image image/png 531 kB]`. `encoded` is the length of the base64 text; of
-    /// one that may have been shortened the note says `over 196 kB`.
+    /// Returns a placeholder for media, such as `[image image/png 531 kB]`. `encoded` is the length
+    /// of the base64 text; if that may have been shortened, the size reads `over 196 kB`.
     pub fn media(kind: &str, media_type: &str, encoded: usize) -> Text<'static> {
+        // Base64 encodes three bytes as four characters.
         let bytes = encoded / 4 * 3;
         let media_type = selftest_text::one_line(media_type, 60);
         let size = if bytes < 1000 { format!("{bytes} B") } else { format!("{} kB", bytes / 1000) };
@@ -193,14 +199,15 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// The beginning of a text without the half word at its end.
+/// Returns the text without the partial word at its end.
 fn without_half_word(head: &str) -> &str {
     let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
+    // A line break is the better place to cut.
     let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
     &head[..head.len() - near.len() + kept]
 }
 
-/// The end of a text without the half word at its beginning.
+/// Returns the text without the partial word at its start.
 fn without_half_word_before(tail: &str) -> &str {
     let near = &tail[..tail.floor_char_boundary(NEAR)];
     let left_out = near.find('\n').or_else(|| near.find(ends_word));
@@ -211,14 +218,14 @@ fn ends_word(c: char) -> bool {
     c.is_ascii_whitespace() || matches!(c, ',' | ';' | '&')
 }
 
-/// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
+/// Replaces long base64 runs after `;base64,`; returns the text and the number of bytes removed.
 fn without_base64(text: &str) -> Option<(String, usize)> {
     MARK_OF_BASE64.find(text.as_bytes())?;
     let runs = DATA_URL.find_iter(text).map(|hit| hit.start() + ";base64,".len()..hit.end());
     without_runs(text, runs)
 }
 
-/// The same of longer runs by themselves.
+/// Does the same for longer runs without the prefix.
 fn without_bare_base64(text: &str) -> Option<(String, usize)> {
     let mut from = 0;
     without_runs(
@@ -231,7 +238,8 @@ fn without_bare_base64(text: &str) -> Option<(String, usize)> {
     )
 }
 
-/// The next long run of base64. Looks only at one byte in so many where there is none.
+/// Finds the next long run of base64. Without one, it looks at only one byte per
+/// [`MAX_BARE_BASE64`], because any longer run crosses one of these positions.
 fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
     let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let mut at = from + MAX_BARE_BASE64;
@@ -239,7 +247,7 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
         let before = text[from..at].iter().rev().take_while(is_base64).count();
         let after = text[at..].iter().take_while(is_base64).count();
         let run = at - before..at + after;
-        // Of all kinds of characters, unlike hexadecimal digits or a line of dashes.
+        // Base64 mixes digits and both cases, unlike hexadecimal digits or a line of dashes.
         let has = |kind: fn(&u8) -> bool| text[run.clone()].iter().any(kind);
         if after > 0
             && run.len() > MAX_BARE_BASE64
@@ -254,7 +262,7 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
     None
 }
 
-/// The text with these runs of base64 replaced, and how many bytes that took away.
+/// Replaces these runs of base64; returns the text and the number of bytes removed.
 fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<(String, usize)> {
     let (mut result, mut from, mut cut) = (String::new(), 0, 0);
     for run in runs.filter(|run| run.len() > MAX_BASE64) {
@@ -282,6 +290,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Text<'a> {
     }
 
     fn number(&mut self, number: &Number) {
+        // Formats `1.0` as `1`.
         let float = number.as_f64().filter(|_| number.is_f64());
         *self = Text::new(float.map_or_else(|| number.to_string(), |float| float.to_string()));
     }
@@ -302,6 +311,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Text<'a> {
                 "output" => 1,
                 _ => 0,
             };
+            // The order of the keys varies, so the best one wins.
             if this > rank {
                 (*self, rank) = (map.next_value()?, this);
             } else {

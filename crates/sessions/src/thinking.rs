@@ -1,17 +1,16 @@
-//! Thoughts of a model: taken out of what it said, and counted once however often they stand in
-//! a record.
+//! Extracts the model's reasoning from its text, and counts it once even if a record repeats it.
 
 use super::text::Text;
 
-/// Tags around thoughts at the beginning of a text.
+/// Tags around reasoning at the start of a text.
 const TAGS: [(&str, &str); 3] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<REASONING_SCRATCHPAD>", "</REASONING_SCRATCHPAD>"),
 ];
 
-/// The thoughts at the beginning of a text, and the rest. A thought without an end is all that
-/// there is.
+/// Splits a text into its leading reasoning and the rest. Reasoning without a closing tag extends
+/// to the end.
 pub(super) fn split(text: Text<'_>) -> (Text<'_>, Text<'_>) {
     let mut thoughts = Text::default();
     let mut rest = text.trim_start();
@@ -22,6 +21,7 @@ pub(super) fn split(text: Text<'_>) -> (Text<'_>, Text<'_>) {
         thoughts.join(&thought.trim().into());
         rest = after.trim_start();
     }
+    // Without a tag, the text stays borrowed.
     if rest.len() == text.trim_start().len() {
         return (thoughts, text);
     }
@@ -29,11 +29,12 @@ pub(super) fn split(text: Text<'_>) -> (Text<'_>, Text<'_>) {
     (thoughts.into_owned(), rest)
 }
 
-/// Adds a thought, unless it is already there: formats repeat it in two fields.
+/// Adds reasoning unless it is already present, because some formats store it in two fields.
 pub(super) fn add<'a>(all: &mut Text<'a>, thought: Text<'a>) {
     if thought.trim().is_empty() || all.contains(thought.trim()) {
         return;
     }
+    // Keep the longer text if it contains the other.
     if all.is_empty() || thought.contains(all.trim()) {
         *all = thought;
     } else {

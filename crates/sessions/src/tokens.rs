@@ -1,12 +1,12 @@
-//! Token counts as chat interfaces state them, under the names of several providers.
+//! Parses token counts of chat APIs, under the names that several providers use.
 
 use serde::Deserialize;
 
 use super::event::Usage;
 use super::wire::{Int, Object};
 
-/// A `usage` object. Chat completions say `prompt_tokens`, the responses interface says
-/// `input_tokens`; both count what came from the cache among them.
+/// A `usage` object: `prompt_tokens` in chat completions, `input_tokens` in the Responses API. Both
+/// include cached tokens.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Counts {
@@ -16,9 +16,9 @@ pub(super) struct Counts {
     output_tokens: Int,
     prompt_tokens_details: Object<Details>,
     input_tokens_details: Object<Details>,
-    /// As `litellm` copies it from Anthropic.
+    /// As copied from Anthropic by `litellm`.
     cache_read_input_tokens: Int,
-    /// As `OpenHands` sums it.
+    /// As summed by `OpenHands`.
     cache_read_tokens: Int,
 }
 
@@ -29,8 +29,9 @@ struct Details {
 }
 
 impl Counts {
-    /// The counts; `None` when there are none.
+    /// Returns the counts; `None` if all are zero.
     pub(super) fn usage(&self) -> Option<Usage> {
+        // A provider sets only one of the names, or repeats the same count.
         let either = |one: Int, other: Int| one.count().max(other.count());
         let details = |object: &Object<Details>| {
             object.0.as_ref().map_or(Int::default(), |details| details.cached_tokens)

@@ -1,29 +1,28 @@
-//! Counts of what a reader met and did not understand, by type: nothing of a session is left out
-//! without a word.
+//! Counts unknown blocks by type, so that no part of a session is dropped silently.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Types that are told apart; a foreign file may make up any number of them.
+/// Maximum number of distinct types, because an untrusted file may make up any number of them.
 const MAX_TYPES: usize = 20;
 
-/// Bytes of the name of a type.
+/// Maximum bytes of a type's name.
 const MAX_NAME: usize = 60;
 
-/// Stands for all types beyond [`MAX_TYPES`].
+/// Name for all types beyond [`MAX_TYPES`].
 const OTHERS: &str = "others";
 
-/// Types that are named for a person.
+/// Maximum number of types listed for display.
 const MAX_NAMED: usize = 5;
 
-/// How often blocks of each type were met that no reader understands.
+/// Number of unknown blocks by type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Unknown(BTreeMap<String, u64>);
 
 impl Unknown {
-    /// Counts a block. Its type comes from the file.
+    /// Counts a block. The type comes from the file and is shortened.
     pub fn note(&mut self, kind: &str) {
         self.add_count(&selftest_text::one_line(kind, MAX_NAME), 1);
     }
@@ -37,27 +36,28 @@ impl Unknown {
 
     fn add_count(&mut self, kind: &str, count: u64) {
         let kind = if kind.is_empty() { "without a type" } else { kind };
+        // Types that are already counted stay distinct when the map is full.
         let is_full = self.0.len() >= MAX_TYPES && !self.0.contains_key(kind);
         let counted = self.0.entry(if is_full { OTHERS } else { kind }.to_owned()).or_default();
         *counted = counted.saturating_add(count);
     }
 
-    /// Whether all was understood.
+    /// Returns true if there are no unknown blocks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All blocks.
+    /// Returns the total number of blocks.
     pub fn total(&self) -> u64 {
         self.0.values().fold(0, |total, count| total.saturating_add(*count))
     }
 
-    /// Each type and how often it was met, by name.
+    /// Iterates over types and counts, sorted by type.
     pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
     }
 
-    /// Describes them for a person; `None` where there are none.
+    /// Describes the counts for display; `None` if all are zero.
     pub fn words(&self) -> Option<String> {
         let mut counts: Vec<_> = self.counts().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -1,8 +1,8 @@
-//! Lenient building blocks of the readers: JSON of foreign programs, where any field may have
-//! another type than last month. A field of another type is as good as none; it loses no record.
+//! Lenient building blocks for parsing JSON of other programs, whose field types change between
+//! versions. A field of an unexpected type counts as missing and never loses the record.
 //!
-//! Records that hold [`Text`] derive `Deserialize` with `bound(deserialize = "'de: 'a")`: their
-//! texts borrow from the line or the document.
+//! Records with [`Text`] fields derive `Deserialize` with `bound(deserialize = "'de: 'a")`, because
+//! their texts borrow from the line or document.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -17,14 +17,14 @@ use super::any_json::{AnyJson, Fill, deserialize_any_json};
 use super::repaired::repair;
 use super::text::Text;
 
-/// Calls a function for each element of a JSON list, without collecting them. Anything but a
-/// list is skipped.
+/// Calls a function for each element of a JSON list, without collecting them. Other values are
+/// skipped.
 pub(super) struct Each<T, F> {
     function: F,
     element: PhantomData<fn() -> T>,
 }
 
-/// See [`Each`]; for `map.next_value_seed(each(|item: Object<Item<'de>>| …))`.
+/// Creates an [`Each`], as in `map.next_value_seed(each(|item: Object<Item<'de>>| …))`.
 pub(super) fn each<T, F: FnMut(T)>(function: F) -> Each<T, F> {
     Each { function, element: PhantomData }
 }
@@ -46,8 +46,8 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> AnyJson<'de> for Each<T, F> {
     }
 }
 
-/// A struct where the value is a JSON object, else nothing. The fields of `T` must themselves be
-/// tolerant: [`Text`], [`Int`], [`Flag`], [`List`], `Moment`, with `#[serde(default)]`.
+/// A struct if the value is a JSON object, otherwise nothing. The fields of `T` must be lenient
+/// too, such as [`Text`], [`Int`], [`Flag`], [`List`] and `Moment`, with `#[serde(default)]`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Object<T>(pub(super) Option<T>);
 
@@ -70,7 +70,7 @@ impl<'de, T: Deserialize<'de>> AnyJson<'de> for Object<T> {
     }
 }
 
-/// The objects of a list; elements of another type are dropped, and so is anything but a list.
+/// The objects of a list. Elements of other types are dropped, and other values count as empty.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
@@ -88,12 +88,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// A whole number, also from a text of digits.
+/// An integer, also from a string of digits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Int(pub(super) Option<i64>);
 
 impl Int {
-    /// As a count: negative numbers are none.
+    /// Returns the number as a count; 0 if it is missing or negative.
     pub(super) fn count(self) -> u64 {
         self.0.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
     }
@@ -103,6 +103,7 @@ deserialize_any_json!(Int);
 
 impl AnyJson<'_> for Int {
     fn number(&mut self, number: &Number) {
+        // Below 2^53, every integer has an exact float.
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
         let whole =
             |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
@@ -120,7 +121,7 @@ impl AnyJson<'_> for Int {
 pub(super) struct Flag(pub(super) Option<bool>);
 
 impl Flag {
-    /// Whether it says `true`.
+    /// Returns true if the value is `true`.
     pub(super) fn is_set(self) -> bool {
         self.0 == Some(true)
     }
@@ -134,14 +135,15 @@ impl AnyJson<'_> for Flag {
     }
 }
 
-/// Any JSON value as text: of a string what it says, of anything else its JSON. For arguments of
-/// calls, which some agents write as JSON and some as JSON in a string.
+/// Any JSON value as text: the content of a string, the JSON of anything else. Used for tool
+/// arguments, which some agents write as JSON and others as JSON inside a string.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Json(pub(super) Text<'static>);
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // Raw, so that number formatting and key order of the arguments are preserved.
         Ok(Self(match raw.get() {
             "null" => Text::default(),
             text if text.starts_with('"') => string(text),
@@ -150,8 +152,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A JSON value of which only a few small parts are read, by their place. The value may also come
-/// as JSON in a string.
+/// A JSON value from which a few small parts are read by JSON pointer. It may also be JSON inside a
+/// string.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Loose(Value);
 
@@ -163,21 +165,22 @@ impl<'de> Deserialize<'de> for Loose {
 }
 
 impl Loose {
-    /// Reads a text; nothing where it is no JSON.
+    /// Parses JSON; the result is empty if the text is not JSON.
     pub(super) fn parse(json: &str) -> Self {
         Self(match serde_json::from_str(json).unwrap_or_default() {
+            // JSON inside a string.
             Value::String(json) => serde_json::from_str(&json).unwrap_or_default(),
             value => value,
         })
     }
 
-    /// The part at a JSON pointer.
+    /// Returns the part at a JSON pointer.
     pub(super) fn part<T: Default + for<'v> Deserialize<'v>>(&self, pointer: &str) -> T {
         let part = self.0.pointer(pointer);
         part.and_then(|part| T::deserialize(part).ok()).unwrap_or_default()
     }
 
-    /// The text at a JSON pointer; of a value of another type its JSON.
+    /// Returns the text at a JSON pointer; values of other types are formatted as JSON.
     pub(super) fn text(&self, pointer: &str) -> Text<'static> {
         match self.0.pointer(pointer) {
             Some(Value::String(text)) => Text::new(text.clone()),
@@ -187,7 +190,7 @@ impl Loose {
     }
 }
 
-/// The text of a JSON string. A raw value was not checked for lone surrogates.
+/// Parses a JSON string. Raw values may still contain lone surrogates.
 fn string(json: &str) -> Text<'static> {
     let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(Text::into_owned);
     read(json).unwrap_or_else(|_| {

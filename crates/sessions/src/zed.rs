@@ -1,5 +1,5 @@
-//! Zed: `threads/threads.db`, SQLite with one thread in each row, as JSON or as JSON compressed
-//! with Zstandard. Versions before 0.3 of the JSON name the speaker in each message.
+//! Reads Zed's `threads/threads.db`: SQLite with one thread per row, as JSON or as JSON compressed
+//! with Zstandard. Before version 0.3 of the JSON, each message names its speaker.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -22,7 +22,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Flag, Int, Json, List, Loose, Object, each};
 
-/// Bytes of one thread, as it is kept and unpacked.
+/// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;
 
 /// Reads every thread of a database.
@@ -42,6 +42,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
     let sent = async {
         while let Some(row) = rows.try_next().await? {
+            // Unchecked, because the column stores text or bytes.
             let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(5).ok().flatten();
             let bytes = bytes.unwrap_or_default();
             let unpacked =
@@ -73,6 +74,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
 fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut unpacked = Vec::new();
     let decoder = StreamingDecoder::new(bytes).ok()?;
+    // Limits the decompressed size.
     decoder.take(MAX_THREAD as u64).read_to_end(&mut unpacked).ok()?;
     Some(unpacked)
 }
@@ -104,6 +106,7 @@ impl Thread<'_> {
         let folder = self.initial_project_snapshot.text("/worktree_snapshots/0/worktree_path");
         feed.head.cwd = folder.line(400);
         let tokens = self.cumulative_token_usage.0.unwrap_or_default();
+        // Cache writes are part of the input in the neutral model.
         let written = tokens.cache_creation_input_tokens.count();
         let usage = Usage {
             input: tokens.input_tokens.count().saturating_add(written),
@@ -127,7 +130,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Turns<'a> {
     }
 }
 
-/// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or one of before 0.3.
+/// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or the form before 0.3.
 #[derive(Default)]
 struct Turn<'a> {
     role: Text<'a>,
@@ -142,7 +145,7 @@ struct Body<'a> {
     tool_results: BTreeMap<String, Object<Given<'a>>>,
 }
 
-/// A message of before 0.3.
+/// A message in the form before 0.3.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Older<'a> {
@@ -155,7 +158,7 @@ deserialize_any_json!(Turn<'a>);
 
 impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
     fn string(&mut self, text: std::borrow::Cow<'de, str>) {
-        // "Resume" says that the agent was told to go on.
+        // "Resume" only means that the agent was asked to continue.
         if text != "Resume" {
             self.unknown = Text::new(text);
         }
@@ -205,7 +208,7 @@ impl Turn<'_> {
     }
 }
 
-/// The content of a message of either speaker.
+/// Content of a message of either speaker.
 #[derive(Default)]
 struct Pieces<'a>(Blocks<'a>);
 
@@ -217,7 +220,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Pieces<'a> {
     }
 }
 
-/// `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
+/// One part: `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
 #[derive(Default)]
 struct Piece<'a> {
     kind: Text<'a>,
@@ -227,7 +230,7 @@ struct Piece<'a> {
 
 deserialize_any_json!(Piece<'a>);
 
-/// The words in an object.
+/// The text inside a part.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Inner<'a> {
@@ -262,6 +265,7 @@ impl<'a> Piece<'a> {
             "Text" | "Mention" => blocks.say(self.text),
             "Thinking" => blocks.think(self.text),
             "ToolUse" => blocks.call(self.used.unwrap_or_default().into_call()),
+            // Encrypted reasoning.
             "RedactedThinking" => {}
             "Image" => blocks.say("[image]".into()),
             kind => blocks.unknown(kind, &self.text),
@@ -283,7 +287,7 @@ impl<'a> Use<'a> {
     }
 }
 
-/// The result of a tool.
+/// Result of a tool call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
@@ -293,7 +297,7 @@ struct Given<'a> {
     content: Output<'a>,
 }
 
-/// A text, `{"Text": …}`, an image, or a list of them.
+/// Tool output: a text, `{"Text": …}`, an image, or a list of them.
 #[derive(Default)]
 struct Output<'a>(Text<'a>);
 
@@ -328,6 +332,7 @@ impl<'a> Given<'a> {
         let call_id =
             if self.tool_use_id.is_empty() { Text::from(id.to_owned()) } else { self.tool_use_id };
         let text = self.content.0;
+        // Zed has no flag for refusals, only fixed messages.
         let is_refused = text.starts_with("Permission to run tool denied by user")
             || text.starts_with("Tool canceled by user");
         let outcome = match self.is_error.0 {

@@ -1,8 +1,8 @@
-//! Agent Trajectory Interchange Format (Harbor RFC 0001), versions 1.0 to 1.8.
+//! Reads the Agent Trajectory Interchange Format (Harbor RFC 0001), versions 1.0 to 1.8.
 //!
-//! Call and result stand in the same step. There is no error flag: a failure is read from the
-//! result (`failure`), unless a writer added `is_error`. Trajectories of subagents inside of the
-//! file are sessions of their own, with the outer one as parent.
+//! A call and its result are in the same step. The format has no error flag, so failures are
+//! detected from the result (`failure`), unless the writer added `is_error`. Trajectories of
+//! subagents in the file become separate sessions, with the outer one as parent.
 
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
@@ -23,7 +23,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     source.document(&mut Trajectory::default(), feed)
 }
 
-/// A trajectory, with the id of the one that it is part of.
+/// A trajectory, with the id of its parent trajectory.
 #[derive(Default)]
 struct Trajectory {
     parent: Option<String>,
@@ -41,11 +41,12 @@ impl Document for Trajectory {
         let mut id = String::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                // Subagents share the session's id, the trajectory's is their own.
+                // Subagents share the session id; their own id is the trajectory's.
                 "session_id" | "trajectory_id" => {
                     let text = map.next_value::<Text<'de>>()?;
                     if id.is_empty() || is_subagent == (key.as_str() == "trajectory_id") {
                         text.as_str().clone_into(&mut id);
+                        // Set at once, because subagents later in the file refer to it.
                         feed.head.id.clone_from(&id);
                     }
                 }
@@ -61,17 +62,17 @@ impl Document for Trajectory {
                     feed.head.usage = totals.usage();
                 }
                 "subagent_trajectories" => {
-                    // What it will be called is not known before its steps are.
+                    // The session's final name depends on its steps, which are still to come.
                     let is_unnamed = id.is_empty() && feed.is_empty();
                     let parent =
                         if is_unnamed { feed.naming.stem().to_owned() } else { feed.id_so_far() };
-                    // Where the steps are still to come, so is the end of this session.
+                    // If the steps come later in the file, the session is not finished yet.
                     let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
                     feed.end();
                     map.next_value_seed(Part { document: &mut Subagents { parent }, feed })?;
                     feed.head = head.unwrap_or_default();
                 }
-                // Of our own writer.
+                // Written by our own writer.
                 "extra" => {
                     let extra = map.next_value::<Loose>()?;
                     let head = &mut feed.head;
@@ -86,7 +87,7 @@ impl Document for Trajectory {
     }
 }
 
-/// The trajectories inside of a trajectory.
+/// The trajectories of subagents inside a trajectory.
 struct Subagents {
     parent: String,
 }
@@ -145,7 +146,7 @@ impl Totals {
     }
 }
 
-/// The prompt's tokens include the cached ones.
+/// Converts token counts. The prompt's include cached tokens.
 fn usage(prompt: Int, completion: Int, cached: Int) -> Option<Usage> {
     if prompt.0.is_none() && completion.0.is_none() {
         return None;
@@ -167,7 +168,7 @@ struct Step<'a> {
     observation: Object<Observation<'a>>,
     metrics: Object<Metrics>,
     extra: Object<StepExtra>,
-    /// 0 for a step that no model was asked for.
+    /// 0 for a step without a model call.
     llm_call_count: Int,
     is_copied_context: Flag,
 }
@@ -195,7 +196,7 @@ struct Observation<'a> {
     results: List<Given<'a>>,
 }
 
-/// Fields of a step that our own writer adds to those of the format.
+/// Fields that our own writer adds to a step.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct StepExtra {
@@ -204,13 +205,13 @@ struct StepExtra {
     mark: Json,
 }
 
-/// The variant of that name, if there is one.
+/// Parses a variant name, if it is known.
 fn named<'de, T: Deserialize<'de>>(Json(name): &'de Json) -> Option<T> {
     let name: StrDeserializer<'de, serde::de::value::Error> = name.as_str().into_deserializer();
     T::deserialize(name).ok()
 }
 
-/// Result of a tool, or of the environment where there is no tool.
+/// Result of a tool call, or of the environment if the step has no call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
@@ -225,7 +226,7 @@ struct Given<'a> {
 struct Extra {
     is_error: Flag,
     exit_code: Int,
-    /// By our own writer, as the two below.
+    /// From our own writer, like the two below.
     outcome: Json,
     error: Json,
     tool: Json,
@@ -253,6 +254,7 @@ impl<'a> Given<'a> {
             result.outcome = outcome;
         }
         if !extra.error.0.is_empty() {
+            // Our writer puts the error into `content` if the result has no text.
             if extra.error.0 == result.text {
                 result.text = Text::default();
             }
@@ -267,6 +269,7 @@ impl<'a> Given<'a> {
 
 impl Step<'_> {
     fn send(self, feed: &mut Feed<'_>, is_subagent: bool) {
+        // Context copied from an earlier trajectory, which has these steps itself.
         if self.is_copied_context.is_set() {
             feed.notes.dropped_records += 1;
             return;
@@ -315,8 +318,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Results without the id of a call belong to the calls of their step in order. Fewer of them
-/// than calls are results of all together: the others then have one of which nothing is known.
+/// Assigns results without a call id to the calls of their step, in order. If there are fewer
+/// results than calls, they belong to all calls together, and the remaining calls get a result with
+/// unknown outcome.
 fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<ToolResult<'a>> {
     let is_open = |call: &&ToolCall<'_>, results: &[ToolResult<'_>]| {
         !call.id.is_empty() && !results.iter().any(|result| result.call_id == call.id)
@@ -329,6 +333,7 @@ fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<T
     for result in results.iter_mut().filter(|result| result.call_id.is_empty()) {
         result.call_id = open.next().unwrap_or_default();
     }
+    // Without a result, these calls would be reported as pending.
     results.extend(open.map(|call_id| ToolResult { call_id, ..ToolResult::default() }));
     results
 }

@@ -1,5 +1,5 @@
-//! A session as an ATIF trajectory, for other programs. What the format has no field for stands in
-//! `extra`, from which [`super`] reads it back.
+//! Writes a session as an ATIF trajectory. Data without a field in the format goes into `extra`,
+//! and [`super`] reads it back.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use crate::{Session, Text};
 
-/// The version that is written. Older readers know all of its fields.
+/// Version written to the file. Older readers know all of its fields.
 const VERSION: &str = "ATIF-v1.5";
 
-/// The trajectory of a session.
-///
-/// ```
-/// use selftest_sessions::{Collector, Source, atif, read};
-///
-/// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
-/// let mut collector = Collector::default();
-/// read(&Source::bytes("chat.json", chat), &mut collector)?;
-/// let trajectory = atif(&collector.into_sessions()[0]);
-/// assert_eq!(trajectory["steps"][1]["message"], "hi");
-/// # Ok::<(), selftest_sessions::ReadError>(())
-/// ```
+/// Converts a session to a trajectory.
 pub fn atif(session: &Session) -> Value {
     let head = &session.head;
     let mut steps = Steps::default();
@@ -63,7 +52,7 @@ pub fn atif(session: &Session) -> Value {
     trajectory
 }
 
-/// The prompt's tokens include the cached ones.
+/// Returns the prompt tokens, which include cached ones.
 fn prompt(usage: Usage) -> u64 {
     usage.input.saturating_add(usage.cached)
 }
@@ -76,17 +65,17 @@ fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Va
 /// A call that waits for its result.
 struct Open {
     step: usize,
-    /// As the step calls it.
+    /// Id of the call as written to the step.
     id: String,
     tool: String,
 }
 
-/// The steps so far. A result belongs to the step of its call.
+/// The steps so far. A result is added to the step of its call.
 #[derive(Default)]
 struct Steps {
     all: Vec<Value>,
     open: HashMap<String, Open>,
-    /// Calls without an id, which their results cannot name either.
+    /// Calls without an id. Their results have no id either.
     nameless: Vec<Open>,
 }
 
@@ -94,11 +83,12 @@ impl Steps {
     fn add(&mut self, event: &Event<'_>) {
         let has_results = !event.results.is_empty();
         let says_more = !event.text.is_empty() || event.mark.is_some() || event.usage.is_some();
+        // An event with nothing but results needs no step of its own.
         if event.role != Role::Tool || !has_results || says_more {
             self.step(event);
         }
         for result in &event.results {
-            // Nothing was recorded, and a reader sees that for itself.
+            // A missing result needs no entry: a reader detects it.
             if result.outcome != Outcome::Pending {
                 self.result(result, event);
             }
@@ -135,6 +125,7 @@ impl Steps {
     }
 
     fn empty(&self, source: &str, event: &Event<'_>) -> Value {
+        // Role and origin are written only if a reader could not infer them from the source.
         let is_usual = match source {
             "agent" => event.role == Role::Assistant && event.origin == Origin::Agent,
             "user" => event.role == Role::User && event.origin == Origin::Human,
@@ -158,6 +149,7 @@ impl Steps {
     fn call(&mut self, call: &ToolCall<'_>, event: &Event<'_>, at: usize) -> Value {
         let is_nameless = call.id.is_empty();
         let id = if is_nameless {
+            // The format requires an id.
             format!("call-{}-{}", event.number, at + 1)
         } else {
             call.id.as_str().to_owned()
@@ -169,7 +161,7 @@ impl Steps {
         } else {
             self.open.insert(id.clone(), open);
         }
-        // The format wants an object.
+        // The format requires an object.
         let arguments = match serde_json::from_str(&call.arguments) {
             Ok(Value::Object(arguments)) => Value::Object(arguments),
             _ if call.arguments.is_empty() => json!({}),
@@ -208,6 +200,7 @@ impl Steps {
             if !result.call_id.is_empty() {
                 given["source_call_id"] = json!(result.call_id.as_str());
             }
+            // The format has no results outside of a step.
             let step = self.empty("system", event);
             self.all.push(step);
             self.all.len() - 1

@@ -1,4 +1,4 @@
-//! One block: its fields under all the names that they have, and what it comes to.
+//! Parses one content block under all known field names and decides what it is.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::failure;
 use crate::text::Text;
 use crate::wire::{Flag, Json, Loose, Object};
 
-/// States in which a call failed.
+/// Values of `state` for a failed call.
 const FAILED: [&str; 6] = ["error", "failed", "output-error", "incomplete", "timeout", "errored"];
 
-/// States in which a person or a policy refused it.
+/// Values of `state` for a call that a user or a policy refused.
 const REFUSED: [&str; 8] = [
     "rejected",
     "rejected-by-user",
@@ -28,11 +28,11 @@ const REFUSED: [&str; 8] = [
     "blocked",
 ];
 
-/// States in which it worked.
+/// Values of `state` for a successful call.
 const WORKED: [&str; 7] =
     ["success", "completed", "output-available", "result", "done", "ok", "finished"];
 
-/// States in which there is no result yet.
+/// Values of `state` for a call without a result so far.
 const OPEN: [&str; 8] = [
     "call",
     "partial-call",
@@ -44,7 +44,7 @@ const OPEN: [&str; 8] = [
     "running",
 ];
 
-/// Fields that may stand alone in a part and say nothing.
+/// Fields that may be alone in a part and carry no content.
 const SAYS_NOTHING: [&str; 8] = [
     "thoughtSignature",
     "thought_signature",
@@ -56,7 +56,7 @@ const SAYS_NOTHING: [&str; 8] = [
     "index",
 ];
 
-/// How the words begin that agents put in place of a result when a person said no.
+/// Prefixes of the text that agents put in place of a result when the user refuses a call.
 const REFUSALS: [&str; 4] = [
     "The user denied this operation",
     "The user doesn't want to proceed with this tool use",
@@ -64,11 +64,11 @@ const REFUSALS: [&str; 4] = [
     "User rejected",
 ];
 
-/// How a text begins that stands for a failure in agents without a flag for it.
+/// Prefixes of text that marks a failure, in agents without an error flag.
 const FAILURES: [&str; 3] =
     ["The tool execution failed with the following error", "<tool_use_error>", "<error>"];
 
-/// The words of an error: of an object its message.
+/// Returns the text of an error; for an object, its message.
 fn error_words(error: Text<'static>) -> Text<'static> {
     if !error.starts_with('{') {
         return if matches!(error.as_str(), "false" | "[]") { Text::default() } else { error };
@@ -77,17 +77,17 @@ fn error_words(error: Text<'static>) -> Text<'static> {
     if message.is_empty() { error } else { message }
 }
 
-/// A result that is nothing but words.
+/// Builds a result from plain text.
 pub(super) fn result_of_words(text: Text<'_>) -> ToolResult<'_> {
     Block { text, ..Block::default() }.take_result()
 }
 
-/// A block whose fields are read and whose meaning is still to be said.
+/// A block whose fields are parsed but not yet interpreted.
 #[derive(Default)]
 pub(in super::super) struct Block<'a> {
     pub(in super::super) kind: Text<'a>,
     pub(in super::super) id: Text<'a>,
-    /// Pairs a call with its result.
+    /// Id that links a call and its result.
     pub(in super::super) call_id: Text<'a>,
     pub(in super::super) name: Text<'a>,
     pub(in super::super) text: Text<'a>,
@@ -98,17 +98,17 @@ pub(in super::super) struct Block<'a> {
     is_error: Flag,
     error: Text<'a>,
     state: Text<'a>,
-    /// Why a message ended.
+    /// Reason why a message ended.
     pub(in super::super) reason: Text<'a>,
     media: Media,
     media_type: Text<'a>,
-    /// A field that names what the block is, where it has no type.
+    /// Set by a field that identifies the block if it has no type.
     shape: Option<Shape>,
-    /// A field that no block is known to have.
+    /// First unknown field.
     strange: Text<'a>,
 }
 
-/// The kind of a block, as a field of its own tells it.
+/// Kind of block, as identified by one of its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Call,
@@ -144,7 +144,7 @@ struct Tried<'a> {
     error: Text<'a>,
 }
 
-/// goose: `{"status": "error", "error": …}`, with a list of contents where it worked.
+/// goose: `{"status": "error", "error": …}`, or a list of contents on success.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Answered<'a> {
@@ -158,7 +158,7 @@ impl<'a> Block<'a> {
         Self { kind: Text::from("text"), text, ..Self::default() }
     }
 
-    /// Reads one field, but `content`, which differs between blocks and messages.
+    /// Parses one field, except `content`, which differs between blocks and messages.
     pub(in super::super) fn field<'de: 'a, A: MapAccess<'de>>(
         &mut self,
         key: &str,
@@ -200,7 +200,7 @@ impl<'a> Block<'a> {
                     self.state = state;
                 }
             }
-            // Inspect writes but the name.
+            // Inspect writes only the name here.
             "function" => {
                 let mut inner = map.next_value::<Block<'de>>()?;
                 if inner.name.is_empty() {
@@ -215,6 +215,7 @@ impl<'a> Block<'a> {
             "functionCall" | "function_call" | "executableCode" | "executable_code" => {
                 if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
                     self.merge(inner);
+                    // Gemini's parts have no type; the field identifies them.
                     self.shape = Some(Shape::Call);
                     if self.name.is_empty() {
                         self.name = Text::from("code_execution");
@@ -237,7 +238,7 @@ impl<'a> Block<'a> {
                 if self.name.is_empty() {
                     (self.name, self.arguments) = (tried.name, tried.arguments.0);
                 }
-                // A call that could not even be read is still one that the model made.
+                // A call that could not be parsed still counts as made by the model.
                 if tried.status.as_str() == "error" && self.name.is_empty() {
                     self.name = Text::from("unreadable call");
                     self.arguments = tried.error;
@@ -268,7 +269,7 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// Takes over the fields of an object inside of the block.
+    /// Merges the fields of a nested object; existing values win.
     fn merge(&mut self, inner: Self) {
         let take = |own: &mut Text<'a>, other: Text<'a>| {
             if own.is_empty() {
@@ -286,7 +287,7 @@ impl<'a> Block<'a> {
         self.is_error = Flag(self.is_error.0.or(inner.is_error.0));
     }
 
-    /// The call that an element of `tool_calls` is; `None` without a name.
+    /// Converts an element of `tool_calls` to a call; `None` without a name.
     pub(super) fn into_listed_call(self) -> Option<ToolCall<'a>> {
         let id = if self.id.is_empty() { self.call_id } else { self.id };
         (!self.name.is_empty()).then_some(ToolCall {
@@ -296,7 +297,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The id that pairs it; a call of Anthropic's kind has no other than its own.
+    /// Takes the id that links call and result. Anthropic's calls have only `id`.
     fn take_id(&mut self) -> Text<'a> {
         let id = std::mem::take(&mut self.call_id);
         if id.is_empty() { std::mem::take(&mut self.id) } else { id }
@@ -308,7 +309,7 @@ impl<'a> Block<'a> {
         ToolCall { id, name, arguments: std::mem::take(&mut self.arguments) }
     }
 
-    /// The result of a call.
+    /// Takes the result of a call.
     pub(in super::super) fn take_result(&mut self) -> ToolResult<'a> {
         let call_id = self.take_id();
         let tool = std::mem::take(&mut self.name);
@@ -320,6 +321,7 @@ impl<'a> Block<'a> {
         let mut error = std::mem::take(&mut self.error);
         error.add(output.error);
         let read = failure::result_of(text);
+        // Some agents put the refusal message into the error field.
         let words = if read.text.is_empty() { &error } else { &read.text };
         let begins = |all: &[&str]| all.iter().any(|start| words.trim_start().starts_with(start));
         let is = |states: &[&str]| states.contains(&self.state.as_str());
@@ -331,10 +333,11 @@ impl<'a> Block<'a> {
         let is_refused = output.outcome == Some(Outcome::Rejected)
             || is(&REFUSED)
             || (is_flagged != Some(false) && begins(&REFUSALS));
-        // By Anthropic's protocol a result without a flag is one of a call that worked.
+        // In Anthropic's protocol, a result without an error flag is a success.
         let is_anthropic = matches!(self.kind.as_str(), "tool_result" | "mcp_tool_result")
             || self.kind.ends_with("_tool_result");
         let outcome = match is_flagged {
+            // Agents flag refusals as errors too, so they are checked first.
             _ if is_refused => Outcome::Rejected,
             Some(true) => Outcome::Failed,
             Some(false) => Outcome::Ok,
@@ -348,7 +351,7 @@ impl<'a> Block<'a> {
         ToolResult { call_id, tool, text: read.text, outcome, exit_code: read.exit_code, error }
     }
 
-    /// Whether there is nothing about a result yet.
+    /// Returns true if the block has no result data yet.
     fn is_open(&self) -> bool {
         OPEN.contains(&self.state.as_str())
             || (self.output.is_none() && self.error.is_empty() && self.state.is_empty())
@@ -365,7 +368,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Says, by its type or by the field that stands for one, what the block is.
+    /// Adds the block to `blocks` according to its type or identifying field.
     pub(super) fn put_into(mut self, blocks: &mut Blocks<'a>) {
         let kind = std::mem::take(&mut self.kind);
         self.kind = kind.clone();
@@ -401,7 +404,7 @@ impl<'a> Block<'a> {
                 self.name = Text::from(kind.trim_end_matches("_call").to_owned());
                 blocks.call(self.take_call());
             }
-            // Run by the provider: the item holds what came of it.
+            // Run by the provider, so the item includes the result.
             "web_search_call"
             | "file_search_call"
             | "code_interpreter_call"
@@ -432,6 +435,7 @@ impl<'a> Block<'a> {
                 blocks.result(self.take_result());
             }
             kind if kind.ends_with("_tool_result") => blocks.result(self.take_result()),
+            // Parts without content for the transcript.
             "tool-approval-request"
             | "tool-approval-response"
             | "step-start"
@@ -445,6 +449,7 @@ impl<'a> Block<'a> {
             | "systemNotification"
             | "actionRequired" => {}
             "dynamic-tool" | "tool-invocation" => self.put_both(blocks),
+            // The Vercel AI SDK puts the tool's name into the type.
             kind if kind.starts_with("tool-") => {
                 self.name = Text::from(kind["tool-".len()..].to_owned());
                 self.put_both(blocks);
@@ -463,7 +468,7 @@ impl<'a> Block<'a> {
             | "file_data"
             | "uri"
             | "computer_screenshot" => {
-                // The text of a document that holds one is short or bounded by now.
+                // Document text in the block is short or already bounded.
                 let mut note = self.note_of_media();
                 note.join(&self.text);
                 blocks.say(note.into_owned());
@@ -472,7 +477,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A call together with its result, where it has one.
+    /// Adds a call together with its result, if there is one.
     fn put_both(mut self, blocks: &mut Blocks<'a>) {
         let id = self.take_id();
         let (name, arguments) = (self.name.clone(), std::mem::take(&mut self.arguments));
@@ -496,7 +501,7 @@ impl<'a> Block<'a> {
             }
             None if !self.thinking.is_empty() => blocks.think(self.thinking),
             None if !self.strange.is_empty() => blocks.unknown(&self.strange, &Text::default()),
-            // A part that says nothing, such as a signature by itself.
+            // A part without content, such as a lone signature.
             None => {}
         }
     }

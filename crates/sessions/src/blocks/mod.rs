@@ -1,9 +1,9 @@
-//! The one reader of content blocks outside of the agents' own record formats: Anthropic's blocks,
-//! parts of `OpenAI`'s Chat and Responses interfaces, Gemini's parts, those of the Vercel AI SDK,
-//! of goose, pi and of `OpenTelemetry`'s `GenAI` conventions, and calls written as XML into the text.
+//! Reads content blocks in the formats that agents share: Anthropic's blocks, parts of `OpenAI`'s
+//! Chat and Responses APIs, Gemini's parts, and blocks of the Vercel AI SDK, goose, pi and
+//! `OpenTelemetry`'s `GenAI` conventions. It also reads calls written as XML into the text.
 //!
-//! A block of an unknown type is shown as such and counted ([`crate::Unknown`]), never dropped
-//! without a word. Who speaks is the caller's to say.
+//! A block of an unknown type is shown by name and counted ([`crate::Unknown`]), never dropped
+//! silently. The caller knows who the speaker is.
 
 mod block;
 mod output;
@@ -24,15 +24,15 @@ use super::wire::each;
 pub(super) use block::Block;
 pub(super) use output::Output;
 
-/// Content of a message, in the order in which it was said: a result of a tool ends a step.
+/// Content of a message in its original order. A tool result ends a step.
 #[derive(Default)]
 pub(super) struct Blocks<'a> {
     steps: Vec<Said<'a>>,
-    /// Types of blocks that are not understood.
+    /// Types of unknown blocks.
     unknown: Vec<String>,
 }
 
-/// Words, calls, and the results that followed them.
+/// Text, calls, and the results that followed them.
 #[derive(Default)]
 pub(super) struct Said<'a> {
     pub(super) text: Text<'a>,
@@ -90,7 +90,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Element<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads a text that holds blocks in JSON, as databases keep them; `None` where it is no JSON.
+    /// Parses text with blocks as JSON, as stored in databases; `None` if it is not JSON.
     pub(super) fn parse(json: &str) -> Option<Blocks<'static>> {
         let blocks: Blocks<'_> = serde_json::from_str(json).ok()?;
         Some(blocks.into_owned())
@@ -100,27 +100,27 @@ impl<'a> Blocks<'a> {
         self.steps.is_empty() && self.unknown.is_empty()
     }
 
-    /// Whether there is a result of a tool in it.
+    /// Returns true if any step has a tool result.
     pub(super) fn has_results(&self) -> bool {
         self.steps.iter().any(|step| !step.results.is_empty())
     }
 
-    /// Whether there is a call in it.
+    /// Returns true if any step has a call.
     pub(super) fn has_calls(&self) -> bool {
         self.steps.iter().any(|step| !step.calls.is_empty())
     }
 
-    /// Whether a word is in it.
+    /// Returns true if any step has text.
     pub(super) fn has_text(&self) -> bool {
         self.steps.iter().any(|step| !step.text.is_empty())
     }
 
-    /// The first text.
+    /// Returns the first text, or an empty string.
     pub(super) fn first_text(&self) -> &str {
         self.steps.iter().map(|step| step.text.as_str()).find(|text| !text.is_empty()).unwrap_or("")
     }
 
-    /// All texts, in order.
+    /// Takes all texts, in order.
     pub(super) fn take_text(&mut self) -> Text<'a> {
         let mut all = Text::default();
         for step in &mut self.steps {
@@ -129,13 +129,13 @@ impl<'a> Blocks<'a> {
         all
     }
 
-    /// Adds what another message holds.
+    /// Appends the content of another message.
     pub(super) fn append(&mut self, mut other: Self) {
         self.steps.append(&mut other.steps);
         self.unknown.append(&mut other.unknown);
     }
 
-    /// The step that a word or a call belongs to: a new one behind results.
+    /// Returns the step that text or a call belongs to, starting a new one after results.
     fn open_step(&mut self) -> &mut Said<'a> {
         if self.steps.last().is_none_or(|step| !step.results.is_empty()) {
             self.steps.push(Said::default());
@@ -163,7 +163,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Adds words in front of all.
+    /// Sets the text of the first step.
     pub(super) fn say_first(&mut self, text: Text<'a>) {
         match self.steps.first_mut() {
             Some(first) if !text.is_empty() => first.text = text,
@@ -172,7 +172,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Adds a thought to the first step: it came before the words.
+    /// Adds reasoning before that of the first step.
     pub(super) fn think_first(&mut self, thought: Text<'a>) {
         if thought.is_empty() {
             return;
@@ -194,7 +194,7 @@ impl<'a> Blocks<'a> {
         self.last_step().results.push(result);
     }
 
-    /// A block that is not understood: it is named where it stood, with the words that are in it.
+    /// Adds an unknown block. It is shown by name in its place, together with its text.
     pub(super) fn unknown(&mut self, kind: &str, words: &Text<'_>) {
         let kind = selftest_text::one_line(kind, 60);
         let mut shown = Text::from(format!("[unknown block {kind:?}]"));
@@ -208,18 +208,20 @@ impl<'a> Blocks<'a> {
         block.put_into(self);
     }
 
-    /// The steps, after the blocks that were not understood are counted.
+    /// Counts the unknown blocks and returns the steps.
     fn take_steps(self, feed: &mut Feed<'_>) -> Vec<Said<'a>> {
         self.unknown.iter().for_each(|kind| feed.unknown(kind));
         self.steps
     }
 
-    /// Sends what an agent said and did: each step is a call of its model.
+    /// Sends the agent's message. Each step is one model call.
     pub(super) fn send_answer(self, speaker: &Speaker, feed: &mut Feed<'_>) {
         let mut usage = speaker.usage;
         let steps = self.take_steps(feed);
+        // An empty answer is still a model call.
         let steps = if steps.is_empty() { vec![Said::default()] } else { steps };
         for step in steps {
+            // The usage belongs to the whole message, so only the first event gets it.
             let is_result_alone =
                 step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty();
             if !is_result_alone || step.results.is_empty() {
@@ -239,9 +241,10 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Sends what was given to an agent: results first, then the words behind or around them.
+    /// Sends input to the agent. In each step, results come before the text.
     pub(super) fn send_given(self, speaker: &Speaker, role: Role, feed: &mut Feed<'_>) {
         for step in self.take_steps(feed).into_iter().filter(|step| !step.is_empty()) {
+            // Results come from the agent's tools, even in a user message.
             let agent = match speaker.origin {
                 Origin::Subagent => Origin::Subagent,
                 Origin::Human | Origin::Agent | Origin::Harness => Origin::Agent,
@@ -257,7 +260,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Changes what was said in each step.
+    /// Applies a change to each step.
     pub(super) fn each_step(&mut self, change: impl FnMut(&mut Said<'a>)) {
         self.steps.iter_mut().for_each(change);
     }
@@ -273,7 +276,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Who said something, and when.
+/// Author, time and token usage of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speaker {
     pub(super) origin: Origin,
@@ -287,7 +290,7 @@ impl Speaker {
     }
 }
 
-/// A list of calls beside the content, as Chat messages have it.
+/// A list of calls beside the content, as in Chat messages.
 #[derive(Default)]
 pub(super) struct Calls<'a>(pub(super) Vec<ToolCall<'a>>);
 

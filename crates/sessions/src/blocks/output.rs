@@ -1,4 +1,4 @@
-//! The output of a tool in the shapes in which programs keep it.
+//! Parses tool output in the forms that agents store.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use crate::event::Outcome;
 use crate::text::Text;
 use crate::wire::Json;
 
-/// Wrappings inside of wrappings that are taken off.
+/// Maximum number of nested wrappers that are removed.
 const MAX_DEPTH: usize = 4;
 
-/// An output as text, and what its wrapping says of how the call ended.
+/// An output as text, with the outcome and error that its wrapper reports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in super::super) struct Output {
     pub(in super::super) text: Text<'static>,
@@ -29,7 +29,7 @@ impl<'de> Deserialize<'de> for Output {
     }
 }
 
-/// An element of a list that says what it is.
+/// A list element with a type.
 #[derive(Deserialize)]
 struct Typed {
     #[serde(rename = "type")]
@@ -43,6 +43,7 @@ impl Output {
         };
         let is_blocks =
             || serde_json::from_str::<Vec<Typed>>(json).is_ok_and(|all| !all.is_empty());
+        // Any other list is the output itself.
         if json.starts_with('[') && is_blocks() {
             let mut blocks = Blocks::parse(json).unwrap_or_default();
             return Self { text: blocks.take_text(), ..Self::default() };
@@ -56,7 +57,8 @@ impl Output {
         Self { text: plain(json), ..Self::default() }
     }
 
-    /// An object that only wraps an output; `None` for one that is the output itself.
+    /// Unwraps an object that only wraps an output; returns `None` if the object is the output
+    /// itself.
     fn wrapped(fields: &BTreeMap<Cow<'_, str>, &RawValue>, depth: usize) -> Option<Self> {
         let field = |name: &str| fields.get(name).map(|raw| raw.get());
         let inner = |name: &str| field(name).map(|json| Self::of(json, depth + 1));
@@ -77,7 +79,7 @@ impl Output {
             Some("text") if fields.contains_key("text") => return inner("text"),
             _ => {}
         }
-        // A result of the Model Context Protocol.
+        // A Model Context Protocol result.
         let flag = field("isError").or_else(|| field("is_error"));
         if fields.contains_key("content") && (flag.is_some() || fields.len() == 1) {
             let output = inner("content").unwrap_or_default();
@@ -87,7 +89,7 @@ impl Output {
                 _ => output,
             });
         }
-        // Gemini's, and those of programs that took it over.
+        // Gemini's wrapper, also used by other programs.
         if fields.len() == 1 {
             if let Some(error) = inner("error").filter(|error| !error.text.is_empty()) {
                 return Some(failed(Self { error: error.text, ..Self::default() }));

@@ -1,9 +1,9 @@
-//! Calls that Cline, Roo and Kilo have a model write as XML into its text,
-//! `<read_file><path>a.rs</path></read_file>`, and the results that they put into the next message
-//! of the user, `[read_file for 'a.rs'] Result:`.
+//! Parses tool calls that Cline, Roo and Kilo let the model write as XML into its text,
+//! `<read_file><path>a.rs</path></read_file>`. The results are in the next user message,
+//! `[read_file for 'a.rs'] Result:`.
 //!
-//! Neither has an id. A message names a tool once or numbers its uses, and so do the results, which
-//! pairs them.
+//! Neither has an id. Calls and results are paired by tool name and, if a tool is used several
+//! times, by number.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::block;
 use crate::event::{Outcome, ToolCall, ToolResult};
 use crate::text::Text;
 
-/// Tools of these agents. Any other element is a part of the text.
+/// Tools of these agents. Any other element is part of the text.
 const TOOLS: [&str; 38] = [
     "access_mcp_resource",
     "apply_diff",
@@ -55,19 +55,19 @@ const TOOLS: [&str; 38] = [
     "write_to_file",
 ];
 
-/// Ends a task: the words in it are the agent's last, and no result may follow.
+/// Tool that ends a task. Its text is the agent's last message, and no result has to follow.
 const COMPLETION: &str = "attempt_completion";
 
-/// Bytes in which a header of a result has to end: it quotes what the call was for.
+/// Maximum bytes of a result's header, which quotes the call's argument.
 const MAX_HEADER: usize = 4000;
 
-/// Calls of one message that are read.
+/// Maximum number of calls read from one message.
 const MAX_CALLS: usize = 200;
 
-/// Elements around what a person typed.
+/// Elements around text that the user typed.
 const TYPED: [&str; 6] = ["task", "user_message", "feedback", "answer", "user_input", "user_query"];
 
-/// How texts begin that these programs write in the user's place.
+/// Prefixes of texts that these programs write in the user's place.
 const HARNESS: [&str; 5] = [
     "[ERROR] You did not use a tool",
     "[ERROR] You must",
@@ -76,19 +76,19 @@ const HARNESS: [&str; 5] = [
     "The previous task was interrupted",
 ];
 
-/// Calls in what an agent wrote.
+/// Calls found in an agent's message.
 pub(in super::super) struct Written {
-    /// The text without them.
+    /// Text without the calls.
     pub(in super::super) text: String,
     pub(in super::super) calls: Vec<ToolCall<'static>>,
-    /// Of calls that end the task.
+    /// Results of calls that end the task.
     pub(in super::super) results: Vec<ToolResult<'static>>,
 }
 
-/// Content of a message that was given to an agent.
+/// Content of a message to the agent.
 pub(in super::super) struct Given {
     pub(in super::super) results: Vec<ToolResult<'static>>,
-    /// Words that a person typed, or the program in their place.
+    /// Text typed by the user or written by the program in their place.
     pub(in super::super) words: String,
     pub(in super::super) is_harness: bool,
 }
@@ -105,7 +105,7 @@ impl Numbers {
     }
 }
 
-/// The calls in a text of an agent; `None` where there are none.
+/// Extracts the calls from an agent's message; `None` if it has none.
 pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
     let (mut numbers, mut written) = (
         Numbers::default(),
@@ -117,6 +117,7 @@ pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
         let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
         let line = &rest[..line_end];
         let begins = line.trim_start();
+        // A call starts a line and is not inside a code block, where XML is just an example.
         let element = (!is_fenced && begins.starts_with('<') && written.calls.len() < MAX_CALLS)
             .then(|| element(rest.trim_start_matches([' ', '\t'])))
             .flatten();
@@ -155,19 +156,19 @@ pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
     (!written.calls.is_empty()).then_some(written)
 }
 
-/// The element of a tool at the beginning of a text: its name, what is in it, and what follows. One
-/// that is not closed reaches to the end: the answer was cut off.
+/// Parses the element of a tool at the start of a text; returns its name, content and the text
+/// after it. An unclosed element extends to the end, because the answer was cut off.
 fn element(text: &str) -> Option<(&'static str, &str, &str)> {
     let name = text.strip_prefix('<')?.split_once('>')?.0;
     let tool = TOOLS.into_iter().find(|tool| *tool == name)?;
     let inside = &text[name.len() + 2..];
     let close = format!("</{tool}>");
-    // Words about a tool are no call: a call holds parameters or nothing.
+    // A mention of the tool, not a call: a call has parameters or is empty.
     let begins = inside.trim_start();
     if !begins.starts_with('<') {
         return None;
     }
-    // A file that is written may hold the very tag.
+    // The written file may contain the closing tag itself.
     let end = if tool == "write_to_file" { inside.rfind(&close) } else { inside.find(&close) };
     Some(match end {
         Some(end) => (tool, &inside[..end], &inside[end + close.len()..]),
@@ -175,7 +176,7 @@ fn element(text: &str) -> Option<(&'static str, &str, &str)> {
     })
 }
 
-/// Parameters of a call: the elements in it.
+/// Parses the parameters of a call, which are its child elements.
 fn arguments(inside: &str) -> Map<String, Value> {
     let mut arguments = Map::new();
     let mut rest = inside.trim_start();
@@ -187,6 +188,7 @@ fn arguments(inside: &str) -> Map<String, Value> {
             break;
         }
         let close = format!("</{name}>");
+        // These may contain their own closing tag.
         let end = if matches!(name, "content" | "diff") {
             after.rfind(&close)
         } else {
@@ -202,11 +204,13 @@ fn arguments(inside: &str) -> Map<String, Value> {
     arguments
 }
 
-/// Parses a message to an agent of this kind; `None` for one of another kind.
+/// Parses a message to one of these agents; returns `None` for a message of another kind.
 pub(in super::super) fn given(text: &str) -> Option<Given> {
+    // These agents add the element to every user message.
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
     let is_harness = HARNESS.iter().any(|start| trimmed.starts_with(start));
+    // The other elements appear only inside results.
     let is_typed = TYPED[..1].iter().chain(&TYPED[4..]).any(|tag| {
         trimmed.strip_prefix('<').is_some_and(|rest| rest.starts_with(tag))
             && typed(trimmed).is_some()
@@ -218,7 +222,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     let (mut numbers, mut results) = (Numbers::default(), Vec::new());
     let mut words = String::new();
     let mut rest = text.as_str();
-    // Words before the first result, then the sections of the results.
+    // First the text before the first result, then one section per result.
     let mut section: Option<&'static str> = None;
     loop {
         let next = next_header(rest);
@@ -226,10 +230,11 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
         match section {
             None => words.push_str(part),
             Some(tool) => {
+                // A completion already got its result in the answer.
                 if tool != COMPLETION && results.len() < MAX_CALLS {
                     results.push(result(tool, numbers.id(tool), part));
                 }
-                // What a person adds to a result stands in an element of its own.
+                // Text that the user adds to a result has its own element.
                 for tag in &TYPED[1..4] {
                     if let Some(said) = inside(part, tag) {
                         words.push('\n');
@@ -247,7 +252,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     Some(Given { results, words, is_harness })
 }
 
-/// Where the next header of a result begins, of which tool, and where it ends.
+/// Finds the next header of a result; returns its start, tool and end.
 fn next_header(text: &str) -> Option<(usize, &'static str, usize)> {
     let mut at = 0;
     loop {
@@ -258,7 +263,7 @@ fn next_header(text: &str) -> Option<(usize, &'static str, usize)> {
     }
 }
 
-/// The tool of a header at the beginning of a text, and how long it is.
+/// Parses a header at the start of a text; returns its tool and length.
 fn header(text: &str) -> Option<(&'static str, usize)> {
     const END: &str = "] Result:";
     let name = text.strip_prefix('[')?;
@@ -271,7 +276,8 @@ fn header(text: &str) -> Option<(&'static str, usize)> {
 fn result(tool: &'static str, id: String, text: &str) -> ToolResult<'static> {
     let text = text.trim();
     let mut result = block::result_of_words(Text::from(text.to_owned()));
-    // A command says how it ended in a line of its own, a reader of several files for each of them.
+    // A command reports its exit code on a separate line; a tool that reads several files reports
+    // an error per file.
     let code = text.lines().take(10).find_map(|line| line.strip_prefix("Exit code: "));
     if let Some(code) = code.and_then(|code| code.trim().parse::<i64>().ok()) {
         result.exit_code = Some(code);
@@ -285,7 +291,7 @@ fn result(tool: &'static str, id: String, text: &str) -> ToolResult<'static> {
     result
 }
 
-/// The text that a person typed, inside of the element that the program put around it.
+/// Returns the text that the user typed, inside the element that the program put around it.
 fn typed(text: &str) -> Option<&str> {
     TYPED.iter().find_map(|tag| {
         let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
@@ -301,7 +307,7 @@ fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     Some(rest.split_once(&format!("</{tag}>"))?.0)
 }
 
-/// The text without these elements; one that is not closed reaches to the end.
+/// Removes these elements from a text; an unclosed one extends to the end.
 fn without(text: &str, open: &str, close: &str) -> String {
     let (mut kept, mut rest) = (String::new(), text);
     while let Some((before, from)) = rest.split_once(open) {

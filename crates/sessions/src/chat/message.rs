@@ -1,4 +1,4 @@
-//! One chat message and what it becomes in the neutral model.
+//! Parses one chat message and converts it to events.
 
 use serde::de::{IgnoredAny, MapAccess};
 
@@ -14,27 +14,27 @@ use crate::{failure, thinking};
 
 use super::tags;
 
-/// The member of a group chat that runs the others' code and speaks when there is none to run.
+/// The member of a group chat that runs the others' code. Without code to run, it only comments.
 const TERMINAL: &str = "Computer_terminal";
 
-/// Where a message stands, which can decide who speaks.
+/// Position of a message, which can determine the speaker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Anywhere,
-    /// First in a `history`: in a group of agents (Who&When) the human's task, whoever is said
-    /// to speak.
+    /// First in a `history`. In a group of agents (Who&When), this is the user's task, whichever
+    /// speaker is named.
     FirstOfHistory,
-    /// Later in a `history`: in a group of agents all of them are named.
+    /// Later in a `history`. In a group of agents, each message names its agent.
     InHistory,
 }
 
 impl Place {
-    /// Of the first message in the list of that name.
+    /// Returns the position of the first message in the list of this name.
     pub(super) fn of_list(name: &str) -> Self {
         if name == "history" { Place::FirstOfHistory } else { Place::Anywhere }
     }
 
-    /// Of the next message.
+    /// Returns the position of the next message.
     pub(super) fn after(self) -> Self {
         if self == Place::Anywhere { self } else { Place::InHistory }
     }
@@ -43,14 +43,14 @@ impl Place {
 #[derive(Default)]
 pub(super) struct Message<'a> {
     pub(super) role: Text<'a>,
-    /// `content`, and `parts` where that is their name.
+    /// `content`, or `parts` in formats that call it so.
     pub(super) content: Blocks<'a>,
     pub(super) parts: Blocks<'a>,
-    /// The message as a block of its own, as items of the Responses interface are.
+    /// The message as a block, for items of the Responses API.
     pub(super) item: Block<'a>,
     pub(super) model: Text<'a>,
     pub(super) tool_calls: Calls<'a>,
-    /// The same beside parts, which hold them too (Vercel AI).
+    /// Calls that the parts contain as well (Vercel AI).
     pub(super) tool_invocations: Blocks<'a>,
     pub(super) function_call: Object<Function<'a>>,
     pub(super) time: Moment,
@@ -58,17 +58,17 @@ pub(super) struct Message<'a> {
     reasoning: Text<'a>,
 }
 
-/// Tokens of one model call, under the names of several programs.
+/// Token counts of one model call, under the names of several programs.
 #[derive(Default)]
 pub(super) struct Tokens<'a> {
-    /// Amp says here which model it was.
+    /// Amp stores the model here.
     model: Text<'a>,
     timestamp: Moment,
     input: Int,
     output: Int,
     cached: Int,
     written: Int,
-    /// Tokens from a cache that are among those of the input, as `OpenAI` counts.
+    /// Cached tokens that the input count includes, as in `OpenAI`'s counts.
     included: Int,
 }
 
@@ -106,6 +106,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
 
 impl Tokens<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
+        // OpenAI counts cached tokens as input, Anthropic does not.
         let included = self.included.count();
         let input = self.input.count().saturating_sub(included);
         let usage = Usage {
@@ -117,14 +118,15 @@ impl Tokens<'_> {
     }
 }
 
-/// A call before there were ids: only one could be open, so its name tells it.
+/// Converts a call in the old format without ids. Only one call could be open, so its name
+/// identifies it.
 fn old_call(function: Function<'_>) -> ToolCall<'_> {
     let id = function.name.clone();
     function.into_call(id)
 }
 
 impl<'a> Message<'a> {
-    /// Adds a thought from a field of its own.
+    /// Adds reasoning from a separate field.
     pub(super) fn think(&mut self, thought: Text<'a>) {
         thinking::add(&mut self.reasoning, thought);
     }
@@ -134,16 +136,17 @@ impl<'a> Message<'a> {
         let is_named = !self.item.name.is_empty() && self.item.call_id.is_empty();
         self.content.append(std::mem::take(&mut self.parts));
         if !self.role.is_empty() && !self.content.has_text() {
-            // A refusal, or the words of an export: in place of content.
+            // A refusal, or the text of an export, in place of content.
             self.content.say_first(std::mem::take(&mut self.item.text));
         }
+        // The Vercel AI SDK repeats the calls of the parts here.
         if !self.content.has_calls() {
             self.content.append(std::mem::take(&mut self.tool_invocations));
         }
         if let Some(tokens) = &self.usage.0 {
             self.time = Moment(self.time.0.or(tokens.timestamp.0));
         }
-        // LangChain names the speaker in the type.
+        // LangChain stores the speaker in the type.
         if self.role.is_empty()
             && matches!(self.item.kind.as_str(), "human" | "ai" | "tool" | "system" | "developer")
         {
@@ -160,7 +163,7 @@ impl<'a> Message<'a> {
             ("system" | "developer", _) => self.say(Role::System, Origin::Harness, feed),
             ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
             ("", _) => feed.notes.ignored_records += 1,
-            // A group of agents whose names stand in the role.
+            // A group of agents with their names in the role.
             (_, Place::FirstOfHistory) => self.say(Role::User, Origin::Human, feed),
             (_, Place::InHistory) => self.send_answer(feed),
             (role, _) => {
@@ -174,7 +177,7 @@ impl<'a> Message<'a> {
         self.content.send_given(&Speaker::new(origin, self.time.0), role, feed);
     }
 
-    /// Sends a message that was given to the agent: by a person, by its program, or by its tools.
+    /// Sends a message to the agent, from the user, the harness or tools.
     fn send_given(mut self, feed: &mut Feed<'_>) {
         let mut origin = Origin::Human;
         self.content.each_step(|step| {
@@ -189,7 +192,7 @@ impl<'a> Message<'a> {
         self.say(Role::User, origin, feed);
     }
 
-    /// An item of the Responses interface that is no message.
+    /// Sends an item of the Responses API that is not a message.
     fn send_item(mut self, feed: &mut Feed<'_>) {
         if self.item.text.is_empty() {
             self.item.text = self.content.take_text();
@@ -202,7 +205,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// One of a group of agents: only the first message was the human's.
+    /// Sends a message in a group of agents, where only the first message was the user's.
     fn send_member(mut self, feed: &mut Feed<'_>) {
         let time = self.time.0;
         if self.item.name.as_str() != TERMINAL {
@@ -210,6 +213,7 @@ impl<'a> Message<'a> {
         }
         let text = self.content.take_text();
         let result = ToolResult { tool: self.item.name, ..failure::result_of(text) };
+        // Without an exit code, the terminal only reports that there was no code to run.
         if result.exit_code.is_none() {
             return feed.say(Role::User, Origin::Harness, result.text, time);
         }
@@ -246,7 +250,7 @@ impl<'a> Message<'a> {
                 self.item.call_id = name;
             }
             self.item.text = text;
-            // A row's number is no id of a call.
+            // A row number is not a call id.
             self.item.id = Text::default();
             vec![self.item.take_result()]
         });
@@ -254,7 +258,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Takes thoughts and calls out of what an agent wrote.
+/// Moves reasoning and calls out of the agent's text.
 fn take_from_text(step: &mut Said<'_>) {
     let (thought, text) = thinking::split(std::mem::take(&mut step.text));
     thinking::add(&mut step.thinking, thought);

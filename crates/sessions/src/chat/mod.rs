@@ -1,9 +1,9 @@
-//! Chat messages: a bare list, wrapped in `messages`, `history`, `traj` or `conversations`
-//! (`ShareGPT`), a list of such wrappers (tau-bench: one per run), or JSON lines of any of them.
-//! The same reader serves programs that keep messages as an interface of a model has them: Cline,
-//! Roo and Kilo, Amp, the Vercel AI SDK. What a message holds is read by `blocks`.
+//! Reads chat messages: a bare list, a wrapper with `messages`, `history`, `traj` or
+//! `conversations` (`ShareGPT`), a list of such wrappers (tau-bench: one per run), or JSON lines of
+//! any of them. The same reader serves programs that store messages in the format of a model API:
+//! Cline, Roo and Kilo, Amp, the Vercel AI SDK. Message content is parsed by `blocks`.
 //!
-//! Where there is no error flag, a tool's failure is read from its text (`failure`).
+//! Without an error flag, tool failures are detected from the text (`failure`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{Loose, Object};
 
-/// The agent of samples of Inspect.
+/// Agent name for Inspect samples.
 pub(super) const INSPECT: &str = "inspect";
 
-/// The agent of requests to the Responses interface and of its responses.
+/// Agent name for requests and responses of the Responses API.
 pub(super) const RESPONSES: &str = "responses";
 
 mod message;
@@ -37,7 +37,7 @@ mod verdict;
 
 use message::{Message, Place, Tokens};
 
-/// Reads chat messages of that agent, or of any where it is `chat`.
+/// Reads the chat messages of this agent; `chat` stands for any agent.
 pub(super) fn read(
     agent: &'static str,
     source: &Source,
@@ -50,16 +50,18 @@ pub(super) fn read(
     }
 }
 
-/// Whether the first line is a JSON value by itself and another line follows.
+/// Returns true if the first line is a complete JSON value and another line follows.
 pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let (mut lines, mut notes) = (source.lines()?, Notes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
     let bytes = first.bytes.trim_ascii();
+    // A cheap check before parsing a line that may be huge.
     let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
         || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
     let mut scratch = String::new();
     let is_whole =
         may_be_whole && first.parse::<IgnoredAny>(&mut scratch, &mut Notes::default()).is_some();
+    // A single line may just as well be one compact document.
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
@@ -72,7 +74,7 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
     };
     let mut lines = source.lines()?;
     while let Some(line) = lines.next(&mut feed.notes)? {
-        // Before it is read: what came of the beginning of a line could not be taken back.
+        // Repair before parsing: events from the start of a line could not be taken back.
         let repaired = may_need_repair(line.bytes).then(|| repair(line.bytes)).flatten();
         let text = repaired.as_deref().or_else(|| simdutf8::basic::from_utf8(line.bytes).ok());
         match text.map(|text| read(text, feed)) {
@@ -83,14 +85,14 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
     Ok(())
 }
 
-/// Reads one message or one wrapper of them; what came before it stays the same session.
+/// Reads one message or one wrapper of messages into the current session.
 pub(super) fn message(agent: &str, json: &str, feed: &mut Feed<'_>) -> serde_json::Result<()> {
     let document = &mut Chat { place: Place::Anywhere, agent, has_items: false };
     let mut deserializer = serde_json::Deserializer::from_str(json);
     Part { document, feed }.deserialize(&mut deserializer)
 }
 
-/// Reads a document that is a part of a source.
+/// Reads a document that is part of a source.
 pub(super) fn document(
     agent: &'static str,
     json: &str,
@@ -100,7 +102,7 @@ pub(super) fn document(
     Part { document, feed }.deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
-/// A message inside of a record, or its text.
+/// A message inside a record, or its text.
 #[derive(Default)]
 struct Inner<'a> {
     role: Text<'a>,
@@ -130,7 +132,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Inner<'a> {
     }
 }
 
-/// Whether an id is but a number in its file.
+/// Returns true if an id is just a number within its file.
 fn is_row(id: &str) -> bool {
     id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -139,8 +141,8 @@ fn is_row(id: &str) -> bool {
 struct Chat<'n> {
     place: Place,
     agent: &'n str,
-    /// It may be a request to the Responses interface, or a response: `input` and `output` are
-    /// lists of items.
+    /// Set if the document may be a request or response of the Responses API, with lists of items
+    /// in `input` and `output`.
     has_items: bool,
 }
 
@@ -179,6 +181,7 @@ impl Document for Chat<'_> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "messages" | "traj" | "history" | "conversations" | "chat_messages" => {
+                    // Messages before the wrapper belong to a session of their own.
                     if !is_wrapper && !feed.is_empty() {
                         feed.end();
                     }
@@ -197,15 +200,16 @@ impl Document for Chat<'_> {
                     let document = &mut self.inside(Place::Anywhere);
                     map.next_value_seed(Part { document, feed })?;
                 }
-                // Logs of Inspect: each sample is a wrapper of its own.
+                // Inspect logs: each sample is a wrapper of its own.
                 "samples" => {
                     let document = &mut self.inside(Place::Anywhere);
                     map.next_value_seed(Part { document, feed })?;
                     return IgnoredAny.visit_map(map).map(drop);
                 }
-                // Lines of Cursor's agent and of Factory: the message stands inside.
+                // Cursor's agent and Factory wrap each message.
                 "message" => {
                     let inner = map.next_value::<Inner<'de>>()?;
+                    // The outer fields may have set them already.
                     if !inner.role.is_empty() {
                         message.role = inner.role;
                     }
@@ -218,6 +222,7 @@ impl Document for Chat<'_> {
                 "cwd" => cwd = map.next_value::<Text<'de>>()?.line(400),
                 "id" | "session_id" | "question_ID" | "sessionId" | "chatId" | "uuid" => {
                     let given = map.next_value::<Text<'de>>()?;
+                    // Depending on the object, the id belongs to a message or to the session.
                     message.item.id = given.clone();
                     id = Some(given);
                 }
@@ -234,7 +239,7 @@ impl Document for Chat<'_> {
                 }
                 "reward" => reward = map.next_value::<Loose>()?.part(""),
                 "scores" if self.agent == INSPECT => scores = map.next_value()?,
-                // tau-bench, and logs of Inspect.
+                // tau-bench, and Inspect logs.
                 "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
                 "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),
@@ -257,19 +262,19 @@ impl Document for Chat<'_> {
                     let Moment(sent) = map.next_value::<Loose>()?.part("/sentAt");
                     message.time = Moment(message.time.0.or(sent));
                 }
-                // Amp: where the thread began.
+                // Amp: the initial working directory of the thread.
                 "env" => {
                     let tree = map.next_value::<Loose>()?.text("/initial/trees/0/uri");
                     let tree = tree.line(400);
                     cwd = tree.map(|uri| uri.strip_prefix("file://").unwrap_or(&uri).to_owned());
                 }
-                // Of a request to Anthropic's interface.
+                // From a request to Anthropic's API.
                 "system" | "instructions" => system = map.next_value::<Content<'de>>()?.0,
                 key => message.item.field(key, &mut map)?,
             }
         }
         if !is_wrapper && message.item.kind.as_str() == "session_start" {
-            // Factory's first line.
+            // First line of a Factory session.
             feed.head.id = id.unwrap_or_default().as_str().to_owned();
             feed.head.cwd = cwd;
             return Ok(());
@@ -283,7 +288,7 @@ impl Document for Chat<'_> {
         feed.saw(updated);
         feed.head.cwd = feed.head.cwd.take().or(cwd);
         if self.agent == INSPECT {
-            // The number or the name of the instance, which every run has again.
+            // The id is the number or name of the instance, which all of its runs share.
             task = id.take().or(task);
         }
         let stem = feed.naming.stem();
@@ -294,6 +299,7 @@ impl Document for Chat<'_> {
             (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
         feed.naming.set_name(&name);
+        // A row number is not unique across files.
         feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
         verdict::send_reward(&reward, feed);
         verdict::send_scores(scores, feed);

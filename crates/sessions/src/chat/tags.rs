@@ -1,4 +1,4 @@
-//! Calls and results inside of the text, between tags, as models are trained on them:
+//! Parses calls and results between tags in the text, the way many models are trained on them:
 //! `<tool_call>{"name": …, "arguments": …}</tool_call>` and
 //! `<tool_response>{"tool_call_id": …, "name": …, "content": …}</tool_response>`.
 
@@ -21,7 +21,7 @@ struct Response<'a> {
     content: Option<Json>,
 }
 
-/// An answer without its calls, and the calls. They have no ids.
+/// Splits an answer into its text and its calls. The calls have no ids.
 pub(super) fn take_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
     let mut calls = Vec::new();
     let rest = without(&text, CALL, |inside| {
@@ -30,12 +30,13 @@ pub(super) fn take_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
         calls.extend(call.filter(|call| !call.name.is_empty()).map(ToolCall::into_owned));
     });
     match rest {
+        // Tags without a valid call stay in the text.
         Some(rest) if !calls.is_empty() => (rest.into(), calls),
         _ => (text, calls),
     }
 }
 
-/// The results in a text that holds nothing else; `None` where it has no tags.
+/// Parses the results of a text that contains nothing else; `None` if it has no tags.
 pub(super) fn results(text: &str) -> Option<Vec<ToolResult<'static>>> {
     let mut results = Vec::new();
     without(text, RESPONSE, |inside| {
@@ -53,8 +54,8 @@ pub(super) fn results(text: &str) -> Option<Vec<ToolResult<'static>>> {
     Some(results)
 }
 
-/// Hands on what stands between each pair of tags; the text without them, or `None` where there
-/// is no pair.
+/// Calls `found` with the content between each pair of tags. Returns the text without them; `None`
+/// if there is no pair.
 fn without(text: &str, tags: (&str, &str), mut found: impl FnMut(&str)) -> Option<String> {
     let (mut rest, mut from) = (String::new(), text);
     while let Some((before, tagged)) = from.split_once(tags.0)

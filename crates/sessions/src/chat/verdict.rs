@@ -1,6 +1,6 @@
-//! The result of a benchmark's verifier, where the file of a run has it: the `reward` of
-//! tau-bench, the `scores` of Inspect. Each becomes the last event of its session. A number that
-//! says neither yes nor no is shown, and decides nothing.
+//! Reads the verdict of a benchmark's verifier: the `reward` of tau-bench or the `scores` of
+//! Inspect. Each becomes the last event of its session. A number other than 0 or 1 is shown but
+//! decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::feed::Feed;
 use crate::wire::Object;
 use selftest_text::one_line;
 
-/// Scorers of a sample that are kept.
+/// Maximum number of scorers kept per sample.
 const MAX_SCORERS: usize = 16;
 
-/// A score as Inspect writes it; its explanation may hold the answer and is left out.
+/// A score of Inspect. Its explanation may contain the answer and is dropped.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Score {
     value: Value,
 }
 
-/// The reward of a run: 1 for success, 0 for failure. Other numbers mean what the benchmark means
-/// by them.
+/// Sends the reward of a run: 1 for success, 0 for failure. The meaning of other numbers depends on
+/// the benchmark.
 pub(super) fn send_reward(reward: &Value, feed: &mut Feed<'_>) {
     if reward.is_number() || reward.is_boolean() {
         send(format!("reward: {reward}"), yes_or_no(reward), feed);
     }
 }
 
-/// The scores of a sample. Of several scorers only those decide that say *correct* or *incorrect*: a
-/// number may count something, and *true* may be a refusal.
+/// Sends the scores of a sample. Of several scorers, only *correct* and *incorrect* decide, because
+/// a number may be a count and *true* may be a refusal.
 pub(super) fn send_scores(scores: Object<BTreeMap<String, Object<Score>>>, feed: &mut Feed<'_>) {
     let scores = scores.0.unwrap_or_default();
     let is_only = scores.len() == 1;
@@ -65,7 +65,7 @@ fn yes_or_no(value: &Value) -> Option<bool> {
 }
 
 fn send(text: String, passed: Option<bool>, feed: &mut Feed<'_>) {
-    // A verdict on nothing would be a session without one.
+    // A session that consists only of a verdict is useless.
     if feed.is_empty() {
         return;
     }

@@ -1,5 +1,6 @@
-//! Which records belong to the session as it went on: rewinds and retries leave branches behind
-//! in the file, and resumed sessions begin with copies. Knows ids only, no text.
+//! Determines which records belong to the session's current branch. Rewinds and retries leave
+//! branches behind in the file, and resumed sessions start with copies. Only ids matter here, not
+//! text.
 
 use std::collections::HashSet;
 
@@ -8,28 +9,28 @@ use crate::id::{ById, Id, Ids};
 /// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A model's answer or a person's words: two of these after the same record are a fork.
+    /// A model's answer or a user's message. Two of these with the same parent are a fork.
     Firm,
-    /// Results, notices, hooks, attachments: any number of them hang from a record of the chain.
-    /// Parallel results each hang from the line of their own call.
+    /// Results, notices, hooks and attachments, of which a record may have any number. Each
+    /// parallel result has the line of its own call as parent.
     Hanging,
-    /// Of a subagent inside the file: a chain of its own.
+    /// Record of a subagent inside the file, with a chain of its own.
     Apart,
 }
 
-/// A record, as far as the tree is concerned.
+/// The fields of a record that the tree needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
     pub(super) uuid: Id,
     pub(super) parent: Id,
-    /// The API message of an assistant record, which may stand on several lines.
+    /// API message of an assistant record, which may span several lines.
     pub(super) message: Id,
     pub(super) kind: Kind,
-    /// Marked as copied when a session was branched into a file of its own.
+    /// Marked as a copy when a session was branched into its own file.
     pub(super) is_copy: bool,
-    /// Of another session than the one that the file is named after.
+    /// True if the record's session is not the one that the file is named after.
     pub(super) is_foreign: bool,
-    /// In milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub(super) time: Option<i64>,
 }
 
@@ -43,7 +44,7 @@ struct Node {
     time: Option<i64>,
 }
 
-/// The records of a file that have an id, in order: about 60 bytes for each.
+/// The records of a file that have an id, in order. Each takes about 60 bytes.
 #[derive(Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
@@ -53,13 +54,14 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a record; `false` when it repeats an earlier one.
+    /// Adds a record. Returns `false` if it repeats an earlier one.
     pub(super) fn add(&mut self, link: &Link) -> bool {
         let Ok(place) = u32::try_from(self.nodes.len()) else { return true };
         let known = |id: &Id| self.places.get(id).copied();
         let earlier = known(&link.uuid).map(|earlier| &self.nodes[earlier as usize]);
+        // A repeated id with another time is a different record, not a copy.
         let is_replay = earlier.is_some_and(|node| link.time.is_some() && node.time == link.time);
-        // Roots (a compaction, a file put together) go on from what stands before them.
+        // Roots (after a compaction or in a concatenated file) continue the record before them.
         let is_main = |place: &u32| self.nodes[*place as usize].kind != Kind::Apart;
         let parent = known(&link.parent).filter(is_main).or(self.last_main);
         let Link { message, kind, is_copy, is_foreign, time, .. } = *link;
@@ -77,24 +79,28 @@ impl Tree {
         true
     }
 
-    /// The records that have to be left out; `None` when the file holds nothing but the session.
+    /// Returns the records to leave out; `None` if the file contains nothing else.
     ///
-    /// Kept is the chain from the last firm record back to the first, every line of an API
-    /// message on it, and what hangs from kept records. Copies are left out as soon as the file
-    /// holds something of its own: they are in the file that they come from.
+    /// The chain from the last firm record to the first one is kept, with every line of its API
+    /// messages and everything attached to kept records. Copies are left out as soon as the file
+    /// has content of its own, because they are in their original file too.
     pub(super) fn leftovers(self) -> Option<Leftovers> {
         let nodes = &self.nodes;
         let node = |place: u32| &nodes[place as usize];
         let mut kept = vec![false; nodes.len()];
         let mut messages = Ids::default();
-        // What the chain goes on with after a record of it.
+        // Next record on the chain, by parent.
         let mut after = vec![None; nodes.len()];
+        // Late notices must not move the end of the branch.
         let mut next = self.last_firm.or(self.last_main);
+        // The check for kept records also ends cycles.
         while let Some(place) = next.filter(|place| !kept[*place as usize]) {
             kept[place as usize] = true;
             if let Some(parent) = node(place).parent {
                 after[parent as usize] = Some(place);
             }
+            // All lines of an API message belong to the chain, even if it passes through only one
+            // of them.
             if !node(place).message.is_none() {
                 messages.insert(node(place).message);
             }
@@ -104,18 +110,19 @@ impl Tree {
         for (place, node) in nodes.iter().enumerate() {
             let hangs = node.kind == Kind::Hanging
                 && node.parent.is_none_or(|parent| kept[parent as usize]);
+            // Subagent records form chains of their own and always stay.
             kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
         }
         for place in concurrent(nodes, &kept, &after) {
             kept[place] = true;
         }
-        // Copies stand before what is the session's own.
+        // Copies come before the session's own records.
         let own_begins = nodes.iter().position(|node| node.kind == Kind::Firm && !node.is_foreign);
         let is_elsewhere = |place: usize, node: &Node| {
             let is_before = own_begins.is_some_and(|own| place < own);
             (node.is_copy && has_new) || (node.is_foreign && is_before)
         };
-        // A person's words that were abandoned, where what they answer was not.
+        // A user's message that was abandoned although its parent was kept.
         let is_rewind = |(place, node): &(usize, &Node)| {
             let is_person = node.kind == Kind::Firm && node.message.is_none();
             let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(*place, node);
@@ -130,10 +137,10 @@ impl Tree {
     }
 }
 
-/// The records of branches that were still written to when the chain had gone on elsewhere: not
-/// left behind by a person who went back, but written by another agent at the same time.
+/// Finds branches that were still written to after the chain continued elsewhere. The user did not
+/// go back there; another agent wrote them at the same time.
 fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize> {
-    // Of each record that is not kept, where its branch begins. Parents stand before children.
+    // Start of the branch of each record that is not kept. Parents come before children.
     let mut begins: Vec<Option<u32>> = vec![None; nodes.len()];
     let mut written = HashSet::new();
     for (place, node) in (0_u32..).zip(nodes) {
@@ -145,6 +152,7 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize
             if kept[parent as usize] { place } else { begins[parent as usize].unwrap_or(place) };
         begins[place as usize] = Some(begin);
         let fork = nodes[begin as usize].parent.and_then(|fork| after[fork as usize]);
+        // Written after the chain had already continued from the same fork.
         if node.kind == Kind::Firm && fork.is_some_and(|other| other < place) {
             written.insert(begin);
         }
@@ -153,7 +161,7 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize
     (0..nodes.len()).filter(|place| is_written(&begins[*place])).collect()
 }
 
-/// Which records to skip when the file is read again.
+/// The records to skip when the file is read again.
 pub(super) struct Leftovers {
     kept: Vec<bool>,
     next: usize,
@@ -161,13 +169,14 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
-    /// How often a person went back to an earlier message and on from there.
+    /// Returns the number of times the user went back to an earlier message and continued from
+    /// there.
     pub(super) fn rewinds(&self) -> u64 {
         self.rewinds
     }
 
-    /// Whether the next record with an id is part of the session. What was written since the
-    /// first reading is.
+    /// Returns true if the next record with an id belongs to the session. Records written since the
+    /// first pass do.
     pub(super) fn keep_next(&mut self) -> bool {
         let keep = self.kept.get(self.next).copied().unwrap_or(true);
         self.next += 1;

@@ -1,6 +1,6 @@
-//! Claude Code JSON lines: `~/.claude/projects/<folder>/<session>.jsonl`, and the files of its
-//! subagents. Turns records into events; what a record says, who typed it, how calls ended and
-//! which branches were abandoned is decided in the files beside this one.
+//! Reads Claude Code JSON lines: `~/.claude/projects/<folder>/<session>.jsonl` and the files of its
+//! subagents. This module turns records into events. Its submodules parse records and decide
+//! authorship, call outcomes and abandoned branches.
 
 mod branch;
 mod origin;
@@ -25,7 +25,7 @@ use prefix::Prefixes;
 use records::{Message, Record, Tokens};
 use said::{HERMES, Said, User};
 
-/// Reads a session. Only where branches were abandoned is the file read a second time.
+/// Reads a session. The file is read a second time only if it has abandoned branches.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut tree = Tree::default();
     pass(source, feed, |link| tree.add(link))?;
@@ -37,7 +37,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Reads the file once. `keep` is asked about each record that has an id.
+/// Reads the file once. `keep` is called for each record with an id.
 fn pass(
     source: &Source,
     feed: &mut Feed<'_>,
@@ -63,24 +63,24 @@ fn pass(
 /// State between records.
 #[derive(Default)]
 struct Reader {
-    /// Name of the file: the session's id, or `agent-` and the subagent's.
+    /// File name without extension: the session's id, or `agent-` and the subagent's id.
     stem: String,
-    /// Id of the session as the last record named it.
+    /// Session id of the latest record.
     session: String,
-    /// Whether the whole file is one subagent's; unknown before the first message.
+    /// True if the whole file belongs to a subagent; `None` before the first message.
     is_subagent: Option<bool>,
-    /// Tokens that were counted for each API message: its lines repeat and raise them.
+    /// Tokens counted so far per API message, because its lines repeat and increase them.
     counted: ById<Usage>,
-    /// Of them those that went into a cache.
+    /// Part of these tokens written to a cache.
     written: ById<u64>,
-    /// A compaction was reported and its summary is to come.
+    /// Set after a compaction was reported, until its summary follows.
     at_summary: bool,
 }
 
-/// Whose conversation a record is in.
+/// The conversation that a record belongs to.
 ///
-/// A file that is wholly a subagent's is graded as a session of its own: there its model is the
-/// agent. What it is told comes from another agent, so that no person speaks in it.
+/// A file that belongs to a subagent entirely is graded as a session of its own, with the subagent
+/// as the agent. Its prompts come from another agent, so it has no human author.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Main,
@@ -104,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Of words typed at a tool call, which only a person does.
+    /// Returns the author of text typed at a tool call, which only a person does.
     fn person(self) -> Origin {
         match self {
             Place::SubagentInside => Origin::Subagent,
@@ -143,8 +143,8 @@ impl Reader {
         }
     }
 
-    /// Takes over data about the session as a whole. Copies of an older session come first: the
-    /// last session named is the file's own, the one before it the parent.
+    /// Updates the session's metadata. Copies of an older session come first, so the last session
+    /// id is the file's own and the one before it is the parent.
     fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
         let head = &mut feed.head;
         let line = |text: &str| selftest_text::one_line(text, 200);
@@ -157,11 +157,13 @@ impl Reader {
             let earlier = mem::replace(&mut self.session, record.session_id.as_str().to_owned());
             head.parent = (!earlier.is_empty()).then(|| line(&earlier)).or(head.parent.take());
             head.id = line(&self.session);
+            // The working directory of a copied session does not apply.
             head.cwd = None;
         }
         let is_message = matches!(record.kind.as_str(), "user" | "assistant");
         let is_first_message = is_message && self.is_subagent.is_none();
         if is_first_message {
+            // Decided by the first message, because earlier records lack the fields.
             self.is_subagent = Some(self.is_of_subagent(record));
         }
         if self.is_subagent == Some(true) && (is_first_message || is_other_session) {
@@ -178,6 +180,7 @@ impl Reader {
             head.parent = Some(line(&from.session_id));
         }
         if record.version.as_str() == HERMES {
+            // Hermes exports its sessions in this format.
             "hermes".clone_into(&mut head.agent);
         } else if head.agent.is_empty() {
             "claude-code".clone_into(&mut head.agent);
@@ -185,11 +188,13 @@ impl Reader {
         if record.version.as_str() != HERMES && is_news(&head.agent_version, &record.version) {
             head.agent_version = Some(line(&record.version));
         }
+        // The first directory counts; the agent may change it later.
         head.cwd = head.cwd.take().or_else(|| record.cwd.line(1000));
         head.platform = head.platform.take().or_else(|| record.entrypoint.line(200));
     }
 
-    /// Versions that write subagents into the main file do not give them an id.
+    /// Returns true if the record's file belongs to a subagent. Versions that write subagents into
+    /// the main file give them no id.
     fn is_of_subagent(&self, record: &Record<'_>) -> bool {
         let has_own_file = self.stem.starts_with("agent-")
             || (!record.agent_id.is_empty() && self.stem != record.session_id.as_str());
@@ -214,6 +219,7 @@ impl Reader {
         let from = record.forked_from.0.as_ref();
         Link {
             uuid: record.uuid,
+            // A compaction boundary has only a logical parent.
             parent: record.parent_uuid.or(record.logical_parent_uuid),
             message,
             kind,
@@ -240,14 +246,19 @@ impl Reader {
         let tokens = message.usage.0.map(|tokens| tokens.usage());
         let id = message.id.or(record.request_id);
         if id.is_none() {
+            // Without an id, the line cannot repeat an earlier one.
             event.usage = tokens;
             event.cache_written = written;
         } else {
             event.continues = self.counted.contains_key(&id);
+            // Later lines of a message repeat its counts with a higher output, so only the increase
+            // counts.
             let counted = self.counted.entry(id).or_default();
             let more = tokens.map(|tokens| tokens.since(*counted));
+            // A line that only repeats the counts gets no usage, so that nothing is counted twice.
             event.usage = more.filter(|more| !event.continues || *more != Usage::default());
             *counted += more.unwrap_or_default();
+            // The same applies to cache writes.
             let known = self.written.entry(id).or_default();
             event.cache_written = written.saturating_sub(*known);
             *known = written.max(*known);
@@ -262,17 +273,18 @@ impl Reader {
                     let arguments = block.arguments();
                     event.calls.push(ToolCall { id: block.id, name: block.name, arguments });
                 }
-                // Of tools that run at the provider.
+                // From tools that the provider runs.
                 kind if kind.ends_with("_tool_result") => {
                     let (is_error, text) = (block.is_error.is_set(), block.content());
                     event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
                 }
-                // Thoughts that cannot be read, and a note that another model answered.
+                // Encrypted reasoning, and a note that another model answered.
                 "redacted_thinking" | "fallback" => {}
                 "image" | "document" => event.text.add(block.source.note(&block.kind)),
                 kind => feed.unknown(kind),
             }
         }
+        // The head lists models of the session itself, not those of its subagents.
         if place != Place::SubagentInside {
             feed.head.model(&message.model);
         }
@@ -287,11 +299,12 @@ impl Reader {
         user.unknown.iter().for_each(|kind| feed.unknown(kind));
         let is_summary = user.is_summary || origin::is_continuation(&user.words);
         let mark = if is_summary {
-            // The boundary before it was an event of its own in newer versions.
+            // In newer versions, the compaction boundary before it already is an event.
             (!mem::take(&mut self.at_summary)).then_some(Mark::Compacted)
         } else {
             origin::is_interruption(&user.words).then_some(Mark::Interrupted)
         };
+        // Text typed at a refusal is user input and becomes an event of its own.
         let feedback = user.results.iter().find_map(outcome::feedback);
         feed.results(place.agent(), user.results, time);
         let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);

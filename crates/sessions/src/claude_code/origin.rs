@@ -1,10 +1,10 @@
-//! Who is behind the text of a `user` record: most of them were not typed by a person.
+//! Determines the author of a `user` record's text. Most of them were not typed by a person.
 
 use memchr::memmem;
 
 use crate::Text;
 
-/// How texts begin that the program wrote as if the user had.
+/// Prefixes of texts that the program writes in the user's place.
 const HARNESS: [&str; 18] = [
     "<command-name>",
     "<command-message>",
@@ -30,7 +30,7 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 
 const CONTINUED: &str = "This session is being continued from a previous conversation";
 
-/// Elements that the program puts into texts of people and of tools.
+/// Elements that the program inserts into user text and tool output.
 const NOTES: [(&str, &str); 6] = [
     ("<system-reminder>", "</system-reminder>"),
     ("<ide_opened_file>", "</ide_opened_file>"),
@@ -40,26 +40,27 @@ const NOTES: [(&str, &str); 6] = [
     ("<post-tool-use-hook>", "</post-tool-use-hook>"),
 ];
 
-/// Whether the program wrote it.
+/// Returns true if the program wrote the text.
 pub(super) fn is_harness(text: &str) -> bool {
     let text = text.trim_start();
     HARNESS.iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// Whether it says that a person stopped the agent.
+/// Returns true if the text reports that the user stopped the agent.
 pub(super) fn is_interruption(text: &str) -> bool {
     text.trim_start().starts_with(INTERRUPTED)
 }
 
-/// Whether it is the summary with which a session goes on after a compaction.
+/// Returns true if the text is the summary from which a session continues after a compaction.
 pub(super) fn is_continuation(text: &str) -> bool {
     text.trim_start().starts_with(CONTINUED)
 }
 
-/// A text of a person without the program's notes in it.
+/// Removes the program's notes from a user's text.
 pub(super) fn without_notes(text: Text<'_>) -> Text<'_> {
     text.map(|text| {
         let mut rest = None;
+        // Text that a user typed may contain several kinds of notes.
         for (open, close) in NOTES {
             rest = cut_elements(rest.as_deref().unwrap_or(text), open, close).or(rest);
         }
@@ -67,15 +68,16 @@ pub(super) fn without_notes(text: Text<'_>) -> Text<'_> {
     })
 }
 
-/// The output of a tool without reminders that were appended to it.
+/// Removes appended reminders from a tool's output.
 pub(super) fn without_reminders(text: Text<'_>) -> Text<'_> {
     let (open, close) = NOTES[0];
     text.map(|text| cut_elements(text, open, close).map(|rest| rest.trim_end().to_owned()))
 }
 
-/// The text without `open…close`, or `None` when there is no such element. One that is not
-/// closed stays: it may be what the text is about.
+/// Removes every `open…close` element; `None` without one. An unclosed element stays, because
+/// the text may be about the tag itself.
 fn cut_elements(text: &str, open: &str, close: &str) -> Option<String> {
+    // Most texts have no such element, and this search is fast.
     memmem::find(text.as_bytes(), open.as_bytes())?;
     let mut kept = String::new();
     let mut rest = text;

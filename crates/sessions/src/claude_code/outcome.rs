@@ -1,17 +1,18 @@
-//! How a tool call ended. `is_error` mixes failures of the tool, misuse by the model and refusals
-//! by people and rules: the text tells them apart. Where an old version stored nothing but a
-//! person's words as the error of a call, nothing does: such a call counts as failed.
+//! Determines the outcome of a tool call. `is_error` covers failures of the tool, misuse by the
+//! model and refusals by users or rules; the text distinguishes them. Some old versions stored only
+//! the user's text as the error of a call. This cannot be distinguished, so such a call counts as
+//! failed.
 
 use memchr::memmem;
 
 use crate::Text;
 use crate::event::{Outcome, ToolResult};
 
-/// How results begin whose call was refused before or while the tool ran.
+/// Prefixes of results whose call was refused before or while the tool ran.
 ///
-/// The last three are cancellations: the tool was never at fault, another call of the same
-/// message was. Rejected rather than unknown, because it is known that it did not run and that
-/// the program's rule was the reason.
+/// The last three are cancellations, caused not by the tool but by another call of the same
+/// message. They count as rejected, not unknown, because it is certain that the tool did not run
+/// and that a rule of the program is the reason.
 const REFUSED: [&str; 16] = [
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
@@ -31,29 +32,30 @@ const REFUSED: [&str; 16] = [
     "Streaming fallback",
 ];
 
-/// Words behind such a beginning when a path is out of bounds.
+/// Follows such a prefix if a path is out of bounds.
 const OUT_OF_BOUNDS: &str = "was blocked. For security, Claude Code";
 
-/// Words at the end of the output of a program that was stopped from outside.
+/// Ends the output of a program that was stopped from outside.
 const ABORTED: &str = "<error>Command was aborted before completion</error>";
 
-/// After these words comes what the user typed when refusing a call.
+/// Precedes the text that the user typed when refusing a call.
 const FEEDBACK: [&str; 2] = [
     "The user provided the following reason for the rejection:",
     "To tell you how to proceed, the user said:",
 ];
 
-/// A note for the model that may follow the user's words.
+/// A note for the model that may follow the user's text.
 const AFTER_FEEDBACK: &str = "\n\nNote: The user's next message may contain";
 
-/// Words of the program in the user's place when questions are sent back.
+/// Written by the program in the user's place when questions are sent back.
 const CLARIFY: &str = "The user wants to clarify these questions";
 
-/// The result of a call, from its text and its flag, which is absent on success.
+/// Builds the result of a call from its text and error flag. The flag is missing on success.
 pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -> ToolResult<'a> {
     let mut result = ToolResult { call_id, outcome: Outcome::Ok, ..ToolResult::default() };
     if is_error {
         let said = text.trim_start();
+        // The tag marks a call that was wrong in itself, such as an edit of a file not read before.
         let (inner, misused) = match said.strip_prefix("<tool_use_error>") {
             Some(inner) => (inner.trim_end().trim_end_matches("</tool_use_error>"), true),
             None => (said, false),
@@ -70,22 +72,23 @@ pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -
 }
 
 fn is_refusal(text: &str) -> bool {
+    // Only both ends, because an output in between may quote these messages.
     let start = &text[..text.floor_char_boundary(400)];
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(200))..];
     REFUSED.iter().any(|beginning| text.starts_with(beginning))
         || start.contains(OUT_OF_BOUNDS)
-        // Also written when the time is up, which is a failure.
+        // Also written on a timeout, which is a failure.
         || (end.contains(ABORTED) && !end.contains("timed out"))
 }
 
-/// `Exit code N` at the beginning.
+/// Parses `Exit code N` at the start.
 fn exit_code(text: &str) -> Option<i64> {
     let rest = text.strip_prefix("Exit code ")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
     rest[..digits].parse().ok()
 }
 
-/// The text that the user typed when refusing a call.
+/// Returns the text that the user typed when refusing a call.
 pub(super) fn feedback(result: &ToolResult<'_>) -> Option<Text<'static>> {
     if result.outcome != Outcome::Rejected {
         return None;

@@ -1,7 +1,7 @@
-//! A record without its `toolUseResult`. That repeats the message, is two fifths of all bytes and
-//! nearly always the end of its line: what stands before it is read, and it is not.
+//! Parses records without their `toolUseResult`. It repeats the message, makes up two fifths of all
+//! bytes and nearly always ends its line, so parsing stops before it.
 //!
-//! Reads nothing but lines of which that is certain; the others are read whole.
+//! This applies only to lines for which it is certain to be safe; all others are parsed completely.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use serde::de::{Deserialize as _, DeserializeSeed, Deserializer, MapAccess, Visi
 use super::records::Record;
 use crate::lines::Line;
 
-/// The key with the comma before it. In JSON no string holds this, for a quote would have a
-/// backslash before it.
+/// The key with the comma before it. It cannot occur inside a JSON string, where the quote would be
+/// escaped.
 const KEY: &str = ",\"toolUseResult\":";
 
-/// A key of every record, not escaped: behind the result it is that of another record, which was
-/// written into this line after a torn one.
+/// An unescaped key of every record. After the result, it belongs to another record, which was
+/// written into this line after a truncated one.
 const ANOTHER: &str = "\"parentUuid\":";
 
-/// Keys that decide what a record is, which a few versions write behind the result.
+/// Keys that determine the kind of a record. A few versions write them after the result.
 const LATER: [&str; 6] = [
     ",\"isMeta\":",
     ",\"isCompactSummary\":",
@@ -30,10 +30,10 @@ const LATER: [&str; 6] = [
     ",\"origin\":",
 ];
 
-/// Bytes of a line's end in which they are looked for: what follows the result is short.
+/// Bytes at the end of a line that are searched for these keys. Only little follows the result.
 const END: usize = 2048;
 
-/// Finds where records can be cut.
+/// Searchers for the position where a record can be cut.
 pub(super) struct Prefixes {
     key: Finder<'static>,
     another: Finder<'static>,
@@ -48,9 +48,10 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
-    /// The record of a line that has everything before its `toolUseResult`.
+    /// Parses a line up to its `toolUseResult`; `None` if the line has to be parsed completely.
     pub(super) fn read<'a>(&self, line: &Line<'a>) -> Option<Record<'a>> {
         let bytes = line.bytes;
+        // A line without a line break may be truncated and must be parsed completely to notice it.
         let at = self.key.find(bytes).filter(|_| line.is_ended())?;
         let rest = &bytes[at..];
         let end = &rest[rest.len().saturating_sub(END)..];
@@ -65,10 +66,11 @@ impl Prefixes {
         let text = simdutf8::basic::from_utf8(&bytes[..at]).ok()?;
         let mut record = None;
         let read = Fields(&mut record).deserialize(&mut serde_json::Deserializer::from_str(text));
-        // The text ends where the next key of the record itself is expected: in a value, the
-        // fields would have said so.
+        // The text must end where the next key of the record is expected. Inside a value, the
+        // fields would have failed to parse.
         let is_cut = read.is_err_and(|error| error.is_eof());
         record.filter(|record| {
+            // Otherwise, a required field may follow the result.
             is_cut
                 && !record.kind.is_empty()
                 && !record.uuid.is_none()
@@ -78,7 +80,7 @@ impl Prefixes {
     }
 }
 
-/// Reads the fields of an object that may end in their midst.
+/// Parses the fields of an object that may end early.
 struct Fields<'o, 'a>(&'o mut Option<Record<'a>>);
 
 impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
@@ -102,7 +104,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
-/// An object that ends where there is no further key.
+/// An object that ends at the first key that cannot be read.
 struct UntilCut<A>(A);
 
 impl<'a, A: MapAccess<'a>> MapAccess<'a> for UntilCut<A> {
@@ -112,7 +114,7 @@ impl<'a, A: MapAccess<'a>> MapAccess<'a> for UntilCut<A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        // Of the reasons why there is none, the reader of the object tells the end from others.
+        // `Record` treats this as the end of the object. The caller checks if that was the reason.
         Ok(self.0.next_key_seed(seed).unwrap_or_default())
     }
 

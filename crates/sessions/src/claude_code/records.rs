@@ -1,6 +1,6 @@
-//! Claude Code's records as they stand in the file. Only fields that are used, and no judgement:
-//! whatever is skipped here (`toolUseResult` repeats the content and is often most of a line)
-//! costs no more than finding its end.
+//! Defines Claude Code's records as stored in the file, without interpretation. Only used fields
+//! are listed: skipping the others costs no more than finding their end. `toolUseResult`, which
+//! repeats the content, is often most of a line.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ pub(super) struct Record<'a> {
     pub(super) error: Object<Failure<'a>>,
 }
 
-/// On records that were copied when a session was branched into a file of its own.
+/// Origin of a record that was copied when a session was branched into its own file.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ForkedFrom<'a> {
@@ -55,7 +55,7 @@ pub(super) struct ForkedFrom<'a> {
     pub(super) message_uuid: Id,
 }
 
-/// Who is behind a text, in newer versions.
+/// Author of a text, in newer versions.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Source<'a> {
@@ -90,7 +90,7 @@ impl Tokens {
         Usage { input, output: self.output.count(), cached: self.from_cache.count() }
     }
 
-    /// Of the input what the provider kept in its cache.
+    /// Returns the part of the input that the provider wrote to its cache.
     pub(super) fn cache_written(&self) -> u64 {
         self.into_cache.count()
     }
@@ -107,7 +107,7 @@ pub(super) struct Attachment<'a> {
     pub(super) origin: Object<Source<'a>>,
 }
 
-/// An error of the model's provider; it is nested once more when the provider's reply is kept.
+/// An error of the model provider, nested once more if the provider's reply is included.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Failure<'a> {
@@ -134,17 +134,18 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The output of a tool. Most are never looked at, so that they are read when asked for.
+    /// Parses the output of a tool. Most outputs are never used, so they are parsed on demand.
     pub(super) fn content(&self) -> Text<'a> {
         let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
         self.content.and_then(read).unwrap_or_default().0
     }
 
-    /// The model's thoughts, as they stand in the file where it is not `wanted`: then all that
-    /// counts is whether there is any.
+    /// Returns the model's reasoning. If it is not `wanted`, it stays escaped, because then only
+    /// its presence matters.
     pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
         let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };
         match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            // Unescaping reasoning that is not shown would only cost time.
             Some(escaped) if !wanted => Text::new(escaped),
             _ => serde_json::from_str(json).unwrap_or_default(),
         }
@@ -167,6 +168,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        // Each element, a string or an object, adds a block to `self`.
         while list.next_element_seed(Fill(self))?.is_some() {}
         Ok(())
     }

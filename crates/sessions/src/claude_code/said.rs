@@ -1,5 +1,4 @@
-//! Sorts a record by its type into an answer, a prompt or a notice. Knows nothing of the records
-//! around it.
+//! Classifies a record as an answer, a prompt or a notice, regardless of the records around it.
 
 use super::origin;
 use super::outcome;
@@ -8,48 +7,50 @@ use crate::event::{Mark, ToolResult};
 use crate::wire::Object;
 use crate::{Text, failure};
 
-/// Value of `version` in exports of Hermes sessions in this format. They have no `is_error`.
+/// Value of `version` in Hermes exports in this format. They have no `is_error`.
 pub(super) const HERMES: &str = "hermes-agent";
 
-/// Model of messages that the program wrote in the model's place, nearly all of them errors.
+/// Model of messages that the program writes in the model's place. Nearly all are errors.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// The one of them that is none.
+/// The only synthetic message that is not an error.
 const NO_RESPONSE: &str = "No response requested.";
 
 /// Content of a record.
 pub(super) enum Said<'a> {
     /// The model's answer, or one line of it.
     Assistant(Message<'a>),
-    /// Words and results that were given to the model.
+    /// Text and results for the model.
     User(User<'a>),
-    /// Something that the program reports.
+    /// A message of the program.
     Notice { text: Text<'a>, mark: Option<Mark> },
-    /// Nothing of the conversation.
+    /// Not part of the conversation.
     Nothing,
 }
 
 #[derive(Default)]
 pub(super) struct User<'a> {
-    /// Without what the program put into them.
+    /// Text without the program's insertions.
     pub(super) words: Text<'a>,
-    /// Whether a person typed them.
+    /// True if a person typed the text.
     pub(super) is_human: bool,
-    /// Whether they are the summary after a compaction.
+    /// True if the text is the summary after a compaction.
     pub(super) is_summary: bool,
     pub(super) results: Vec<ToolResult<'a>>,
-    /// Types of blocks that are not understood.
+    /// Types of unknown blocks.
     pub(super) unknown: Vec<Text<'a>>,
 }
 
 impl<'a> Said<'a> {
-    /// Takes it out of the record; the output of calls that worked only if `outputs` are wanted.
+    /// Takes the content out of the record. The output of successful calls is included only if
+    /// `outputs` is set.
     pub(super) fn take(record: &mut Record<'a>, outputs: bool) -> Self {
         let message = record.message.0.take();
         match (record.kind.as_str(), message) {
             ("user", Some(message)) => Said::User(user(record, message, outputs)),
             ("assistant", Some(message)) => assistant(record, message),
             ("system", _) => system(record),
+            // Messages typed while the agent is working are stored only as attachments.
             ("attachment", _) => record.attachment.0.take().map_or(Said::Nothing, queued),
             _ => Said::Nothing,
         }
@@ -66,21 +67,25 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
     for block in message.content.0 {
         match block.kind.as_str() {
             "tool_result" => {
+                // Outcomes of successful calls do not depend on their text, except in Hermes
+                // exports.
                 let text = if outputs || is_hermes || block.is_error.is_set() {
                     origin::without_reminders(block.content())
                 } else {
                     Text::default()
                 };
+                // Hermes exports have no error flag, so the text decides.
                 user.results.push(if is_hermes && block.is_error.0.is_none() {
                     ToolResult { call_id: block.tool_use_id, ..failure::result_of(text) }
                 } else {
                     outcome::result_of(block.tool_use_id, text, block.is_error.is_set())
                 });
             }
+            // Notes are removed only from text that a person may have typed.
             "text" if is_harness => user.words.add(block.text),
             "text" => user.words.add(origin::without_notes(block.text)),
             kind @ ("image" | "document") => user.words.add(block.source.note(kind)),
-            // What a search of tools found is named in its call.
+            // The tools found by a tool search are named in its call.
             "tool_reference" | "fallback" => {}
             _ => user.unknown.push(block.kind),
         }
@@ -89,7 +94,8 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
     user
 }
 
-/// Newer versions name who is behind a text: `human`, `peer`, `task-notification`, …
+/// Returns true unless the record names another author. Newer versions do: `human`, `peer`,
+/// `task-notification`, …
 fn is_person(source: &Object<Source<'_>>) -> bool {
     source.0.as_ref().is_none_or(|source| matches!(source.kind.as_str(), "" | "human"))
 }
@@ -123,7 +129,7 @@ fn system<'a>(record: &mut Record<'a>) -> Said<'a> {
     Said::Notice { text, mark: Some(mark) }
 }
 
-/// The text that was typed while the agent worked: no `user` record holds it.
+/// Returns text typed while the agent was working, which no `user` record contains.
 fn queued(attachment: Attachment<'_>) -> Said<'_> {
     if attachment.kind.as_str() != "queued_command" {
         return Said::Nothing;

@@ -1,5 +1,5 @@
-//! How tools ended by the word of their `…_end` events, which is more reliable than their output
-//! and comes before or after it.
+//! Tracks the outcome of tool calls from their `…_end` events. These are more reliable than the
+//! tools' output, and come before or after it.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::record::Payload;
 use crate::event::{Outcome, ToolResult};
 use crate::text::Text;
 
-/// Calls that are remembered; a foreign file must not fill the memory.
+/// Maximum number of calls tracked, so that an untrusted file cannot exhaust memory.
 const MAX_CALLS: usize = 100_000;
 
-/// How one call ended.
+/// Outcome of one call.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Ending {
     pub(super) outcome: Outcome,
@@ -19,7 +19,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// From an event; `None` when it does not say.
+    /// Reads the outcome from an event; `None` if the event does not state it.
     pub(super) fn of_event(payload: &Payload<'_>) -> Option<Self> {
         let declined = payload.status.as_str() == "declined";
         if declined {
@@ -33,9 +33,11 @@ impl Ending {
             }
             "mcp_tool_call_end" => {
                 let result = payload.result.0.as_ref()?;
+                // A refusal is reported as an error, so its text decides.
                 if is_rejection(&result.err) {
                     return Some(Self { outcome: Outcome::Rejected, exit_code: None });
                 }
+                // A tool may report its own error in a successful MCP response.
                 result.err.is_empty() && !result.ok.0.as_ref()?.is_error.is_set()
             }
             _ => payload.success.0?,
@@ -44,7 +46,7 @@ impl Ending {
         Some(Self { outcome, exit_code: None })
     }
 
-    /// From a status word.
+    /// Reads the outcome from a status.
     pub(super) fn of_status(status: &str) -> Option<Self> {
         let outcome = match status {
             "completed" => Outcome::Ok,
@@ -55,7 +57,7 @@ impl Ending {
         Some(Self { outcome, exit_code: None })
     }
 
-    /// A result of this outcome.
+    /// Builds a result with this outcome.
     pub(super) fn result(self, text: Text<'_>) -> ToolResult<'_> {
         ToolResult { outcome: self.outcome, exit_code: self.exit_code, text, ..Default::default() }
     }
@@ -65,13 +67,13 @@ impl Ending {
 #[derive(Default)]
 struct Call {
     began: bool,
-    /// The ending that the sink was given.
+    /// Outcome that was sent to the sink.
     told: Option<Ending>,
-    /// The ending that its event states.
+    /// Outcome according to the call's event.
     ending: Option<Ending>,
 }
 
-/// The calls of a rollout by id.
+/// The calls of a rollout, by id.
 #[derive(Default)]
 pub(super) struct Endings {
     calls: HashMap<String, Call>,
@@ -91,30 +93,32 @@ impl Endings {
         self.calls.get_mut(id)
     }
 
-    /// Notes a call.
+    /// Records a call.
     pub(super) fn begin(&mut self, id: &str) {
         if let Some(call) = self.call(id) {
             call.began = true;
         }
     }
 
-    /// Notes how a call ended.
+    /// Records the outcome of a call.
     pub(super) fn note(&mut self, id: &str, ending: Ending) {
         let Some(call) = self.call(id) else { return };
+        // A rejection in the output is final, because its event reports a plain failure.
         let differs = |told: Ending| told != ending && told.outcome != Outcome::Rejected;
         let is_news = call.told.is_some_and(differs);
         call.ending = Some(ending);
         self.is_news |= is_news;
     }
 
-    /// Whether its event is known to say that a call failed: then its output says why.
+    /// Returns true if an event already reported the call as failed. Its output then describes the
+    /// failure.
     pub(super) fn has_failed(&self, id: &str) -> bool {
         let ending = self.calls.get(id).and_then(|call| call.ending);
         ending.is_some_and(|ending| ending.outcome == Outcome::Failed)
     }
 
-    /// The output of a call is there, with what it says itself. Yields what its event says, if
-    /// that is known already.
+    /// Records that the output of a call was sent, with the output's own outcome. Returns the
+    /// outcome of the event, if it is already known.
     pub(super) fn answer(&mut self, id: &str, result: &ToolResult<'_>) -> Option<Ending> {
         let call = self.call(id)?;
         let own = Ending { outcome: result.outcome, exit_code: result.exit_code };
@@ -124,7 +128,7 @@ impl Endings {
         ending
     }
 
-    /// Calls that ended by an event but have no output.
+    /// Returns calls that ended according to an event but have no output.
     pub(super) fn unanswered(&mut self) -> Vec<(String, Ending)> {
         let open = |id: &String| {
             let call = self.calls.get(id).filter(|call| call.began && call.told.is_none())?;
@@ -133,12 +137,12 @@ impl Endings {
         self.order.iter().filter_map(open).collect()
     }
 
-    /// Whether an event said something else than what had been told by then.
+    /// Returns true if an event contradicted an outcome already sent.
     pub(super) fn is_news(&self) -> bool {
         self.is_news
     }
 
-    /// Forgets what this pass told, not what it learned.
+    /// Resets what this pass has sent, but keeps what it learned.
     pub(super) fn begin_pass(&mut self) {
         self.is_news = false;
         for call in self.calls.values_mut() {

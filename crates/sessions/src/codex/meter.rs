@@ -1,9 +1,9 @@
-//! Tokens of a rollout, from its running totals.
+//! Computes the token usage of a rollout from its running totals.
 
 use crate::event::Usage;
 
-/// Adds up the running totals of `token_count`. They begin anew when a session is resumed, and in
-/// a fork they go on from those of its parent.
+/// Adds up the running totals of `token_count`. They restart when a session is resumed; in a fork,
+/// they continue from the parent's total.
 #[derive(Default)]
 pub(super) struct Meter {
     before: Usage,
@@ -12,7 +12,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// The parent's total, on top of which this session counts.
+    /// Sets the parent's total, which this session's counts build on.
     pub(super) fn begin(&mut self, total: Option<Usage>) {
         self.base = total.unwrap_or(self.base);
     }
@@ -21,6 +21,7 @@ impl Meter {
         let Some(total) = total else { return };
         let sum =
             |usage: Usage| usage.input.saturating_add(usage.output).saturating_add(usage.cached);
+        // A lower total than before means that the counter was reset.
         if sum(total) < sum(self.last.unwrap_or(self.base)) {
             self.before = self.total().unwrap_or_default();
             self.base = Usage::default();

@@ -1,17 +1,18 @@
-//! `OpenAI` Codex CLI rollouts: JSON lines of `{timestamp, type, payload}`, or in the oldest files
-//! the bare payloads.
+//! Reads `OpenAI` Codex CLI rollouts: JSON lines of `{timestamp, type, payload}`, or bare payloads
+//! in the oldest files.
 //!
-//! Codex says most things twice: as a `response_item` (what the model saw and said) and as an
-//! `event_msg` (what the user interface showed). Response items are read; of the events only what
-//! they alone tell: what the human typed, how tools really ended, tokens, interruptions, rollbacks.
+//! Codex writes most things twice: as a `response_item` (what the model saw and wrote) and as an
+//! `event_msg` (what the user interface showed). Response items are the main source. Events add
+//! only what items lack: the user's input, the real outcome of tools, tokens, interruptions and
+//! rollbacks.
 //!
 //! There are no message ids. One model call is a run of the model's items (reasoning, messages,
-//! calls of tools) up to the next tool output or user message, so that parallel calls belong to
-//! one. In recorded sessions this gives exactly one call per `token_count`.
+//! tool calls) up to the next tool output or user message, so parallel calls belong to one model
+//! call. In recorded sessions, this gives exactly one call per `token_count`.
 //!
-//! Two things show only later in a file: turns that were rolled back, and in rare orders the
-//! outcome of a tool or that user messages come as events. Then the file is read a second time
-//! with that knowledge (`Known`).
+//! Some facts appear only later in a file: turns that were rolled back and, in rare orders, the
+//! outcome of a tool or the presence of user message events. The file is then read a second time
+//! with this knowledge (`Known`).
 
 mod ending;
 mod meter;
@@ -45,7 +46,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Reads the file once; what the next pass should know.
+/// Reads the file once and returns the findings for the next pass.
 fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, ReadError> {
     let mut rollout = Rollout::new(feed, known);
     rollout.read(source)?;
@@ -55,15 +56,15 @@ fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, Rea
 /// Findings of an earlier pass.
 #[derive(Default)]
 struct Known {
-    /// There is something that this pass did not know when it was needed.
+    /// Set if this pass lacked a fact when it was needed.
     is_news: bool,
-    /// Words of humans come as `user_message` events.
+    /// Set if the user's input comes as `user_message` events.
     user_events: bool,
     turns: Turns,
     endings: Endings,
 }
 
-/// Something that Codex reports twice, as an item or a record and as an event, in either order.
+/// Something that Codex writes twice, as an item or record and as an event, in either order.
 #[derive(PartialEq)]
 enum Echo {
     Compaction,
@@ -74,17 +75,17 @@ enum Echo {
 struct Rollout<'f, 's> {
     feed: &'f mut Feed<'s>,
     known: Known,
-    /// This pass.
+    /// Turns found in this pass.
     turns: Turns,
     replay: Replay,
     is_subagent: bool,
-    /// The model is at work: its next item continues the call.
+    /// Set while the model is working: its next item continues the call.
     in_call: bool,
-    /// The last event, where Codex says it again.
+    /// The previous event, if Codex may write it again.
     echo: Option<Echo>,
     /// A user message that an event may repeat.
     waiting: Option<(Text<'static>, Moment)>,
-    /// A user message without event was taken for a human's.
+    /// Set if a user message without an event was assumed to be typed by a person.
     guessed: bool,
     usage: Meter,
 }
@@ -118,7 +119,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.record(number, &kind, time, payload);
             } else if let Some(payload) = line.parse::<Box<Payload<'_>>>(&mut String::new(), notes)
             {
-                // The oldest layout: the first line is the meta record, without a type.
+                // In the oldest layout, the first line is the meta record and has no type.
                 let is_meta = kind.is_empty() && !payload.id.is_empty();
                 let kind = if is_meta { "session_meta" } else { "response_item" };
                 self.record(number, kind, time, payload);
@@ -127,7 +128,7 @@ impl<'f, 's> Rollout<'f, 's> {
         Ok(())
     }
 
-    /// Ends the session; what the next pass should know.
+    /// Ends the session and returns the findings for the next pass.
     fn end(mut self) -> Known {
         self.flush();
         for (call_id, ending) in self.known.endings.unanswered() {
@@ -135,9 +136,11 @@ impl<'f, 's> Rollout<'f, 's> {
             self.result(result, Moment::default());
         }
         self.feed.head.usage = self.usage.total();
+        // The last condition: a message was taken for the user's before the first event appeared.
         self.known.is_news = self.known.endings.is_news()
             || !self.turns.drops_the_same(&self.known.turns)
             || self.guessed && self.known.user_events;
+        // The next pass knows from the start which turns were rolled back.
         self.known.turns = self.turns;
         self.known.endings.begin_pass();
         self.known
@@ -151,6 +154,7 @@ impl<'f, 's> Rollout<'f, 's> {
         if self.replay.covers(kind, &payload, time) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
+                // The copied totals are the base that this session's counts continue from.
                 self.usage.begin(payload.total_tokens());
             }
             return;
@@ -158,9 +162,10 @@ impl<'f, 's> Rollout<'f, 's> {
         if self.known.turns.is_dropped(line) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
-                // What was rolled back was paid for all the same.
+                // Rolled-back turns still used their tokens.
                 self.usage.observe(payload.total_tokens());
             }
+            // Dropped turns are tracked too, so that both passes find the same rollbacks.
             self.turns.note(line, kind, &payload);
             return;
         }
@@ -179,8 +184,8 @@ impl<'f, 's> Rollout<'f, 's> {
         }
     }
 
-    /// The first one counts. Another one belongs to the history of the session from which this
-    /// one was forked.
+    /// Reads a meta record. The first one describes this session; another one belongs to the copied
+    /// history of the session that this one was forked from.
     fn meta(&mut self, time: Moment, payload: &Payload<'_>) {
         if self.replay.has_begun() {
             if self.feed.is_empty() && self.waiting.is_none() {
@@ -200,6 +205,7 @@ impl<'f, 's> Rollout<'f, 's> {
         head.cwd = payload.cwd.line(400);
         head.parent = self.replay.parent().map(str::to_owned);
         let is_name = !payload.source.0.is_empty() && !payload.source.0.starts_with('{');
+        // For subagents, `source` is an object instead of a name.
         let platform = if is_name { &payload.source.0 } else { &payload.originator };
         head.platform = platform.line(400);
         if let Some(time) = payload.timestamp.0.or(time.0) {
@@ -214,7 +220,7 @@ impl<'f, 's> Rollout<'f, 's> {
             "reasoning" => {
                 let mut reasoning = summary;
                 reasoning.join(&content.0);
-                // Encrypted thoughts say nothing; the next item begins the call.
+                // Encrypted reasoning is empty; the next item starts the call.
                 if !reasoning.is_empty() {
                     self.assistant(Event { reasoning, ..Event::default() }, time);
                 }
@@ -225,7 +231,7 @@ impl<'f, 's> Rollout<'f, 's> {
             "tool_search_call" => {
                 self.call(id, "tool_search".into(), payload.arguments.0, time);
             }
-            // The provider runs it; it has no id and no result.
+            // Run by the provider; it has neither id nor result.
             "web_search_call" => {
                 self.call(Text::default(), "web_search".into(), payload.action.0, time);
             }
@@ -247,9 +253,9 @@ impl<'f, 's> Rollout<'f, 's> {
                 let result = ToolResult { call_id: id, outcome, ..ToolResult::default() };
                 self.result(result, time);
             }
-            // Another agent speaks to this one.
+            // A message from another agent.
             "agent_message" => self.user(Origin::Harness, content.0, time),
-            // A call or a result of a kind that is not known.
+            // A call or result of an unknown kind.
             kind if kind.ends_with("_call") || kind.ends_with("_output") => {
                 self.feed.unknown(kind);
                 self.feed.notes.ignored_records += 1;
@@ -261,12 +267,13 @@ impl<'f, 's> Rollout<'f, 's> {
     fn message(&mut self, time: Moment, payload: Box<Payload<'_>>) {
         match payload.kind.as_str() {
             "user_message" => {
-                // The event is the better copy: take back the item that waits.
+                // The event is the better copy, so drop the waiting item.
                 self.waiting = None;
                 self.known.user_events = true;
                 let text = payload.message.0;
                 let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
                 self.user(origin, text, time);
+                // The item for this message may come after the event and is then skipped.
                 self.echo = Some(Echo::UserMessage);
             }
             "token_count" => self.usage.observe(payload.total_tokens()),
@@ -278,6 +285,7 @@ impl<'f, 's> Rollout<'f, 's> {
                     self.known.endings.note(&payload.call_id, ending);
                 }
             }
+            // The end of a review is no interruption by the user.
             "turn_aborted" if payload.reason.as_str() != "review_ended" => {
                 let text = Text::from(format!("turn aborted: {}", payload.reason));
                 self.mark(Mark::Interrupted, Origin::Human, text, time);
@@ -295,10 +303,12 @@ impl<'f, 's> Rollout<'f, 's> {
     fn chat(&mut self, role: &str, text: Text<'_>, time: Moment) {
         match role {
             "assistant" => self.assistant(Event { text, ..Event::default() }, time),
+            // Codex inserts context as user messages, which no event repeats.
             "user" if is_harness(&text) => self.user(Origin::Harness, text, time),
             "user" => {
                 self.flush();
                 if self.echo.take() != Some(Echo::UserMessage) {
+                    // An event may follow, which is the better copy.
                     self.waiting = Some((text.into_owned(), time));
                 }
             }
@@ -309,8 +319,8 @@ impl<'f, 's> Rollout<'f, 's> {
         }
     }
 
-    /// Sends the user message that no event has repeated. Where humans speak in events, it is
-    /// none of theirs.
+    /// Sends the waiting user message, which no event repeated. If user input comes as events, a
+    /// person did not type it.
     fn flush(&mut self) {
         if let Some((text, time)) = self.waiting.take() {
             self.guessed |= !self.known.user_events;
@@ -350,7 +360,7 @@ impl<'f, 's> Rollout<'f, 's> {
         self.send(Event { role: Role::System, text, mark, ..Event::default() }, origin, time);
     }
 
-    /// Reported as a record and as an event.
+    /// Sends a compaction once, although it is reported as a record and as an event.
     fn compaction(&mut self, text: Text<'_>, time: Moment) {
         if self.echo != Some(Echo::Compaction) {
             self.mark(Mark::Compacted, Origin::Harness, text, time);
@@ -366,7 +376,7 @@ impl<'f, 's> Rollout<'f, 's> {
     }
 }
 
-/// The request of a person, which Codex puts below a description of their editor.
+/// Extracts the user's request, which Codex puts below a description of the editor.
 fn request(text: Text<'_>) -> Text<'_> {
     const HEADING: &str = "## My request for Codex:";
     match text.split_once(HEADING).map(|(_, request)| request.trim()) {
@@ -375,7 +385,7 @@ fn request(text: Text<'_>) -> Text<'_> {
     }
 }
 
-/// Whether Codex wrote this user message itself.
+/// Returns true if Codex wrote this user message itself.
 fn is_harness(text: &str) -> bool {
     const BEGINNINGS: [&str; 14] = [
         "# AGENTS.md instructions",

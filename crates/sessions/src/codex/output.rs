@@ -1,4 +1,4 @@
-//! The output of a tool, which has had five shapes, and what it says about success.
+//! Parses tool output, which has had five forms, and what it reports about success.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,15 +16,15 @@ use crate::failure;
 use crate::text::Text;
 use crate::wire::{Int, Object};
 
-/// Lines at the beginning of an output among which an exit code may stand.
+/// Maximum number of leading lines in which an exit code may appear.
 const MAX_HEADER_LINES: usize = 6;
 
-/// `output` of a tool: JSON in a string with `metadata.exit_code`, plain text, or a list or an
-/// object of text parts.
+/// `output` of a tool: JSON in a string with `metadata.exit_code`, plain text, or a list or object
+/// of text parts.
 #[derive(Default)]
 pub(super) struct Output {
     text: Text<'static>,
-    /// From the metadata of the JSON shape.
+    /// From the metadata of the JSON form.
     exit_code: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ deserialize_any_json!(Output);
 
 impl<'de> AnyJson<'de> for Output {
     fn string(&mut self, text: Cow<'de, str>) {
-        // Before the text is bounded: the metadata stand at its end.
+        // Parse before the text is bounded, because the metadata is at its end.
         if text.starts_with('{')
             && let Ok(structured) = serde_json::from_str::<Structured<'_>>(&text)
             && let Some(metadata) = structured.metadata.0
@@ -70,7 +70,7 @@ impl<'de> AnyJson<'de> for Output {
 }
 
 impl Output {
-    /// Of its JSON. The text of a call that worked is left out where it is not `wanted`.
+    /// Parses the output. If it is not `wanted`, the text of a successful call is left out.
     pub(super) fn read(json: Option<&RawValue>, wanted: bool) -> Self {
         let Some(json) = json.map(RawValue::get) else { return Self::default() };
         if !wanted && plainly_worked(json) {
@@ -79,12 +79,13 @@ impl Output {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// The result, as far as the output alone tells.
+    /// Builds the result, as far as the output alone determines it.
     pub(super) fn result(self) -> ToolResult<'static> {
         let text = self.text;
         if is_rejection(&text) {
             return ToolResult { outcome: Outcome::Rejected, text, ..ToolResult::default() };
         }
+        // Metadata is more reliable than the text.
         if let Some(exit_code) = self.exit_code.or_else(|| stated_exit_code(&text)) {
             let outcome = if exit_code == 0 { Outcome::Ok } else { Outcome::Failed };
             return ToolResult {
@@ -104,16 +105,16 @@ impl Output {
     }
 }
 
-/// How the metadata of a call that worked begin, escaped.
+/// Start of the metadata of a successful call, escaped.
 const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
 
-/// Built once because every output is searched.
+/// Built once, because every output is searched.
 static LAST_METADATA: LazyLock<memmem::FinderRev<'static>> =
     LazyLock::new(|| memmem::FinderRev::new(METADATA));
 
-/// Whether the JSON of an output says outright, at its end or at its beginning, that the call
-/// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
-/// more. What stands between the ends is looked at only where it may be a rejection.
+/// Returns true if the JSON of an output states success explicitly, at its start or end. It looks
+/// at the escaped form, where the same text inside an output would be escaped twice. The middle is
+/// searched only if it may be a rejection.
 fn plainly_worked(json: &str) -> bool {
     const MIN_LENGTH: usize = 3 * MAX_REJECTION;
     const ENDING: usize = 200;
@@ -123,26 +124,27 @@ fn plainly_worked(json: &str) -> bool {
         }
         let end = &json[json.ceil_char_boundary(json.len().saturating_sub(ENDING))..];
         let after = LAST_METADATA.rfind(end.as_bytes()).map(|at| &end[at + METADATA.len()..]);
+        // Only in this form is the metadata Codex's own and not part of an output.
         json.starts_with(r#""{\"output\":\""#)
             && after.is_some_and(|after| after.starts_with([',', '}']))
     };
     worked() && (json.len() >= MIN_LENGTH || !may_be_rejection(json))
 }
 
-/// Whether JSON may hold the words of [`is_rejection`], all of which have one of these two. They
-/// could also be escaped, letter by letter.
+/// Returns true if JSON may contain a text of [`is_rejection`]. All of them contain one of two
+/// words, unless their letters are escaped.
 fn may_be_rejection(json: &str) -> bool {
     MARKS_OF_REJECTION.iter().any(|mark| mark.find(json.as_bytes()).is_some())
 }
 
-/// The words of [`may_be_rejection`]; built once because every long output is searched.
+/// The words of [`may_be_rejection`]; built once, because every long output is searched.
 static MARKS_OF_REJECTION: LazyLock<[memmem::Finder<'static>; 3]> =
     LazyLock::new(|| ["abort", "reject", r"\u"].map(memmem::Finder::new));
 
-/// Longer texts are no rejections.
+/// Maximum bytes of a rejection.
 const MAX_REJECTION: usize = 2000;
 
-/// Whether a human or a policy refused the call, or a human stopped it.
+/// Returns true if the user or a policy refused the call, or the user stopped it.
 pub(super) fn is_rejection(text: &str) -> bool {
     const BEGINNINGS: [&str; 5] = [
         "rejected by user",
@@ -152,6 +154,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
         "user rejected",
     ];
     let first = text.lines().next().unwrap_or_default();
+    // Real rejections are short; a long output may only quote one.
     text.len() < MAX_REJECTION
         && (text == "aborted"
             || text.starts_with("Wall time: ") && text.ends_with("\naborted by user")
@@ -159,13 +162,16 @@ pub(super) fn is_rejection(text: &str) -> bool {
             || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)))
 }
 
-/// `Exit code: 1`, `Process exited with code 1`, or `… execution error: …, exit code: 1, stdout`.
+/// Parses `Exit code: 1`, `Process exited with code 1`, or
+/// `… execution error: …, exit code: 1, stdout`.
 fn stated_exit_code(text: &str) -> Option<i64> {
+    // These messages state the exit code in the middle of the first line.
     if text.starts_with("failed in sandbox") || text.starts_with("execution error") {
         let (_, rest) = text.split_once("exit code: ")?;
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
         return rest[..end].parse().ok();
     }
+    // The exit code comes before the output, which may contain a similar line.
     let header =
         text.lines().take(MAX_HEADER_LINES).take_while(|line| !line.starts_with("Output:"));
     for line in header {
@@ -179,7 +185,7 @@ fn stated_exit_code(text: &str) -> Option<i64> {
     None
 }
 
-/// Beginnings of the texts with which Codex reports that a tool did not work.
+/// Returns true if the text starts like a failure report of Codex.
 fn failed(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "failed in sandbox",

@@ -1,5 +1,5 @@
-//! The records of a rollout as they stand in the file. All payloads share one struct: their
-//! fields do not clash, and a line is parsed once.
+//! Defines the records of a rollout. All payloads share one struct, because their fields do not
+//! clash and each line is then parsed only once.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ pub(super) struct Record<'a> {
     pub(super) timestamp: Moment,
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
+    // Boxed, because it has the fields of all payload types.
     pub(super) payload: Object<Box<Payload<'a>>>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Payload<'a> {
     pub(super) input: Text<'a>,
     pub(super) action: Json,
     pub(super) call_id: Text<'a>,
-    /// See [`super::output::Output`]: most are never looked at.
+    /// See [`super::output::Output`]; unparsed, because most outputs are never used.
     pub(super) output: Option<&'a RawValue>,
     // event_msg
     pub(super) message: Content<'a>,
@@ -63,7 +64,8 @@ pub(super) struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// All tokens so far. The input includes what came from the cache, the output the thoughts.
+    /// Returns the running total of tokens. The input includes cached tokens, the output includes
+    /// reasoning.
     pub(super) fn total_tokens(&self) -> Option<Usage> {
         let tokens = self.info.0.as_ref()?.total_token_usage.0.as_ref()?;
         let cached = tokens.cached.count();
@@ -74,13 +76,13 @@ impl Payload<'_> {
         })
     }
 
-    /// For a meta record: whether another agent started this session.
+    /// For a meta record: returns true if another agent started this session.
     pub(super) fn is_subagent(&self) -> bool {
         self.thread_source.as_str() == "subagent" || self.source.0.contains("\"subagent\"")
     }
 }
 
-/// How a call to an MCP server ended: one of the two is there.
+/// Result of an MCP call; exactly one of the fields is present.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct McpResult<'a> {
@@ -97,7 +99,7 @@ pub(super) struct McpOk {
     pub(super) is_error: Flag,
 }
 
-/// `info` of a `token_count`; null while nothing is known.
+/// `info` of a `token_count`; null while the counts are unknown.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Totals {

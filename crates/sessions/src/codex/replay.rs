@@ -1,34 +1,35 @@
-//! Rollouts of forks and subagents begin with a copy of their parent's history, its meta record
-//! included. This finds where the copy ends.
+//! Finds the end of the copied history in rollouts of forks and subagents, which start with a copy
+//! of their parent, including its meta record.
 //!
-//! The copies carry new timestamps, all within the moment of the fork. Since records carry turn
-//! ids (UUID v7, which begin with a time), the first turn that is younger than the session is its
-//! own; in older files the first record after a pause is.
+//! All copies have new timestamps, close to the moment of the fork. In newer files, records have
+//! turn ids (UUID v7, which start with a time), and the first turn younger than the session is its
+//! own. In older files, the first record after a pause is.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::record::Payload;
 use crate::time::Moment;
 
-/// A longer time between two records is no copying.
+/// Minimum time between two records that marks the end of the copy.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
-/// The copied history at the beginning of a rollout.
+/// The copied history at the start of a rollout.
 #[derive(Default)]
 pub(super) struct Replay {
     has_begun: bool,
     active: bool,
     parent: Option<String>,
-    /// When this session was made.
+    /// Creation time of this session.
     made: Option<Timestamp>,
     /// Time of the last record of the copy.
     last: Option<Timestamp>,
 }
 
 impl Replay {
-    /// Takes up the session's own meta record.
+    /// Reads the session's own meta record.
     pub(super) fn begin(&mut self, meta: &Payload<'_>, time: Moment) {
         self.has_begun = true;
+        // A subagent names its parent only in `source`, which is JSON in this case.
         let spawned_by = || {
             let (_, rest) = meta.source.0.split_once("\"parent_thread_id\"")?;
             rest.split('"').nth(1)
@@ -36,17 +37,18 @@ impl Replay {
         let named = [meta.forked_from_id.as_str(), meta.parent_thread_id.as_str()];
         let parent = named.into_iter().find(|id| !id.is_empty()).or_else(spawned_by);
         self.parent = parent.map(|id| selftest_text::one_line(id, 200));
+        // Without this id, a copy is recognised later by its own meta record.
         self.active = !meta.forked_from_id.is_empty();
         self.made = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
         self.last = time.0;
     }
 
-    /// Whether the session's own meta record was read.
+    /// Returns true if the session's own meta record was read.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// A second meta record stands at the beginning: what follows is a copy.
+    /// Reads a second meta record at the start, which means that a copy follows.
     pub(super) fn found_parent(&mut self, meta: &Payload<'_>) {
         self.active = true;
         if self.parent.is_none() && !meta.id.is_empty() {
@@ -54,12 +56,12 @@ impl Replay {
         }
     }
 
-    /// The session from which this one comes.
+    /// Returns the id of the session that this one comes from.
     pub(super) fn parent(&self) -> Option<&str> {
         self.parent.as_deref()
     }
 
-    /// Whether a record belongs to the copy.
+    /// Returns true if a record belongs to the copy.
     pub(super) fn covers(&mut self, kind: &str, payload: &Payload<'_>, time: Moment) -> bool {
         if !self.active {
             return false;
@@ -67,11 +69,14 @@ impl Replay {
         let begins_turn = kind == "turn_context" || payload.kind.as_str() == "task_started";
         let turn = uuid_time(&payload.turn_id).filter(|_| begins_turn);
         let is_own = match (turn, time.0) {
+            // Turns of the parent are older than this session.
             (Some(turn), _) => self.made.is_some_and(|made| turn >= made),
             (None, Some(now)) => {
+                // Times may not be in order, so compare with the latest one.
                 let last = self.last.replace(self.last.map_or(now, |last| last.max(now)));
                 last.is_some_and(|last| now.duration_since(last) > PAUSE)
             }
+            // Without any time, the record counts as copied like those before it.
             (None, None) => false,
         };
         self.active = !is_own;
@@ -79,7 +84,7 @@ impl Replay {
     }
 }
 
-/// When a UUID of version 7 was made.
+/// Returns the creation time of a version 7 UUID.
 fn uuid_time(id: &str) -> Option<Timestamp> {
     let bytes = id.as_bytes();
     if bytes.len() != 36 || bytes[8] != b'-' || bytes[13] != b'-' || bytes[14] != b'7' {

@@ -1,11 +1,11 @@
-//! The arguments of a call as text.
+//! Formats the arguments of a call as text.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The arguments of a call as people would write them: the command alone where there is one, else
-/// `name: value` pairs. What is no JSON object stays as it is.
+/// Formats arguments the way people would write them: just the command if there is one, otherwise
+/// `name: value` pairs. Anything but a JSON object stays unchanged.
 pub(super) fn arguments(json: &str) -> Cow<'_, str> {
     if !json.trim_start().starts_with('{') {
         return Cow::Borrowed(json);
@@ -20,7 +20,7 @@ pub(super) fn arguments(json: &str) -> Cow<'_, str> {
         }
         other => other.to_string(),
     };
-    // An editor's `command` is only the name of what it does.
+    // With a path, `command` is only the name of an editor's action.
     let is_path = |key: &str| key.contains("path") || key.contains("file");
     if let Some(command) = map.get("command").or_else(|| map.get("cmd"))
         && !map.keys().any(|key| is_path(key))

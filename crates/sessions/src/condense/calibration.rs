@@ -1,20 +1,20 @@
-//! How many bytes a model's tokens have, learned from what its server counts.
+//! Learns the number of bytes per token from the counts of a model's server.
 
-/// A running estimate of the bytes of a token. Begins low, as for code: a transcript that is too
-/// short loses less than a prompt that is cut.
+/// A running estimate of the bytes per token. It starts low, as for code, because a transcript that
+/// is too short loses less than a prompt that is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     bytes_per_token: f64,
-    /// Prompts counted so far, up to [`MEMORY`].
+    /// Number of prompts counted so far, up to [`MEMORY`].
     seen: f64,
 }
 
-/// Before anything is counted.
+/// Estimate before the first prompt.
 const AT_FIRST: f64 = 3.0;
 /// Range of tokenizers, from dense scripts to plain words.
 const MIN_RATIO: f64 = 1.5;
 const MAX_RATIO: f64 = 8.0;
-/// Prompts over which the estimate is a mean; older ones fade.
+/// Number of prompts that the estimate averages; older ones fade.
 const MEMORY: f64 = 8.0;
 
 impl Default for Calibration {
@@ -24,20 +24,20 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Takes in one prompt of so many bytes and what the server counted for it. No tokens, or
-    /// fewer than any tokenizer makes, say nothing: the prompt was cut or came from a cache.
+    /// Records a prompt of this many bytes and the server's token count. A count of 0, or lower
+    /// than any tokenizer produces, is ignored: the prompt was cut or served from a cache.
     pub fn observe(&mut self, bytes: usize, tokens: u64) {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let ratio = bytes as f64 / tokens as f64;
         if tokens == 0 || bytes == 0 || ratio > MAX_RATIO {
             return;
         }
-        // The first count already weighs as much as the guess.
+        // The first count weighs as much as the initial guess.
         self.seen = (self.seen + 1.0).min(MEMORY);
         self.bytes_per_token += (ratio.max(MIN_RATIO) - self.bytes_per_token) / (self.seen + 1.0);
     }
 
-    /// The estimate, from 1.5 to 8.0.
+    /// Returns the estimate, between 1.5 and 8.0.
     pub fn bytes_per_token(&self) -> f64 {
         self.bytes_per_token.clamp(MIN_RATIO, MAX_RATIO)
     }

@@ -1,17 +1,17 @@
-//! Which items are shown, and with how many bytes each: first a share of the room for each tier,
-//! then what is left over to whoever still waits, then a common water level for the lengths.
+//! Chooses the items to show and the bytes for each. Each tier first gets a share of the room, the
+//! rest goes to the tiers with items left, and a common level then limits the lengths.
 
 use super::items::{Item, Kind, Tier};
 use super::line;
 use crate::Session;
 
-/// Bytes of text for each unit of weight below which showing an item is not worth it: the more
-/// room there is, the more an item must say.
+/// Returns the bytes of text, per unit of weight, that an item must get to be worth showing. The
+/// minimum grows with the room.
 fn floor(room: usize) -> usize {
     (room / 150).clamp(20, 80)
 }
 
-/// Shares of the room in percent, most important first. Without shares a session with a thousand
+/// Shares of the room in percent, most important first. Without them, a session with a thousand
 /// errors would show nothing else.
 const SHARES: [(Tier, usize); 7] = [
     (Tier::Ends, 38),
@@ -23,18 +23,18 @@ const SHARES: [(Tier, usize); 7] = [
     (Tier::Other, 4),
 ];
 
-/// Rounds in which room that a tier does not need goes to the others.
+/// Rounds in which unused room goes to other tiers.
 const MAX_ROUNDS: usize = 6;
 
-/// Most bytes of the text of each item; `None` where it is not shown. `gap` is what a line about
-/// missing events takes.
+/// Returns the maximum bytes of each item's text; `None` if the item is not shown. `gap` is the
+/// length of a line about missing events.
 pub(super) fn choose(
     session: &Session,
     items: &[Item],
     room: usize,
     gap: usize,
 ) -> Vec<Option<usize>> {
-    // Label, a space, line end, and a gap before it.
+    // Label, space, line end, and a possible gap line before it.
     let fixed = |item: &Item| line::label(session, item).len() + 2 + gap;
     let mut queues = SHARES.map(|(tier, share)| {
         let members = (0..items.len()).filter(|&at| items[at].tier == tier).collect();
@@ -52,7 +52,10 @@ pub(super) fn choose(
                 if round == MAX_ROUNDS { left } else { (available / 100 * *share).min(left) };
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
+                // Reserve only the minimum length; the rest of the room is distributed at the end.
                 let cost = fixed(item) + line::length(session, item, floor * item.weight);
+                // An item that does not fit blocks its queue, so that less important ones cannot
+                // overtake it.
                 if cost > mine {
                     break;
                 }
@@ -76,11 +79,12 @@ pub(super) fn choose(
     caps
 }
 
-/// From the outside to the middle: the first prompt, how it ended, the last prompt, and so on.
+/// Orders items from the outside to the middle: the first prompt, the outcome, the last prompt, and
+/// so on.
 fn by_importance(items: &[Item], members: Vec<usize>) -> Vec<usize> {
     let (mut prompts, mut outcome): (Vec<usize>, Vec<usize>) =
         members.into_iter().partition(|&at| items[at].kind == Kind::Prompt);
-    // The answer before results, the last before those before it.
+    // The answer comes before the results, and later results before earlier ones.
     outcome.sort_by_key(|&at| (items[at].kind != Kind::Answer, std::cmp::Reverse(at)));
     let mut order = Vec::new();
     let mut outcome = outcome.into_iter();
@@ -95,8 +99,8 @@ fn by_importance(items: &[Item], members: Vec<usize>) -> Vec<usize> {
     order
 }
 
-/// Both ends, then the middle, then the middles between those: each beginning of the order is
-/// about evenly spaced, and a longer beginning holds the shorter ones.
+/// Orders items by repeated bisection: both ends, the middle, the middles between those. Every
+/// prefix of the order is spaced about evenly and contains the shorter prefixes.
 fn spread(members: &[usize]) -> Vec<usize> {
     let Some(last) = members.len().checked_sub(1) else { return Vec::new() };
     let mut order = vec![members[0]];
@@ -115,14 +119,14 @@ fn spread(members: &[usize]) -> Vec<usize> {
     order
 }
 
-/// The highest level `l` for which the sum of `min(length, weight · l)` stays within the room.
+/// Returns the highest level `l` for which the sum of `min(length, weight · l)` fits into the room.
 fn level(lengths: &[(usize, usize, usize)], room: usize) -> usize {
     let mut by_need: Vec<_> = lengths.iter().filter(|(_, weight, _)| *weight > 0).collect();
     by_need.sort_by_key(|(at, weight, length)| (length.div_ceil(*weight), *at));
     let mut weights: usize = by_need.iter().map(|(_, weight, _)| weight).sum();
     let mut left = room;
     for (_, weight, length) in by_need {
-        // The least demanding of those that are left: does it get all it wants?
+        // The remaining item with the lowest demand. If it does not fit, none of the others does.
         let level = left / weights;
         if length.div_ceil(*weight) > level {
             return level;

@@ -1,5 +1,4 @@
-//! Splits a session into items that can be shown: one for each text, call and result, and how
-//! much it matters.
+//! Splits a session into items for display, one for each text, call and result, and ranks them.
 
 use std::collections::HashMap;
 
@@ -7,9 +6,10 @@ use super::arguments::arguments;
 use super::signals::{CallKind, call_kind, is_feedback};
 use crate::{Event, Mark, Origin, Outcome, Role, Session, ToolResult};
 
-/// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
+/// Number of first and last user prompts that are always shown, space permitting
+/// (docs/spec/session-quality.md#transcript).
 const ENDS: usize = 5;
-/// Last results that belong to the outcome.
+/// Number of last results that belong to the outcome.
 const LAST_RESULTS: usize = 3;
 
 /// Kind of an item.
@@ -19,20 +19,20 @@ pub(super) enum Kind {
     Answer,
     Call,
     Result,
-    /// An interruption, a lost context, a failure of the provider.
+    /// An interruption, a compaction, or a provider failure.
     Notice,
 }
 
-/// How much it matters, most first.
+/// Importance of an item, most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
-    /// The first and the last prompts and the outcome.
+    /// The first and last prompts and the outcome.
     Ends,
     /// Reverts, thanks, complaints, interruptions.
     UserFeedback,
     /// Failed and refused calls.
     Error,
-    /// Edits, tests, calls that failed.
+    /// Edits, tests, and calls that failed.
     Key,
     /// Other prompts.
     Prompt,
@@ -45,24 +45,24 @@ pub(super) enum Tier {
 /// One thing that can be shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Position in the session's events.
+    /// Index of the event in the session.
     pub(super) event: usize,
-    /// Position among the calls or results of the event.
+    /// Index among the calls or results of the event.
     pub(super) part: usize,
     pub(super) kind: Kind,
     pub(super) tier: Tier,
-    /// Its share of the room beside others.
+    /// Relative share of the room.
     pub(super) weight: usize,
 }
 
-/// Everything that can be shown, in the session's order.
+/// Returns all items in the session's order.
 pub(super) fn of(session: &Session) -> Vec<Item> {
     let mut items = Vec::new();
     let prompter = Prompter::of(session);
-    // By id of the call: its item, and whether it ran tests.
+    // Maps each call id to its item and a flag for test runs.
     let mut calls: HashMap<&str, (usize, bool)> = HashMap::new();
     for (event, what) in session.events.iter().enumerate() {
-        // The model that reads this is to find it out by itself.
+        // The model that reads the transcript has to judge for itself.
         if what.mark.is_some_and(Mark::is_verdict) {
             continue;
         }
@@ -96,6 +96,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
         }
         for (call, _) in failed {
             let call: &mut Item = &mut items[call];
+            // A failed result is hard to understand without its call.
             call.tier = call.tier.min(Tier::Key);
         }
     }
@@ -103,7 +104,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
     items
 }
 
-/// Whose words count as the user's. A file may hold nothing but a subagent's work.
+/// Selects the events that count as the user's. A file may contain only a subagent's work.
 #[derive(Clone, Copy, PartialEq)]
 enum Prompter {
     Origin(Origin),
@@ -129,7 +130,7 @@ impl Prompter {
     }
 }
 
-/// Kind and tier of an event's text; `None` where it is not shown.
+/// Returns kind and tier of an event's text; `None` if it is not shown.
 fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
     if event.mark.is_some() {
         return Some((Kind::Notice, Tier::UserFeedback));
@@ -142,6 +143,7 @@ fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
         return None;
     }
     match (event.role, event.origin) {
+        // The main agent's answers matter more.
         (Role::Assistant, Origin::Subagent) => Some((Kind::Answer, Tier::Other)),
         (Role::Assistant, _) => Some((Kind::Answer, Tier::Answer)),
         (Role::Tool, _) if event.results.is_empty() => Some((Kind::Result, Tier::Other)),
@@ -157,18 +159,18 @@ fn result_tier(result: &ToolResult<'_>, tests: bool) -> Tier {
     }
 }
 
-/// Who needs more room to be understood gets more.
+/// Returns the weight: items that need more room to be understood get more.
 fn weight(kind: Kind, tier: Tier) -> usize {
     match (kind, tier) {
         (Kind::Prompt, _) => 4,
         (Kind::Answer, _) | (Kind::Result, Tier::Error | Tier::Key) => 3,
-        // The code that was written stands in calls.
+        // The arguments of an edit contain the code.
         (Kind::Call, Tier::Key) => 5,
         (Kind::Call | Kind::Result | Kind::Notice, _) => 1,
     }
 }
 
-/// Lifts the first and the last prompts, the last answer and the last results.
+/// Promotes the first and last prompts, the last answer and the last results.
 fn mark_ends(items: &mut [Item]) {
     let of = |kind: Kind| -> Vec<usize> {
         (0..items.len()).filter(|&at| items[at].kind == kind).collect()

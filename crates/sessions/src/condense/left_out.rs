@@ -1,4 +1,4 @@
-//! Counts of what a condensed transcript leaves out, and a sentence about them.
+//! Counts and describes what a condensed transcript leaves out.
 
 use std::fmt;
 
@@ -10,23 +10,24 @@ use crate::Session;
 /// Counts of what was left out or shortened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Events of which nothing is shown, those without words among them.
+    /// Events that are not shown at all, including those without text.
     pub events: u64,
-    /// Texts of the user.
+    /// User texts.
     pub user_prompts: u64,
-    /// Texts of the agent.
+    /// Agent texts.
     pub answers: u64,
-    /// Calls of tools.
+    /// Tool calls.
     pub tool_calls: u64,
-    /// Results of tools.
+    /// Tool results.
     pub results: u64,
-    /// Texts that are shown, but not whole.
+    /// Texts that are shown, but shortened.
     pub shortened: u64,
 }
 
 impl LeftOut {
-    /// Everything.
+    /// Counts everything as left out.
     pub(super) fn all(session: &Session, items: &[Item]) -> Self {
+        // Events that the collector dropped are missing as well.
         let events = session.events.len() as u64 + session.left_out;
         let mut all = Self { events, ..Self::default() };
         for item in items {
@@ -37,7 +38,7 @@ impl LeftOut {
         all
     }
 
-    /// Takes one back.
+    /// Removes one item from the counts.
     pub(super) fn show(&mut self, kind: Kind, shortened: bool) {
         if let Some(count) = self.count(kind) {
             *count -= 1;

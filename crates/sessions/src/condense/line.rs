@@ -1,5 +1,5 @@
-//! One item as text: its label, its words without control characters, head and tail of what is too
-//! long. Foreign text never begins a line, so that it cannot pretend to be an event.
+//! Formats one item: its label, and its text without control characters, shortened in the middle if
+//! it is too long. Foreign text never starts a line, so it cannot imitate an event.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use super::items::{Item, Kind};
 use crate::{Event, Mark, Origin, Outcome, Session};
 use selftest_text::one_line;
 
-/// Bytes of a tool's name.
+/// Maximum bytes of a tool's name.
 const MAX_NAME: usize = 40;
 
-/// `[13 call bash]`.
+/// Formats a label such as `[13 call bash]`.
 pub(super) fn label(session: &Session, item: &Item) -> String {
     let event = &session.events[item.event];
     let subagent = if event.origin == Origin::Subagent { "subagent " } else { "" };
@@ -33,6 +33,7 @@ fn role(event: &Event<'_>, item: &Item) -> String {
         },
         Kind::Call => {
             let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());
+            // Brackets delimit the label and must not come from foreign text.
             let name = one_line(name, MAX_NAME).replace(['[', ']'], "");
             if name.is_empty() { "call".to_owned() } else { format!("call {name}") }
         }
@@ -51,17 +52,17 @@ fn role(event: &Event<'_>, item: &Item) -> String {
     }
 }
 
-/// The words of an item, whole and clean.
+/// Returns the full text of an item, cleaned.
 pub(super) fn said(session: &Session, item: &Item) -> String {
     clean(&words(session, item))
 }
 
-/// `min(length of the words, limit)`, without cleaning more than that takes.
+/// Returns `min(length of the text, limit)`, cleaning no more text than needed.
 pub(super) fn length(session: &Session, item: &Item, limit: usize) -> usize {
     let words = words(session, item);
     let end = words.floor_char_boundary(8 * limit);
-    // White space and control characters may all go: then the estimate is too low, and only the
-    // room that others get is.
+    // If cleaning removes more than this, the estimate is too low, and only leaves others too much
+    // room.
     clean(&words[..end]).len().min(limit)
 }
 
@@ -80,8 +81,8 @@ fn words<'s>(session: &'s Session, item: &Item) -> Cow<'s, str> {
     }
 }
 
-/// The text without control characters and terminal sequences, empty lines and white space at
-/// line ends; lines after the first are indented.
+/// Removes control characters, terminal sequences, empty lines and trailing white space, and
+/// indents all lines but the first.
 fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len() + 16);
     let mut chars = text.trim().chars().peekable();
@@ -96,7 +97,7 @@ fn clean(text: &str) -> String {
             '\t' => clean.push(' '),
             '\u{1b}' => {
                 if chars.next_if_eq(&'[').is_some() {
-                    // Parameters, and one letter that ends the sequence.
+                    // Parameter bytes, then the letter that ends the sequence.
                     while chars.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
                     chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
                 }
@@ -109,15 +110,16 @@ fn clean(text: &str) -> String {
     clean
 }
 
-/// Head and tail of a text in at most `limit` bytes, with a note of what is missing between them.
+/// Shortens a text to `limit` bytes: head, a note about the missing bytes, and tail.
 pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {
         return Cow::Borrowed(text);
     }
     let note = |bytes: usize| format!(" … [{bytes} bytes left out] … ");
     let kept = limit.saturating_sub(note(text.len()).len());
-    // White space goes too: a line break at the cut would let the note begin a line.
+    // Trim, because a line break at the cut would let the note start a line.
     let head = |bytes| text[..text.floor_char_boundary(bytes)].trim_end();
+    // Too short for a note and two useful ends.
     if kept < 16 {
         let head = head(limit.saturating_sub('…'.len_utf8()));
         return if limit < 4 { Cow::Borrowed("") } else { format!("{head}…").into() };

@@ -1,6 +1,7 @@
-//! A session as a short transcript for a language model (docs/spec/session-quality.md#transcript):
-//! the first and the last prompts, a sample of the middle, key tool calls, errors, reverts, thanks,
-//! the outcome; and what was left out. Pure and deterministic; grades nothing.
+//! Condenses a session to a short transcript for a language model
+//! (docs/spec/session-quality.md#transcript). It contains the first and last prompts, a sample of
+//! the middle, key tool calls, errors, reverts, thanks, the outcome, and counts of what was left
+//! out. The result is deterministic and contains no grades.
 
 mod arguments;
 mod calibration;
@@ -22,17 +23,17 @@ use super::{Outcome, Session};
 use items::{Item, Kind};
 use selftest_text::one_line;
 
-/// How long a transcript may be.
+/// Maximum length of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// In tokens.
+    /// Length in tokens.
     pub tokens: u32,
-    /// How many bytes a token is taken for; see [`Calibration`].
+    /// Assumed bytes per token; see [`Calibration`].
     pub bytes_per_token: f64,
 }
 
 impl Budget {
-    /// The same in bytes; 0 where `bytes_per_token` is no positive number.
+    /// Returns the length in bytes; 0 if `bytes_per_token` is not a positive number.
     pub fn bytes(self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
@@ -44,28 +45,29 @@ impl Budget {
     }
 }
 
-/// A transcript that fits.
+/// A transcript within its budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condensed {
-    /// At most [`Budget::bytes`]. Foreign text never stands at the beginning of a line.
+    /// Text of at most [`Budget::bytes`]. Foreign text never starts a line.
     pub text: String,
-    /// Estimated from its length.
+    /// Number of tokens, estimated from the length.
     pub tokens: u32,
     /// Counts of what is missing.
     pub left_out: LeftOut,
 }
 
-/// The session as a transcript within the budget.
+/// Condenses a session to a transcript within the budget.
 ///
-/// Each line names the number of the event and who speaks, such as `[13 call bash] cargo test`;
-/// the text goes on in indented lines. Where events are missing a line says how many.
+/// Each line starts with the event number and the speaker, such as `[13 call bash] cargo test`;
+/// further lines of a text are indented. A line with a count replaces missing events.
 pub fn condense(session: &Session, budget: Budget) -> Condensed {
     let items = items::of(session);
     let all = LeftOut::all(session, &items);
     let mut text = header(session, &items);
-    // No count can be larger than that of all, and so no sentence longer.
+    // The final counts are not larger than these, so the sentence cannot become longer.
     let most = LeftOut { shortened: items.len() as u64, ..all };
     let events = session.events.len() as u64 + session.left_out;
+    // The longest possible gap line.
     let gap = gap_line(events).len();
     let reserved = text.len() + sentence(&most).len() + gap;
     let limit = budget.bytes();
@@ -73,7 +75,7 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
 
     let mut left_out = all;
     let mut body = String::new();
-    // The event from which on nothing has been shown or counted as missing.
+    // First event that is neither shown nor counted as missing.
     let mut next = 0;
     for (item, cap) in items.iter().zip(&chosen) {
         let Some(cap) = cap else { continue };
@@ -96,11 +98,12 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
     }
     text.push_str(&sentence(&left_out));
     text.push_str(&body);
+    // The header alone may exceed a tiny budget.
     text.truncate(text.floor_char_boundary(limit));
     Condensed { tokens: tokens(&text, budget), text, left_out }
 }
 
-/// The first lines: agent, models, duration and counts.
+/// Formats the first lines: agent, models, duration and counts.
 fn header(session: &Session, items: &[Item]) -> String {
     let head = &session.head;
     let mut text = String::from("Session");
@@ -129,7 +132,7 @@ fn header(session: &Session, items: &[Item]) -> String {
     text
 }
 
-/// `2 h 5 min`; the larger two units.
+/// Formats a duration in its two largest units, such as `2 h 5 min`.
 fn duration(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{} s", seconds.max(0)),

@@ -1,11 +1,12 @@
-//! Finds events worth showing by their words: reverts, thanks, tests, edits. Only ranks what is
-//! shown; grades come from elsewhere.
+//! Recognises events worth showing by their text: reverts, thanks, tests, edits. This only ranks
+//! what is shown and does not affect grades.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Bytes of a text that are looked at: a command stands at the beginning, thanks at either end.
+/// Bytes searched at the start and at the end of a text. A command is at the start, thanks at
+/// either end.
 const MAX_LOOKED_AT: usize = 1500;
 
 macro_rules! pattern {
@@ -15,7 +16,7 @@ macro_rules! pattern {
     };
 }
 
-// Word boundaries of ASCII keep the regex engine on its fast path.
+// ASCII word boundaries keep the regex engine on its fast path.
 pattern!(
     GIT_REVERT,
     r"(?-u:\b)git(?-u:\b)[^\n;&|]{0,80}?\s(revert|restore|reset|stash|checkout)(?-u:\b)"
@@ -30,13 +31,13 @@ pattern!(
     r"(?-u:\b)(apply_patch|sed -i|perl -p?i|tee|patch -p|git apply)(?-u:\b)|\bcat\s*>|<<\s*['\x22]?EOF"
 );
 pattern!(EDITOR_COMMAND, r"(?-u:\b)(create|str_replace|insert)(?-u:\b)");
-// Praise without blame would make every session look good.
+// Includes complaints, because praise alone would make every session look good.
 pattern!(
     VERDICT,
     r"(?i)(?-u:\b)(thanks|thank you|thx|cheers|perfect|awesome|great (job|work)|well done|lgtm|works now|revert|undo|roll(ed)? ?back|put (it|that|them) back|still (fails?|failing|broken|wrong|not)|(does ?n[o'’]?t|not) work(ing)?|that['’ ]?i?s (wrong|not right|not what)|you broke)(?-u:\b)"
 );
 
-/// Both ends of a text, as far as they are looked at.
+/// Returns the searched start and end of a text.
 fn ends(text: &str) -> [&str; 2] {
     if text.len() <= 2 * MAX_LOOKED_AT {
         return [text, ""];
@@ -46,15 +47,15 @@ fn ends(text: &str) -> [&str; 2] {
     [head, tail]
 }
 
-/// Whether a user thanks, complains, or wants something undone.
+/// Returns true if the user thanks, complains, or wants something undone.
 pub(super) fn is_feedback(prompt: &str) -> bool {
     ends(prompt).iter().any(|end| VERDICT.is_match(end))
 }
 
-/// Kinds of tool calls that are told apart.
+/// Kind of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
-    /// Takes changes back.
+    /// Undoes changes.
     Revert,
     /// Runs tests.
     Test,
@@ -64,8 +65,8 @@ pub(super) enum CallKind {
     Other,
 }
 
-/// The kind of a call, by the tool's name and the arguments as [`super::arguments::arguments`] shows
-/// them.
+/// Classifies a call by the tool's name and its arguments as formatted by
+/// [`super::arguments::arguments`].
 pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     let tool = tool.to_ascii_lowercase();
     let names = |words: &[&str]| words.iter().any(|word| tool.contains(word));
@@ -78,9 +79,10 @@ pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     } else if names(&["run_test", "runtest"]) || TESTS.is_match(head) {
         CallKind::Test
     } else if names(&["todo", "memory", "stdin"]) {
+        // These tools write, but not to files of the project.
         CallKind::Other
     } else if names(&["editor", "str_replace"]) {
-        // One tool for looking and for writing: its command tells.
+        // A single tool for viewing and editing; its command decides.
         if EDITOR_COMMAND.is_match(head) { CallKind::Edit } else { CallKind::Other }
     } else if names(&["write", "edit", "patch", "replace", "create", "insert", "append"])
         || SHELL_EDIT.is_match(head)

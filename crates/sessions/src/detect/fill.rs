@@ -1,5 +1,5 @@
-//! Takes the outline of a JSON value while it is read, so that a torn value leaves what came
-//! before. Memory does not grow with the value.
+//! Builds the outline of a JSON value while it is read, so a truncated value still has an outline.
+//! Memory does not grow with the value.
 
 use std::io::{BufReader, Read};
 
@@ -10,22 +10,22 @@ use crate::Text;
 use crate::any_json::{AnyJson, Fill};
 use crate::repaired::repair;
 
-/// Keys of an object that are looked at.
+/// Maximum number of keys per object.
 const MAX_KEYS: usize = 1000;
 
-/// Elements of a list that are looked at.
+/// Maximum number of elements per list.
 const MAX_ELEMENTS: usize = 4;
 
-/// Lists inside of lists that are looked into.
+/// Maximum nesting of lists.
 const MAX_DEPTH: usize = 5;
 
-/// A longer text tells no formats apart.
+/// Maximum bytes of a value that distinguishes formats.
 const MAX_MARK: usize = 100;
 
-/// Fenced blocks of a shell.
+/// Shell code fences.
 const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
 
-/// Words of mini-swe-agent's protocol.
+/// Phrases of mini-swe-agent's protocol.
 const PROTOCOL: [&str; 3] =
     ["<returncode>", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
 
@@ -33,7 +33,7 @@ const PROTOCOL: [&str; 3] =
 const CLINE: [&str; 1] = ["<environment_details>"];
 
 impl Outline {
-    /// `None` when the line is no complete JSON value of its own.
+    /// Parses a line; `None` if it is not a complete JSON value.
     pub(super) fn of_line(line: &[u8]) -> Option<Self> {
         let whole = |line: &[u8]| {
             let mut deserializer = serde_json::Deserializer::from_slice(line);
@@ -47,7 +47,7 @@ impl Outline {
         outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
     }
 
-    /// The outline as far as the bytes go; those of a large document break off.
+    /// Parses as far as the bytes go; large documents are cut off.
     pub(super) fn of_beginning(bytes: &[u8]) -> Self {
         let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
         match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
@@ -58,13 +58,13 @@ impl Outline {
         }
     }
 
-    /// The same of a stream.
+    /// Does the same for a stream.
     pub(super) fn of_stream(input: impl Read) -> Self {
         let input = BufReader::with_capacity(256 * 1024, input);
         Self::fill(&mut serde_json::Deserializer::from_reader(input)).0
     }
 
-    /// The outline of what can be read, and whether that is all.
+    /// Builds the outline of the readable part, and returns the error that ended it, if any.
     fn fill<'de, D: de::Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
         let mut outline = Outline::default();
         let result =
@@ -73,7 +73,7 @@ impl Outline {
     }
 }
 
-/// An outline that is being taken.
+/// An outline under construction.
 struct OutlineAt<'o> {
     outline: &'o mut Outline,
     depth: usize,
@@ -84,6 +84,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
         self.outline.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
             let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
+            // Bounds memory and time for hostile objects; a repeated key keeps its first value.
             if self.outline.keys.len() >= MAX_KEYS || self.outline.has(&key) {
                 map.next_value::<de::IgnoredAny>()?;
                 continue;
@@ -97,6 +98,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
             } else if key == "content" {
                 let text = map.next_value::<Text<'de>>()?;
                 let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+                // Pseudo-keys, because only the presence of these texts matters, not their content.
                 if holds(&FENCES) {
                     self.outline.keys.push("is:bash fence".to_owned());
                 }
@@ -130,6 +132,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
                 return Ok(());
             }
         }
+        // The parser must still reach the end of the list.
         while list.next_element::<de::IgnoredAny>()?.is_some() {}
         Ok(())
     }

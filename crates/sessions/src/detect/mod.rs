@@ -1,4 +1,5 @@
-//! Which format a source is in, by its content alone: names lie, and one `.json` holds JSON lines.
+//! Detects the format of a source from its content. File names are unreliable: a `.json` file may
+//! contain JSON lines.
 
 mod fill;
 mod outline;
@@ -19,21 +20,20 @@ use super::sqlite;
 use super::{ReadError, aider, inspect};
 use outline::Outline;
 
-/// Bytes that are looked at first: enough for the first lines of nearly every file of JSON lines.
+/// Bytes read first. This covers the first lines of nearly every JSON Lines file.
 const FIRST_LOOK: u64 = 32 * 1024;
 
-/// Bytes that are looked at.
+/// Bytes read if the first ones are not enough.
 const MAX_LOOKED_AT: u64 = 256 * 1024;
 
-/// Bytes that are looked at where these are not enough: what tells the format may stand behind
-/// the schemas of tools or a long message. A bound on the time that a large file of anything else
-/// takes.
+/// Maximum bytes read if these are not enough either, because the decisive part may follow tool
+/// schemas or a long message. Limits the time spent on large unrelated files.
 const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 
-/// Lines that are looked at.
+/// Maximum number of lines that are examined.
 const MAX_LINES: usize = 20;
 
-/// Beginnings of files that have to be made readable first, and how.
+/// File signatures of content that must be converted first, with advice.
 const UNREADABLE: [(&[u8], &str); 8] = [
     (b"PAR1", "it is a Parquet file; export it as JSON lines first"),
     (b"\x1f\x8b", "it is compressed; unpack it with gunzip first"),
@@ -45,7 +45,7 @@ const UNREADABLE: [(&[u8], &str); 8] = [
     (b"[\0", "it is text in UTF-16; convert it to UTF-8 first"),
 ];
 
-/// The format of a source.
+/// Detects the format of a source.
 pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     if storage::is_stored(source) {
         return Ok(Format::OpenCode);
@@ -54,6 +54,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     if start.starts_with(sqlite::MAGIC) {
         return sqlite::format(source);
     }
+    // Other zip archives get the advice to unpack them.
     if start.starts_with(inspect::MAGIC) && inspect::is_log(source) {
         return Ok(Format::Inspect);
     }
@@ -61,6 +62,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Ok(Format::Aider);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
+    // The outlines are discarded: if these bytes are not enough, a later step repeats them.
     if let Some(format) = of_first_lines(&start, &mut Vec::new()) {
         return Ok(format);
     }
@@ -89,6 +91,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
             return Ok(format);
         }
         let changes = Cell::new(0);
+        // A single bad character must not hide the format of a large file.
         let input = Repaired::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
         document = Outline::of_stream(BoundedStrings::new(input));
         if let Some(format) = document.format() {
@@ -99,13 +102,13 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     Err(ReadError::Unrecognised(shown))
 }
 
-/// The format that one of the first lines shows; those that show none are put into `seen`.
+/// Detects the format from one of the first lines. The outlines of undecided lines go to `seen`.
 fn of_first_lines(start: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
     let lines = start.split(|byte| *byte == b'\n').filter(|line| !is_blank(line));
     lines.take(MAX_LINES).find_map(|line| of_line(without_mark(line), seen))
 }
 
-/// The same of a stream, whose lines may be long.
+/// Does the same for a stream, whose lines may be long.
 fn of_lines<'s>(
     input: impl Read + 's,
     seen: &mut Vec<Outline>,
@@ -121,7 +124,7 @@ fn of_lines<'s>(
 }
 
 fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
-    // A line that stands for itself. The first line of a pretty-printed document does not.
+    // The line must be a complete value. The first line of a pretty-printed document is not.
     let outline = Outline::of_line(line)?;
     let format = outline.format();
     if format.is_none() {
@@ -130,8 +133,8 @@ fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
     format
 }
 
-/// Lines that are messages are a chat. Looked for last, because other formats have messages
-/// inside their lists too.
+/// Treats lines with messages as a chat. This comes last, because other formats have messages in
+/// their lists too.
 fn of_messages(seen: &[Outline]) -> Option<Format> {
     seen.iter().any(Outline::is_message).then_some(Format::Chat)
 }

@@ -1,19 +1,19 @@
-//! The shape of a JSON value, and which format it shows.
+//! Describes the shape of a JSON value and derives its format.
 
 use crate::format::Format;
 
-/// The shape of a JSON value: the keys of an object, and a few short values that tell formats
-/// apart. Of a list, the shape of its first elements.
+/// Shape of a JSON value: the keys of an object and a few short values that distinguish formats.
+/// For a list, the shapes of its first elements.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Outline {
     pub(super) is_list: bool,
     pub(super) is_object: bool,
     pub(super) keys: Vec<String>,
-    /// See [`MARKS`].
+    /// Values of the keys in [`MARKS`].
     pub(super) marks: Vec<(&'static str, String)>,
     /// First elements of a list.
     pub(super) elements: Vec<Outline>,
-    /// Outlines of the lists and objects named in [`INNER`].
+    /// Outlines of the lists and objects in [`INNER`].
     pub(super) inner: Vec<(&'static str, Outline)>,
 }
 
@@ -37,7 +37,7 @@ pub(super) const INNER: [&str; 15] = [
     "output",
 ];
 
-/// Records of GitHub Copilot CLI.
+/// Record types of GitHub Copilot CLI.
 const COPILOT_TYPES: [&str; 5] = [
     "session.start",
     "session.resume",
@@ -46,7 +46,7 @@ const COPILOT_TYPES: [&str; 5] = [
     "tool.execution_complete",
 ];
 
-/// Items of the Responses interface that are no messages.
+/// Item types of the Responses API that are not messages.
 const ITEM_TYPES: [&str; 5] = [
     "function_call",
     "function_call_output",
@@ -55,7 +55,7 @@ const ITEM_TYPES: [&str; 5] = [
     "local_shell_call",
 ];
 
-/// Record types of Claude Code that can stand at the beginning of a file.
+/// Record types that a Claude Code file may start with.
 const CLAUDE_TYPES: [&str; 12] = [
     "user",
     "assistant",
@@ -71,7 +71,7 @@ const CLAUDE_TYPES: [&str; 12] = [
     "ai-title",
 ];
 
-/// Record types of a Codex rollout; its first lines may be torn away.
+/// Record types of a Codex rollout, whose first lines may be missing.
 const CODEX_TYPES: [&str; 5] =
     ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
 
@@ -93,6 +93,8 @@ impl Outline {
             return self.format_of_list();
         }
         let kind = self.mark("type");
+        // The order of the checks matters: specific signatures come before those that other formats
+        // share.
         if kind == "thread.started" || (kind.starts_with("item.") && self.has("item")) {
             return Some(Format::CodexExec);
         }
@@ -154,6 +156,7 @@ impl Outline {
         if self.has("sessionId") && (has_parts || self.has("systemPayload")) {
             return Some(Format::QwenCode);
         }
+        // Amp's thread ids start with `T-`.
         if self.mark("id").starts_with("T-")
             && self.has("messages")
             && (self.has("created") || self.has("v"))
@@ -184,7 +187,7 @@ impl Outline {
             })
         };
         if self.has("info") && is_chat("messages") {
-            // The trajectory format is the last key, out of sight in a large file.
+            // The trajectory format is the last key, out of reach in a large file.
             return Some(Format::MiniSweAgent);
         }
         let any = |name: &str, is: fn(&Outline) -> bool| {
@@ -209,7 +212,7 @@ impl Outline {
         self.inner("conversations").is_some_and(is_share_gpt).then_some(Format::Chat)
     }
 
-    /// Spans, runs and observations, by themselves or in the lists of exports.
+    /// Detects spans, runs and observations, alone or in the lists of an export.
     fn format_of_trace(&self) -> Option<Format> {
         let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
         if has(&["resourceSpans", "resource_spans", "scopeSpans"]) {
@@ -236,30 +239,30 @@ impl Outline {
             .find_map(|name| self.inner(name)?.elements.iter().find_map(Outline::format_of_trace))
     }
 
-    /// A chat message by itself, as in JSON lines of them.
+    /// Returns true if this is a chat message, as in JSON lines of messages.
     pub(super) fn is_message(&self) -> bool {
         let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
         !self.mark("role").is_empty() && has(&["content", "tool_calls", "parts"])
     }
 
-    /// An item of the Responses interface that is no message.
+    /// Returns true if this is an item of the Responses API other than a message.
     fn is_item(&self) -> bool {
         ITEM_TYPES.contains(&self.mark("type"))
     }
 
-    /// A message of the Vercel AI SDK: its parts have types, which Gemini's have not.
+    /// Returns true if this is a Vercel AI SDK message, whose parts have types. Gemini's have none.
     fn is_ui_message(&self) -> bool {
         let is_typed = |parts: &Outline| parts.elements.iter().any(|part| part.has("type"));
         !self.mark("role").is_empty()
             && (self.inner("parts").is_some_and(is_typed) || self.has("toolInvocations"))
     }
 
-    /// A message with what Cline, Roo and Kilo put into it.
+    /// Returns true if this is a message with the typical tags of Cline, Roo and Kilo.
     fn is_cline(&self) -> bool {
         !self.mark("role").is_empty() && self.has("is:cline")
     }
 
-    /// A list of Gemini's `Content`.
+    /// Returns true if this is a list of Gemini's `Content`.
     fn is_contents(&self, name: &str) -> bool {
         self.inner(name).is_some_and(|list| list.elements.iter().any(Outline::is_content))
     }
@@ -273,7 +276,8 @@ impl Outline {
             || (parts.is_some_and(is_untyped) && self.mark("role") == "user")
     }
 
-    /// SWE-agent's history names the agent in each message and has no other list beside it.
+    /// Returns true if this is a SWE-agent history, which names the agent in each message and has
+    /// no other list beside it.
     fn is_swe_history(&self) -> bool {
         self.inner("history").is_some_and(|history| {
             let of_swe_agent =
@@ -282,8 +286,8 @@ impl Outline {
         })
     }
 
-    /// A list of `OpenHands` events. In older ones, nothing but action and observation tells, and
-    /// the two may stand together in a list of their own.
+    /// Returns true if this is a list of `OpenHands` events. Older ones are recognisable only by
+    /// action and observation, which may form a list of their own.
     fn is_events(&self) -> bool {
         let is_event = |element: &Outline| {
             element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
@@ -294,6 +298,7 @@ impl Outline {
     }
 
     fn format_of_list(&self) -> Option<Format> {
+        // Only some formats occur as a list of whole records.
         let from_elements = self.elements.iter().find_map(Outline::format);
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
@@ -324,11 +329,11 @@ impl Outline {
         }
         let is_said = |element: &&Outline| element.is_message() || element.is_item();
         let messages = self.elements.iter().filter(is_said).count();
-        // The last one may be torn.
+        // The last one may be truncated.
         if messages == 0 || messages + 1 < self.elements.len() {
             return None;
         }
-        // A fence alone is any chat about a shell.
+        // A shell fence alone may occur in any chat.
         let says = |mark| self.elements.iter().any(|element| element.has(mark));
         let is_agent = says("is:bash fence") && says("is:shell protocol");
         Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })

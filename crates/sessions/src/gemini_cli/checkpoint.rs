@@ -1,5 +1,4 @@
-//! Checkpoints of `/chat save`: `Content`s as Gemini's API takes them, with neither ids of
-//! messages nor times.
+//! Reads checkpoints of `/chat save`: `Content`s of Gemini's API, without message ids and times.
 
 use serde::Deserialize;
 
@@ -61,6 +60,7 @@ impl Turn<'_> {
             let origin = if is_canned { Origin::Harness } else { Origin::Agent };
             let event =
                 Event { role: Role::Assistant, origin, text, reasoning, ..Event::default() };
+            // The canned answer did not come from a model call.
             feed.event(Event { calls, continues: is_canned, ..event });
             return;
         }
@@ -75,6 +75,7 @@ fn result(function: FunctionResponse<'_>) -> ToolResult<'_> {
     let exit_code = exit_code(&response.output);
     let cancelled = response.error.starts_with("[Operation Cancelled]");
     let outcome = match exit_code {
+        // A cancellation is written as an error.
         _ if cancelled => Outcome::Rejected,
         Some(code) if code != 0 => Outcome::Failed,
         _ if !response.error.is_empty() => Outcome::Failed,

@@ -1,4 +1,4 @@
-//! The form that is one JSON value: a chat with `messages`, or a checkpoint.
+//! Reads the form with one JSON value: a chat with `messages`, or a checkpoint.
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 

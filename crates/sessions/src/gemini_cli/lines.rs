@@ -1,8 +1,8 @@
-//! The form that is JSON lines: a header, messages, `{"$set": {…}}` and `{"$rewindTo": id}`.
+//! Reads the JSON Lines form: a header, messages, `{"$set": {…}}` and `{"$rewindTo": id}`.
 //!
-//! Nearly every message is written several times, first without its tokens and tool results: the
-//! last write of an id counts. So a first pass looks at ids alone, and a second one sends the
-//! writes that count, each at its own place.
+//! Nearly every message is written several times, first without its tokens and tool results, and
+//! the last write of an id counts. A first pass therefore collects ids, and a second one sends each
+//! message at its last write.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{List, Object};
 
-/// A line for the first pass: only what decides which writes count.
+/// A line in the first pass, with only the fields that determine the last writes.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Sketch {
@@ -40,7 +40,7 @@ struct Identity {
     id: Id,
 }
 
-/// A line for the second pass, unless it is a message.
+/// A line in the second pass, unless it is a message.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Header<'a> {
@@ -72,6 +72,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         let Some(header) = line.parse::<Header<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
+        // Only messages have an id.
         if !header.id.is_empty() {
             if standing.counts(&header.id, line.number, feed)
                 && let Some(message) = line.parse::<Message<'_>>(&mut again, &mut feed.notes)
@@ -96,21 +97,21 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// The messages that stand at the end of the file.
+/// The messages that remain at the end of the file.
 #[derive(Default)]
 struct Standing {
-    /// Line of the last write of each.
+    /// Line of the last write of each message.
     last: HashMap<Id, u64>,
-    /// In the order in which they first appeared.
+    /// Messages in the order of their first write.
     order: Vec<Id>,
-    /// How often the chat was taken back.
+    /// Number of rewinds.
     rewinds: u64,
 }
 
 impl Standing {
     fn find(source: &Source) -> Result<Self, ReadError> {
         let mut standing = Self::default();
-        // What is wrong with the lines is noted by the second pass.
+        // The second pass notes problems with lines.
         let mut notes = Notes::default();
         let mut lines = source.lines()?;
         let mut scratch = String::new();
@@ -123,6 +124,7 @@ impl Standing {
             } else if let Some(set) = sketch.set.0
                 && !set.messages.0.is_empty()
             {
+                // `$set` replaces all messages, but past rewinds still count.
                 standing = Self { rewinds: standing.rewinds, ..Self::default() };
                 for message in set.messages.0 {
                     standing.write(message.id, line.number);
@@ -138,8 +140,8 @@ impl Standing {
         }
     }
 
-    /// Takes back a message and all that follow it; all of them where it is unknown, as the
-    /// program itself does.
+    /// Removes a message and all that follow it. If the message is unknown, all are removed, as
+    /// Gemini CLI does.
     fn rewind(&mut self, message: Id) {
         self.rewinds += 1;
         let from = self.order.iter().position(|other| *other == message).unwrap_or(0);
@@ -148,7 +150,7 @@ impl Standing {
         }
     }
 
-    /// Whether this is the write that counts. Notes the writes of messages that were taken back.
+    /// Returns true if this is the write that counts. Writes of removed messages are noted.
     fn counts(&self, id: &str, line: u64, feed: &mut Feed<'_>) -> bool {
         let last = self.last.get(&Id::from(id)).copied();
         feed.notes.dropped_records += u64::from(last.is_none());

@@ -1,4 +1,4 @@
-//! A message of a recorded chat, and the events that it becomes.
+//! Parses a message of a recorded chat and converts it to events.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub(super) struct Message<'a> {
     kind: Text<'a>,
     timestamp: Moment,
     content: Content<'a>,
-    /// The text that the user typed, where `content` also holds the files that it names.
+    /// Text that the user typed, if `content` also includes the files it mentions.
     #[serde(rename = "displayContent")]
     display: Content<'a>,
     model: Text<'a>,
@@ -55,7 +55,7 @@ struct ResultPart<'a> {
     text: Text<'a>,
 }
 
-/// Result of a tool, as the model gets it.
+/// Result of a tool, as sent to the model.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionResponse<'a> {
@@ -84,8 +84,8 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// The input includes what came from the cache; thoughts and results of the provider's own
-    /// tools are counted apart.
+    /// Converts the counts. The input includes cached tokens; reasoning and the results of the
+    /// provider's own tools are counted separately.
     fn usage(&self) -> Usage {
         let cached = self.cached.count();
         Usage {
@@ -144,7 +144,7 @@ impl Message<'_> {
 }
 
 impl Call<'_> {
-    /// Result of the call; `None` while it waits or runs.
+    /// Returns the result of the call; `None` while the call is waiting or running.
     fn result(&self) -> Option<ToolResult<'static>> {
         let mut outcome = match self.status.as_str() {
             "success" => Outcome::Ok,
@@ -163,10 +163,12 @@ impl Call<'_> {
             }
         }
         if text.is_empty() && error.is_empty() {
+            // Some results have only the text for display.
             text.join(&self.display);
         }
         let exit_code = exit_code(&text);
         match (outcome, exit_code) {
+            // The status of a shell call is `success` even if the program failed.
             (Outcome::Ok | Outcome::Unknown, Some(code)) if code != 0 => outcome = Outcome::Failed,
             (Outcome::Unknown, _) if !error.is_empty() => outcome = Outcome::Failed,
             _ => {}
@@ -176,8 +178,8 @@ impl Call<'_> {
     }
 }
 
-/// The shell tool reports success whatever the program did; the exit code stands in a line of its
-/// output. Older versions write `(none)` where there is none.
+/// Parses the exit code from the shell tool's output, because the tool always reports success.
+/// Older versions write `(none)` if there is no exit code.
 pub(super) fn exit_code(text: &str) -> Option<i64> {
     if !text.starts_with("Command: ") && !text.starts_with("Output: ") {
         return None;
@@ -185,7 +187,7 @@ pub(super) fn exit_code(text: &str) -> Option<i64> {
     text.lines().rev().find_map(|line| line.strip_prefix("Exit Code: "))?.trim().parse().ok()
 }
 
-/// Whether the program wrote this user message itself.
+/// Returns true if Gemini CLI wrote this user message itself.
 pub(super) fn is_harness(text: &str) -> bool {
     const BEGINNINGS: [&str; 3] = [
         "<session_context>",

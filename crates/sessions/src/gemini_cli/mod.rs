@@ -1,9 +1,9 @@
-//! Gemini CLI chats, in three forms: one JSON object with `messages`; JSON lines (a header,
-//! messages, `$set` and `$rewindTo`), also under a `.json` name; and the checkpoints of
-//! `/chat save`, which are bare Gemini `Content`s.
+//! Reads Gemini CLI chats in three forms: one JSON object with `messages`; JSON lines (a header,
+//! messages, `$set` and `$rewindTo`), even in `.json` files; and the checkpoints of `/chat save`,
+//! which are bare Gemini `Content`s.
 //!
-//! One `gemini` message is one model call. A message holds its tool calls together with their
-//! results: they become two events.
+//! One `gemini` message is one model call. It contains its tool calls together with their results
+//! and becomes two events.
 
 mod checkpoint;
 mod document;
@@ -28,9 +28,10 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     if is_lines(source)? { lines::read(source, feed) } else { document::read(source, feed) }
 }
 
-/// Whether the first line is a JSON object of its own, without messages, as the header of the
-/// line form is. The name says nothing.
+/// Returns true if the first line is a complete JSON object without messages, like the header of
+/// the JSON Lines form. The file name is no indication.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
+    // A pretty-printed or very large document has no complete first line of this size.
     const MAX_HEADER: u64 = 256 * 1024;
     let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
     let (mut scratch, mut notes) = (String::new(), Notes::default());

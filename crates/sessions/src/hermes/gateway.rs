@@ -1,5 +1,5 @@
-//! The older gateway's transcript, `~/.hermes/sessions/<id>.jsonl`: first a line about the
-//! session, then a message in each line. The session's id is the name of the file.
+//! Reads the older gateway's transcript, `~/.hermes/sessions/<id>.jsonl`: a line of metadata, then
+//! one message per line. The session's id is the file name.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::wire::Object;
 
 use super::message::{AGENT, Message};
 
-/// The fields of a line that describe the session. The tools' schemas are skipped.
+/// Session metadata of a line. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct About<'a> {
@@ -37,6 +37,7 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         if message.role.as_str() == "session_meta"
             && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
         {
+            // The same line holds both a message and the metadata, so it is parsed a second time.
             about.note(feed);
             feed.saw(message.timestamp);
         }

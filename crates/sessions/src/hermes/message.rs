@@ -1,4 +1,4 @@
-//! One message as all three stores write it, and what it becomes in the neutral model.
+//! Parses a message, which all three stores write the same way, and converts it to events.
 
 use serde::Deserialize;
 
@@ -13,10 +13,11 @@ use crate::{failure, thinking};
 
 use super::{prompt, steer};
 
-/// Name of the agent in every session of these stores.
+/// Agent name of every session in these stores.
 pub(super) const AGENT: &str = "hermes";
 
-/// A message. Its role is `user`, `assistant`, `tool` or `system`; anything else is no message.
+/// A message with the role `user`, `assistant`, `tool` or `system`. Records with other roles are
+/// not messages.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
@@ -33,12 +34,12 @@ pub(super) struct Message<'a> {
     pub(super) timestamp: Moment,
     #[serde(rename = "_compressed_summary")]
     pub(super) is_summary: Flag,
-    /// How the agent's own pages show it: `hidden` and `internal_notification` are not a
-    /// person's.
+    /// Display mode on the agent's own pages. `hidden` and `internal_notification` mean that no
+    /// person typed it.
     pub(super) display_kind: Text<'a>,
 }
 
-/// A tool call; `name` and `arguments` may stand in `function` or beside it.
+/// A tool call; `name` and `arguments` are in `function` or beside it.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
@@ -64,7 +65,7 @@ impl<'a> Call<'a> {
 }
 
 impl Message<'_> {
-    /// Hands it to the feed, as one or two events.
+    /// Sends the message as one or two events.
     pub(super) fn send(self, feed: &mut Feed<'_>) {
         match self.role.as_str() {
             "user" => self.send_prompt(feed),
@@ -99,15 +100,16 @@ impl Message<'_> {
         if self.is_summary.is_set() || prompt::is_summary(&text) {
             let summary = prompt::sort(text, self.is_summary.is_set());
             let mark = Some(Mark::Compacted);
-            // Not as an assistant's: no model was called for it.
+            // Not an assistant event, because no model was called for it.
             feed.event(Event { text: summary.harness, time, mark, ..Event::default() });
-            // It may stand in front of an answer.
+            // An answer may follow the summary.
             text = summary.human;
             if text.is_empty() && calls.is_empty() {
                 return;
             }
         }
         let mut reasoning = self.reasoning;
+        // The fields often repeat the same reasoning.
         thinking::add(&mut reasoning, self.reasoning_content);
         if reasoning.is_empty() {
             reasoning = self.reasoning_details;
@@ -122,6 +124,7 @@ impl Message<'_> {
         let time = self.timestamp.0;
         let steered =
             steer::split(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
+        // `/steer` appends user input to a tool result; it becomes an event of its own.
         let (text, said) = match steered {
             Some((output, said)) => (output.into(), said.into()),
             None => (text, Text::default()),

@@ -1,4 +1,5 @@
-//! Hermes agent: three stores of the same sessions, a file for each, and what they share.
+//! Reads the Hermes agent: one module for each of its three stores of the same sessions, and shared
+//! parts.
 
 mod message;
 mod prompt;

@@ -1,5 +1,5 @@
-//! Who wrote a `user` record. Hermes puts skills, summaries, reviews and notices into them, so
-//! that only a part, or nothing, was typed by a person.
+//! Determines the author of a `user` record. Hermes adds skills, summaries, reviews and notices, so
+//! a person typed only part of it, or nothing.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::Text;
 
 use super::steer;
 
-/// Beginnings of the prompts of the background review, which old builds stored as user turns.
+/// Prefixes of background review prompts, which old builds store as user turns.
 const REVIEWS: [&str; 4] = [
     "Review the conversation above and update the skill library",
     "Review the conversation above and consider saving to memory",
@@ -15,30 +15,30 @@ const REVIEWS: [&str; 4] = [
     "Review the conversation above and consider two things",
 ];
 
-/// Beginnings of a summary that stands for earlier messages.
+/// Prefixes of a summary that replaces earlier messages.
 const SUMMARIES: [&str; 4] =
     ["[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:", "[PRIOR CONTEXT", "CONTEXT COMPACTION —"];
 
-/// Ends a summary that was put in front of a message.
+/// Ends a summary in front of a message.
 const END_OF_SUMMARY: &str = "--- END OF CONTEXT SUMMARY";
 
-/// Beginnings of a skill that was put in front of what a person typed, which comes last.
+/// Prefixes of a skill in front of the user's text, which comes last.
 const SKILLS: [&str; 2] =
     ["[SYSTEM: The user has invoked the \"", "[IMPORTANT: The user has invoked the \""];
 const INSTRUCTION: &str =
     "The user has provided the following instruction alongside the skill invocation: ";
 const AFTER_INSTRUCTION: [&str; 2] = ["\n\n[Runtime note:", "\n\n[This skill has supporting files"];
 
-/// Of several skills at once, the instruction comes first.
+/// With several skills at once, the instruction comes first.
 const BUNDLE: &str = " skill bundle,";
 const BUNDLE_INSTRUCTION: &str = "\nUser instruction: ";
 const AFTER_BUNDLE_INSTRUCTION: &str = "\n\n[Loaded as part of the ";
 
-/// A skill that the gateway loads by itself; its last words.
+/// A skill that the gateway loads automatically, and its last sentence.
 const AUTO_LOADED: &str = "\" skill is auto-loaded. Follow its instructions for this session.]";
 const END_OF_SKILL: &str = "then run them with the terminal tool using the absolute path.";
 
-/// Notices in brackets in front of a message, or alone.
+/// Prefixes of bracketed notices, in front of a message or alone.
 const NOTICES: [&str; 6] = [
     "[SYSTEM:",
     "[System note:",
@@ -48,21 +48,22 @@ const NOTICES: [&str; 6] = [
     "[ASYNC DELEGATION",
 ];
 
-/// A notice in front of the prompt of a scheduled job: nobody types it now.
+/// Notice in front of the prompt of a scheduled job, which no person typed just now.
 const SCHEDULED: &str = "scheduled cron job";
 
-/// A user record, sorted by who wrote it. Either part may be empty.
+/// A user record, split by author. Either part may be empty.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Prompt<'a> {
     pub(super) harness: Text<'a>,
     pub(super) human: Text<'a>,
-    /// The harness part is a summary of earlier messages.
+    /// True if the harness part is a summary of earlier messages.
     pub(super) is_summary: bool,
 }
 
-/// Sorts the text of a user record; `is_summary` where the record itself says that it is one.
+/// Splits the text of a user record. `is_summary` is the record's own flag.
 pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
     let looks_like_summary = self::is_summary(&text);
+    // Without the known prefix, the end of the summary cannot be found.
     if is_summary && !looks_like_summary {
         return Prompt { harness: text, is_summary, ..Prompt::default() };
     }
@@ -73,25 +74,27 @@ pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
     if human.is_empty() {
         return Prompt { harness: text, is_summary, ..Prompt::default() };
     }
+    // The user's text may be in the middle of the harness's.
     let harness = format!("{}\n{}", &text[..human.start], &text[human.end..]);
     let harness = harness.trim().to_owned().into();
     let human = text[human].trim().to_owned().into();
     Prompt { harness, human, is_summary }
 }
 
-/// Whether a text is a summary of earlier messages, whoever is said to speak.
+/// Returns true if a text is a summary of earlier messages, regardless of its role.
 pub(super) fn is_summary(text: &str) -> bool {
     let text = text.trim_start();
     SUMMARIES.iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// The part that a person typed, perhaps empty; `None` when that is everything.
+/// Returns the range that a person typed, possibly empty; `None` if it is everything.
 fn human_part(text: &str) -> Option<Range<usize>> {
     let begin = text.len() - text.trim_start().len();
     let from = &text[begin..];
     if is_summary(from) {
+        // The summary may quote an earlier one, so the last marker counts.
         let behind = from.rfind(END_OF_SUMMARY).and_then(|end| {
-            // The rest of that line still belongs to the summary.
+            // The rest of that line belongs to the summary.
             from[end..].find('\n').map(|line| begin + end + line)
         });
         return Some(behind.unwrap_or(text.len())..text.len());
@@ -99,6 +102,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
     if REVIEWS.iter().any(|beginning| from.starts_with(beginning)) {
         return Some(0..0);
     }
+    // A message that consists only of a `/steer` frame.
     if let Some(("", said)) = steer::split(from) {
         let start = text.rfind(said)?;
         return Some(start..start + said.len());
@@ -113,7 +117,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
     behind_notices(text, begin)
 }
 
-/// The text that was typed behind `/skill`.
+/// Returns the range typed after `/skill`.
 fn instruction(text: &str) -> Option<Range<usize>> {
     let is_bundle = text.lines().next().is_some_and(|line| line.contains(BUNDLE));
     if is_bundle {
@@ -121,13 +125,14 @@ fn instruction(text: &str) -> Option<Range<usize>> {
         let length = text[start..].find(AFTER_BUNDLE_INSTRUCTION);
         return Some(start..length.map_or(text.len(), |length| start + length));
     }
-    // The skill may itself quote these words: the last ones count.
+    // The skill may quote this sentence, so the last occurrence counts.
     let start = text.rfind(INSTRUCTION)? + INSTRUCTION.len();
+    // Either of these sections may follow; the first one ends the instruction.
     let ends = AFTER_INSTRUCTION.iter().filter_map(|end| text[start..].find(end)).min();
     Some(start..ends.map_or(text.len(), |length| start + length))
 }
 
-/// The text behind notices in brackets.
+/// Returns the range after bracketed notices.
 fn behind_notices(text: &str, begin: usize) -> Option<Range<usize>> {
     let mut at = begin;
     while NOTICES.iter().any(|beginning| text[at..].starts_with(beginning)) {
@@ -141,7 +146,7 @@ fn behind_notices(text: &str, begin: usize) -> Option<Range<usize>> {
     (at > begin).then_some(at..text.len())
 }
 
-/// Length of the bracket at the beginning of a text, brackets inside of it included.
+/// Returns the length of the bracket at the start of a text, including nested brackets.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     for (at, byte) in text.bytes().enumerate() {

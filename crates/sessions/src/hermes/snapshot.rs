@@ -1,6 +1,6 @@
-//! The snapshot of a session, `session_<id>.json`: one object, written whole on each turn.
+//! Reads session snapshots, `session_<id>.json`: one object, rewritten on each turn.
 //!
-//! Most of its bytes are often the tools' schemas, which are skipped.
+//! Often, most of its bytes are the tools' schemas, which are skipped.
 
 use serde::de::{IgnoredAny, MapAccess};
 
@@ -33,7 +33,7 @@ impl Document for Snapshot {
                 "platform" => feed.head.platform = map.next_value::<Text<'de>>()?.line(400),
                 "parent_session_id" => feed.head.parent = map.next_value::<Text<'de>>()?.line(400),
                 "cwd" => feed.head.cwd = map.next_value::<Text<'de>>()?.line(400),
-                // Some builds keep the working folder among the settings of the model.
+                // Some builds store the working directory in the model settings.
                 "model_config" => {
                     let cwd = map.next_value::<Loose>()?.text("/cwd").line(400);
                     feed.head.cwd = feed.head.cwd.take().or(cwd);

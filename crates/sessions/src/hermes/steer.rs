@@ -1,19 +1,19 @@
-//! `/steer`: what a person says while a tool runs. Hermes appends it to the last tool result.
+//! Handles `/steer`, user input while a tool is running. Hermes appends it to the last tool result.
 
 use memchr::memmem;
 
-/// Newer frame. Its opening line goes on in words that change from version to version.
+/// Newer frame. The rest of its opening line changes from version to version.
 const OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
 const CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
 
-/// Older frame, without an end.
+/// Older frame, without an end marker.
 const OLD: &str = "\nUser guidance: ";
 
-/// Preamble inside of the newer frame, up to an empty line.
+/// Preamble inside the newer frame, up to an empty line.
 const ORIGIN: &str = "Gateway message origin (JSON data";
 
-/// A text without the frame at its end, and what a person said in it. Only the end counts: the
-/// same words inside of an output are no message.
+/// Splits a text into its content and the user's message in a frame at its end. Only the end
+/// counts, because a tool's output may contain the same phrases.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let whole = text.trim_end();
     if let Some(framed) = whole.strip_suffix(CLOSE) {
@@ -25,7 +25,7 @@ pub(super) fn split(text: &str) -> Option<(&str, &str)> {
         };
         return Some((before.trim_end(), said.trim()));
     }
-    // Forwards first, which is faster and nearly always finds none.
+    // Search forwards first, which is faster and nearly always finds nothing.
     memmem::find(whole.as_bytes(), OLD.as_bytes())?;
     let at = memmem::rfind(whole.as_bytes(), OLD.as_bytes())?;
     Some((whole[..at].trim_end(), whole[at + OLD.len()..].trim()))

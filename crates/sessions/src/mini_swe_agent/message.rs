@@ -1,4 +1,4 @@
-//! The wire form of mini-swe-agent messages, and what stands inside their text.
+//! Parses mini-swe-agent messages, and the commands and exit codes inside their text.
 
 use serde::Deserialize;
 
@@ -25,11 +25,11 @@ pub(super) struct Message<'a> {
     pub(super) reasoning_content: Text<'a>,
     pub(super) tool_calls: List<Call<'a>>,
     pub(super) tool_call_id: Text<'a>,
-    /// Of the responses interface: `message`, `function_call_output`.
+    /// In the Responses API: `message` or `function_call_output`.
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     pub(super) call_id: Text<'a>,
-    /// Of the responses interface: the items of an answer, or the result of a call.
+    /// In the Responses API: the items of an answer, or the result of a call.
     pub(super) output: Text<'a>,
     pub(super) object: Text<'a>,
     pub(super) model: Text<'a>,
@@ -56,7 +56,7 @@ pub(super) struct Action<'a> {
     pub(super) tool_call_id: Text<'a>,
 }
 
-/// The provider's reply; its choices repeat the message.
+/// The provider's reply. Its choices repeat the message.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
@@ -64,7 +64,8 @@ pub(super) struct Response<'a> {
     pub(super) usage: Object<Counts>,
 }
 
-/// The text before the only fenced command of an answer, and the command.
+/// Splits off the fenced command of an answer. Returns the text before it and the command, if there
+/// is exactly one.
 pub(super) fn split_fence(content: &str) -> (&str, Option<&str>) {
     let mut found = None;
     for opening in ["```bash", "```mswea_bash_command"] {
@@ -76,7 +77,7 @@ pub(super) fn split_fence(content: &str) -> (&str, Option<&str>) {
             };
             let Some((command, _)) = body.split_once("\n```") else { continue };
             if found.is_some() {
-                // The agent refuses an answer with several commands.
+                // mini-swe-agent rejects an answer with several commands.
                 return (content, None);
             }
             found = Some((content[..at].trim_end(), command.trim()));
@@ -85,7 +86,7 @@ pub(super) fn split_fence(content: &str) -> (&str, Option<&str>) {
     found.map_or((content, None), |(text, command)| (text, Some(command)))
 }
 
-/// The exit code that a message states, and the output without the tags around it.
+/// Splits a message into its exit code and its output without tags.
 pub(super) fn split_returncode(content: &str) -> (Option<i64>, &str) {
     let Some((_, rest)) = content.split_once("<returncode>") else { return (None, content) };
     let Some((code, rest)) = rest.split_once("</returncode>") else { return (None, content) };
@@ -96,7 +97,7 @@ pub(super) fn split_returncode(content: &str) -> (Option<i64>, &str) {
     (Some(code), output.trim_matches('\n'))
 }
 
-/// The command in the arguments of a call, or the arguments where they hold none.
+/// Returns the command in the arguments of a call, or all arguments if it is missing.
 pub(super) fn command_of(arguments: Json) -> Text<'static> {
     #[derive(Deserialize, Default)]
     #[serde(default)]

@@ -1,9 +1,9 @@
-//! mini-swe-agent trajectories: a bare list of messages (old), or `{info, messages,
-//! trajectory_format}`.
+//! Reads mini-swe-agent trajectories: a bare list of messages (old), or
+//! `{info, messages, trajectory_format}`.
 //!
-//! The only tool is a shell. Its command stands in a fence of the answer, in `tool_calls` or in
-//! `extra.actions`; its result is the next message that is not the model's. No message but an
-//! interruption is typed by a person: the first one is a template around the task.
+//! The only tool is a shell. Its command is in a code fence of the answer, in `tool_calls` or in
+//! `extra.actions`; its result is the next message that is not the model's. Except for
+//! interruptions, no message is typed by a person: the first one is a template around the task.
 
 mod message;
 #[cfg(test)]
@@ -69,11 +69,11 @@ impl Document for Trajectory {
     }
 }
 
-/// Where a run is.
+/// State of a run.
 #[derive(Default)]
 struct Run {
     calls: u64,
-    /// Calls without result, oldest first.
+    /// Calls without a result, oldest first.
     open: VecDeque<String>,
     has_ended: bool,
 }
@@ -86,6 +86,7 @@ impl Run {
         };
         match message.role.as_str() {
             "assistant" => self.answer(message, feed),
+            // Answers of the Responses API have no role.
             "" if message.object.as_str() == "response" => self.answer(message, feed),
             "" if message.kind.as_str() == "function_call_output" => self.result(message, feed),
             "tool" => self.result(message, feed),
@@ -126,11 +127,13 @@ impl Run {
             }));
         }
         if calls.is_empty() {
+            // Without a call, a fence is part of the answer.
             text = content.as_str();
         }
         for call in &mut calls {
             self.calls += 1;
             if call.id.is_empty() {
+                // Fenced commands have no id, but calls and results are paired by id.
                 call.id = format!("call {}", self.calls).into();
             }
         }
@@ -147,8 +150,8 @@ impl Run {
         });
     }
 
-    /// A message to the model: the task, a result, or what a person or the harness says of the
-    /// last answer.
+    /// Handles a message to the model: the task, a result, or a comment of the user or harness on
+    /// the last answer.
     fn user(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
         let kind = message.extra.0.as_ref().map_or("", |extra| extra.interrupt_type.as_str());
         let text = message.content.0.as_str();
@@ -157,12 +160,14 @@ impl Run {
         let is_interruption = kind == "UserInterruption" || text.starts_with("Interrupted by user");
         let is_human = is_rejection || is_interruption || kind.starts_with("User");
         let is_notice = is_human || !kind.is_empty();
+        // In the old format, a command's output is a plain user message.
         if !is_notice && !self.open.is_empty() {
             self.result(message, feed);
             return;
         }
         let time = message.extra.0.as_ref().and_then(|extra| extra.timestamp.0);
         if is_rejection {
+            // The rejected command never ran and gets no other result.
             self.close(Outcome::Rejected, time, feed);
         }
         feed.event(Event {
@@ -207,7 +212,8 @@ impl Run {
         feed.results(Origin::Agent, results, extra.timestamp.0);
     }
 
-    /// The end of a run. The command that submits has no result of its own: the run ends in it.
+    /// Handles the end of a run. The command that submits has no result, because the run ends with
+    /// it.
     fn exit(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
         if extra.exit_status.as_str() == "Submitted" {
@@ -216,7 +222,7 @@ impl Run {
         self.end(&extra.exit_status, extra.timestamp.0, feed);
     }
 
-    /// Gives the open calls a result.
+    /// Sends a result for each open call.
     fn close(&mut self, outcome: Outcome, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
         let result =
             |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
@@ -225,6 +231,7 @@ impl Run {
     }
 
     fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+        // The status may be in the exit message and in `info`.
         if !status.is_empty() && !self.has_ended {
             self.has_ended = true;
             let text = format!("exit status: {}", selftest_text::one_line(status, 200)).into();
@@ -234,7 +241,7 @@ impl Run {
 
     fn note(&mut self, info: &Info<'_>, feed: &mut Feed<'_>) {
         feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
-        // The same model under the name of the configuration would count as another one.
+        // The configuration may spell the model differently, which would count as another model.
         if feed.head.models.is_empty() {
             feed.head.model(&info.config.text("/model/model_name"));
         }

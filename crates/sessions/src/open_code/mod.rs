@@ -1,10 +1,9 @@
-//! `OpenCode`: `~/.local/share/opencode/opencode.db`, SQLite with a JSON text for each message and
-//! each part of one; what `opencode export` writes, one JSON object of the same; and the folders of
-//! JSON files that older versions keep. The first of them have a message's parts in it, as the Vercel
-//! AI SDK has them, and its data in `metadata`.
+//! Reads `OpenCode` in three forms: `~/.local/share/opencode/opencode.db`, an SQLite database with
+//! JSON for each message and each part; the output of `opencode export`, one JSON object with the
+//! same content; and the folders of JSON files that older versions write. The oldest of these store
+//! parts inside the message, in the Vercel AI SDK's format, and the message's data in `metadata`.
 //!
-//! A part of the kind `tool` holds a call together with its result. Subagents are sessions with a
-//! parent.
+//! A part of type `tool` contains a call and its result. Subagents are sessions with a parent.
 
 pub(crate) mod storage;
 
@@ -29,10 +28,10 @@ use crate::wire::{Flag, Int, Json, List, Loose, Object};
 
 const AGENT: &str = "opencode";
 
-/// How the error of a call begins that a person refused.
+/// Prefixes of the error of a call that the user refused.
 const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed"];
 
-/// Reads a database, or an exported session.
+/// Reads a database or an exported session.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     if let Source::Folder { files, .. } = source {
         return storage::read(files, feed);
@@ -50,7 +49,7 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let sessions = Columns::of(&mut database, "session").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "message").await.map_err(damaged)?;
     let parts = Columns::of(&mut database, "part").await.map_err(damaged)?;
-    // Connections of their own, because a row is on its way while what belongs to it is read.
+    // Separate connections, because the outer queries are still streaming.
     let (mut inner, mut innermost) =
         (open(path, &mut feed.notes).await?, open(path, &mut feed.notes).await?);
     let list =
@@ -109,6 +108,7 @@ async fn send_session(
         let mut bad = 0;
         sqlite::each_row(inner, of_message.clone(), &id, |row| {
             match serde_json::from_str::<Part<'_>>(&text(row, 0)) {
+                // Owned, because the row is gone before the message is sent.
                 Ok(part) => said.add(part.into_owned()),
                 Err(_) => bad += 1,
             }
@@ -120,7 +120,7 @@ async fn send_session(
     Ok(())
 }
 
-/// Takes over what is said of a session as a whole.
+/// Copies the session's metadata.
 fn describe(info: &Loose, feed: &mut Feed<'_>) {
     let head = &mut feed.head;
     info.text("/id").as_str().clone_into(&mut head.id);
@@ -179,19 +179,19 @@ struct Info<'a> {
     tokens: Object<Tokens>,
     error: Object<Failure<'a>>,
     path: Object<Paths<'a>>,
-    /// Of the first versions.
+    /// In the first versions.
     parts: Blocks<'a>,
     metadata: Object<Metadata<'a>>,
 }
 
-/// Where the agent worked.
+/// Working directory of the agent.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Paths<'a> {
     cwd: Text<'a>,
 }
 
-/// Data of a message of the first versions.
+/// Data of a message in the first versions.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Metadata<'a> {
@@ -215,7 +215,7 @@ struct Times {
     created: Moment,
 }
 
-/// The input is without what came from a cache, the output without thoughts.
+/// Token counts. The input excludes cached tokens, the output excludes reasoning.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Tokens {
@@ -245,7 +245,7 @@ impl Tokens {
     }
 }
 
-/// An error of a message: `{"name": "MessageAbortedError", "data": {"message": …}}`.
+/// Error of a message: `{"name": "MessageAbortedError", "data": {"message": …}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Failure<'a> {
@@ -259,7 +259,7 @@ struct Part<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
     text: Text<'a>,
-    /// The program wrote it beside what a person typed.
+    /// Set for text that `OpenCode` added to the user's.
     synthetic: Flag,
     tool: Text<'a>,
     #[serde(rename = "callID")]
@@ -269,7 +269,7 @@ struct Part<'a> {
     mime: Text<'a>,
 }
 
-/// How far a call is.
+/// State of a call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct State<'a> {
@@ -306,7 +306,7 @@ impl Part<'_> {
 #[derive(Default)]
 struct Said<'a> {
     blocks: Blocks<'a>,
-    /// Words that the program wrote.
+    /// Text written by `OpenCode`.
     notes: Text<'a>,
     is_compaction: bool,
 }
@@ -338,8 +338,10 @@ impl<'a> Said<'a> {
         let outcome = match (state.status.as_str(), exit_code) {
             ("error", _) if is_refused => Outcome::Rejected,
             ("error", _) => Outcome::Failed,
+            // The status only means that the tool ran; the exit code is the program's.
             ("completed", Some(code)) if code != 0 => Outcome::Failed,
             ("completed", _) => Outcome::Ok,
+            // The call is still pending or running.
             _ => return,
         };
         self.blocks.result(ToolResult {
@@ -354,7 +356,7 @@ impl<'a> Said<'a> {
 }
 
 impl<'a> Info<'a> {
-    /// The same in the places of later versions.
+    /// Moves data of the first versions to the fields of later ones.
     fn moved(mut self) -> Self {
         if let Some(metadata) = self.metadata.0.take() {
             let answer = metadata.assistant.0.unwrap_or_default();
@@ -385,6 +387,7 @@ impl<'a> Info<'a> {
         match self.role.as_str() {
             "user" => {
                 said.blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed);
+                // Texts added by OpenCode follow the user's.
                 feed.say(Role::User, Origin::Harness, said.notes, time);
             }
             "assistant" => {

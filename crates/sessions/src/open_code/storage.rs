@@ -1,10 +1,10 @@
-//! The folders in which `OpenCode` kept sessions before it had a database: below `storage/` a file
-//! `session/PROJECT/SESSION.json` describes a session, `message/SESSION/MESSAGE.json` one of its
-//! messages and `part/MESSAGE/PART.json` a part of one. Its first versions had a storage for each
-//! project: `session/info/SESSION.json`, `session/message/SESSION/MESSAGE.json` and
+//! Reads the folders in which `OpenCode` stored sessions before it had a database. Below
+//! `storage/`, `session/PROJECT/SESSION.json` describes a session, `message/SESSION/MESSAGE.json` a
+//! message and `part/MESSAGE/PART.json` a part. The first versions have one storage per project:
+//! `session/info/SESSION.json`, `session/message/SESSION/MESSAGE.json` and
 //! `session/part/SESSION/MESSAGE/PART.json`.
 //!
-//! Paths are made of names of files that are there, never of what stands in them.
+//! Paths are built only from the names of existing files, never from their content.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,17 +18,17 @@ use crate::lines::Lines;
 use crate::source::Source;
 use crate::wire::Loose;
 
-/// Folders of a storage that hold no session by themselves.
+/// Folders of a storage that contain no session descriptions.
 const OTHERS: [&str; 6] = ["message", "part", "todo", "project", "session_diff", "session_share"];
 
-/// Where the messages of a session lie, and the folders of their parts.
+/// Message folder of a session, and the parent of its part folders.
 struct Stored {
     messages: PathBuf,
     parts: PathBuf,
 }
 
 impl Stored {
-    /// Of the session that this file describes; `None` where it lies in no storage.
+    /// Locates the session that this file describes; `None` if the file is not in a storage.
     fn of(path: &Path) -> Option<Self> {
         let session = path.file_stem()?;
         let project = path.parent()?;
@@ -36,6 +36,7 @@ impl Stored {
         if path.extension()? != "json" || !sessions.ends_with("session") {
             return None;
         }
+        // The layout of the first versions.
         if project.ends_with("info") && sessions.join("message").is_dir() {
             let (messages, parts) = (sessions.join("message"), sessions.join("part"));
             return Some(Self { messages: messages.join(session), parts: parts.join(session) });
@@ -46,7 +47,7 @@ impl Stored {
     }
 }
 
-/// Whether the folder is part of a storage, and its files are read with the sessions beside it.
+/// Returns true if the folder is part of a storage. Its files are then read with their sessions.
 pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
     OTHERS.iter().any(|name| folder.ends_with(name))
         && folder.parent().is_some_and(|storage| {
@@ -55,8 +56,8 @@ pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
         })
 }
 
-/// The files of the session that this one describes, itself first, each message before its parts.
-/// `None` where the file lies in no storage.
+/// Returns the files of the session that this file describes: the file itself, then each message
+/// followed by its parts. Returns `None` if the file is not in a storage.
 pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let Some(stored) = Stored::of(path) else { return Ok(None) };
     let mut files = vec![path.to_owned()];
@@ -70,8 +71,9 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     Ok(Some(files))
 }
 
-/// The JSON files of a folder by their names, which grow with time; none where it is not there.
+/// Lists the JSON files of a folder by name, which is also by time. A missing folder is empty.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    // Symbolic links are not followed: they could point outside of the storage.
     let kind = match fs::symlink_metadata(folder) {
         Ok(kind) => kind,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -92,12 +94,12 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether the source is a session of such a storage.
+/// Returns true if the source is a session of such a storage.
 pub(crate) fn is_stored(source: &Source) -> bool {
     matches!(source, Source::Folder { path, files } if files.first() == Some(path))
 }
 
-/// Reads a session, its files in the order of [`files`].
+/// Reads a session from its files, in the order of [`files`].
 pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let Some((description, said)) = files.split_first() else { return Ok(()) };
     AGENT.clone_into(&mut feed.head.agent);
@@ -107,6 +109,7 @@ pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadErr
     {
         describe(&info, feed);
     }
+    // Each chunk is a message file followed by the files of its parts.
     for files in said.chunk_by(|_, next| !is_message(next)) {
         let (message, parts) = files.split_at(1);
         let mut lines = Lines::of_files(message);

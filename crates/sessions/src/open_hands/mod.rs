@@ -1,9 +1,9 @@
-//! `OpenHands` before its SDK: a list of events (actions and observations), in one file or one
-//! file each; and the evaluation's `output.jsonl`, one run with its `history` per line.
+//! Reads `OpenHands` before its SDK: events (actions and observations) in one file or in one file
+//! each, and the evaluation's `output.jsonl` with one run and its `history` per line.
 //!
-//! An observation names its action in `cause`; where events have no ids, it belongs to the last
-//! action. Each event repeats the model's reply in `tool_call_metadata`: only its id, model and
-//! token counts are read, once per reply.
+//! An observation names its action in `cause`; without event ids, it belongs to the last action.
+//! Each event repeats the model's reply in `tool_call_metadata`, of which only id, model and token
+//! counts are read, once per reply.
 
 mod record;
 mod run;
@@ -30,7 +30,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     }
 }
 
-/// Whether the first line is an object of its own.
+/// Returns true if the first line is a complete object.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let mut lines = source.lines()?;
     let mut notes = super::Notes::default();
@@ -47,6 +47,7 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
+        // A line with a history is a whole run of the evaluation.
         let history = std::mem::take(&mut record.history.0);
         if history.is_empty() {
             run.send(record, feed);

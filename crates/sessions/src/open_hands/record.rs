@@ -1,4 +1,4 @@
-//! The wire form of `OpenHands` events and evaluated runs.
+//! Defines `OpenHands` events and evaluated runs.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -32,7 +32,7 @@ pub(super) struct Record<'a> {
     pub(super) success: Flag,
     pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
     pub(super) llm_metrics: Object<Metrics>,
-    // Before 2025, arguments and results stood beside the rest.
+    // Before 2025, arguments and results were top-level fields.
     pub(super) command: Text<'a>,
     pub(super) code: Text<'a>,
     pub(super) path: Text<'a>,
@@ -41,7 +41,7 @@ pub(super) struct Record<'a> {
     pub(super) thought: Text<'a>,
     pub(super) exit_code: Int,
     pub(super) wait_for_response: Flag,
-    // Of an evaluated run.
+    // Fields of an evaluated run.
     pub(super) history: Entries<'a>,
     pub(super) instance_id: Text<'a>,
     pub(super) issue: Object<Issue<'a>>,
@@ -51,7 +51,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Notes what is said of a run as a whole.
+    /// Records the metadata of a run.
     pub(super) fn note_run(self, feed: &mut Feed<'_>) {
         match (self.instance_id.is_empty(), self.issue.0) {
             (false, _) => feed.naming.name_run_of(&self.instance_id),
@@ -80,7 +80,7 @@ pub(super) struct Issue<'a> {
     number: Text<'a>,
 }
 
-/// Sums so far: the last ones are those of the session.
+/// Running totals; the last ones are the session's.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Metrics {
@@ -99,7 +99,7 @@ impl Metrics {
 pub(super) struct Extras<'a> {
     pub(super) exit_code: Int,
     pub(super) metadata: Object<CommandMetadata<'a>>,
-    /// Of a browser: whether the page failed.
+    /// For a browser action: true if the page failed to load.
     pub(super) error: Flag,
 }
 
@@ -125,10 +125,10 @@ pub(super) struct Response<'a> {
     pub(super) usage: Object<Counts>,
 }
 
-/// Arguments of an action: those of the tool as JSON, and what `OpenHands` keeps among them.
+/// Arguments of an action: the tool's as JSON, and those of `OpenHands` itself.
 #[derive(Default)]
 pub(super) struct Args {
-    /// A JSON object; empty where there are none.
+    /// A JSON object; empty without arguments.
     pub(super) of_tool: String,
     pub(super) content: Text<'static>,
     pub(super) thought: Text<'static>,
@@ -142,6 +142,7 @@ deserialize_any_json!(Args);
 impl<'de> AnyJson<'de> for Args {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
+            // Raw, so that the tool's arguments can be passed on as they are.
             let value = map.next_value::<Box<RawValue>>()?;
             let text = || match serde_json::from_str::<Json>(value.get()) {
                 Ok(Json(text)) => text,
@@ -159,7 +160,7 @@ impl<'de> AnyJson<'de> for Args {
                         self.content = outputs;
                     }
                 }
-                // How the harness handles the call, and the call in other words.
+                // How the harness handles the call, or the call in another form.
                 "blocking"
                 | "hidden"
                 | "confirmation_state"
@@ -185,7 +186,7 @@ impl<'de> AnyJson<'de> for Args {
 }
 
 impl Args {
-    /// Adds an argument that says something.
+    /// Adds an argument, unless it is null or false.
     fn push(&mut self, key: &str, value: &str) {
         const MAX_BYTES: usize = 256 * 1024;
         if matches!(value, "null" | "false") || self.of_tool.len() > MAX_BYTES {
@@ -198,8 +199,8 @@ impl Args {
     }
 }
 
-/// Records of a list; in older histories the elements are themselves lists of an action and its
-/// observation. What is neither is dropped.
+/// Records of a list. In older histories, each element is itself a list of an action and its
+/// observation. Other values are dropped.
 #[derive(Default)]
 pub(super) struct Entries<'a>(pub(super) Vec<Record<'a>>);
 

@@ -1,4 +1,4 @@
-//! From the events of one `OpenHands` run to those of the neutral model.
+//! Converts the events of one `OpenHands` run to the neutral model.
 
 use super::record::{Record, ToolCallMetadata};
 use crate::content::Content;
@@ -7,30 +7,30 @@ use crate::failure;
 use crate::feed::Feed;
 use crate::tokens::Counts;
 
-/// Words of the evaluation in the place of a user who has nothing to add.
+/// Prefix of the message that the evaluation sends in place of a user.
 const STAND_IN: &str = "Please continue working on the task on whatever approach you think";
 
-/// Where a run is.
+/// State of a run.
 #[derive(Default)]
 pub(super) struct Run {
     is_evaluation: bool,
     has_begun: bool,
     calls: u64,
-    /// Id of the last call without result, for events that name no cause.
+    /// Id of the last call without a result, for events that name no cause.
     open: Option<String>,
-    /// The last reply of the model.
+    /// Id of the model's last reply.
     reply: String,
-    /// Subagents at work, one inside the other.
+    /// Number of nested subagents at work.
     subagents: u32,
 }
 
 impl Run {
-    /// A run whose user is a program.
+    /// Creates a run whose user is a program.
     pub(super) fn of_evaluation() -> Self {
         Self { is_evaluation: true, ..Self::default() }
     }
 
-    /// Hands an event on.
+    /// Sends an event.
     pub(super) fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
         "open-hands".clone_into(&mut feed.head.agent);
         if let Some(metrics) = &record.llm_metrics.0 {
@@ -79,7 +79,7 @@ impl Run {
             | "loop_recovery" => {
                 feed.notes.ignored_records += 1;
             }
-            // A command that a person ran beside the agent.
+            // A command that the user ran beside the agent.
             _ if is_user => feed.notes.ignored_records += 1,
             _ => self.call(record, feed),
         }
@@ -89,7 +89,7 @@ impl Run {
         let text =
             if record.args.content.is_empty() { record.content.0 } else { record.args.content };
         let is_agent = match record.source.as_str() {
-            // Before 2025 nothing but this told agent and user apart.
+            // Before 2025, only this distinguished agent and user.
             "" => self.has_begun && record.wait_for_response.is_set(),
             source => source == "agent",
         };
@@ -108,7 +108,7 @@ impl Run {
         feed.say(Role::User, origin, text, time);
     }
 
-    /// The end in the agent's own words: a call by form, but nothing ever answers it.
+    /// Sends the agent's final message. It has the form of a call but never gets a result.
     fn last_word(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
         let (continues, usage) = self.reply(record.tool_call_metadata.0.as_ref(), feed);
         let args = record.args;
@@ -124,6 +124,7 @@ impl Run {
         self.calls += 1;
         let id = match record.id.0 {
             Some(id) if id >= 0 => id.to_string(),
+            // Old events have no ids, but calls and results are paired by id.
             _ => format!("call {}", self.calls),
         };
         let named = metadata.map(|metadata| metadata.function_name).filter(|name| !name.is_empty());
@@ -148,12 +149,13 @@ impl Run {
             continues,
             ..Event::default()
         });
+        // Events until the delegation's observation come from the subagent.
         self.subagents += u32::from(is_delegation);
         self.open = Some(id);
     }
 
-    /// Whether an event belongs to the same reply of the model as an earlier one, and the tokens
-    /// of the reply if not.
+    /// Returns true if an event belongs to the same model reply as an earlier one, and the tokens
+    /// of a new reply.
     fn reply(
         &mut self,
         metadata: Option<&ToolCallMetadata<'_>>,
@@ -173,7 +175,7 @@ impl Run {
     fn observation(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
         let kind = record.observation.as_str();
         let time = record.timestamp.0;
-        // Those of a person's own commands carry the person as source.
+        // Observations of the user's own commands have the user as source.
         let is_noise =
             matches!(kind, "agent_state_changed" | "null" | "recall" | "chat" | "message");
         if is_noise || (record.source.as_str() == "user" && kind != "user_rejected") {
@@ -201,8 +203,9 @@ impl Run {
         if feed.head.cwd.is_none() {
             feed.head.cwd = metadata.working_dir.line(400);
         }
+        // The place of the exit code changed between versions.
         let code = metadata.exit_code.0.or(extras.exit_code.0).or(record.exit_code.0);
-        // -1 stands for a command that has not ended yet.
+        // -1 means that the command has not ended yet.
         let exit_code = code.filter(|code| *code >= 0);
         let failed = kind == "error"
             || extras.error.is_set()
@@ -215,7 +218,7 @@ impl Run {
             (_, _, Some(0)) => Outcome::Ok,
             (_, _, Some(_)) => Outcome::Unknown,
             (_, _, None) if failure::is_failure_text(&text) => Outcome::Failed,
-            // A failure of these is an observation `error`.
+            // These report failures as an `error` observation.
             ("success" | "read" | "write" | "edit" | "think" | "delegate", ..) => Outcome::Ok,
             ("browse", ..) if extras.error.0 == Some(false) => Outcome::Ok,
             (_, _, None) => Outcome::Unknown,
@@ -226,7 +229,7 @@ impl Run {
     }
 }
 
-/// Whether a text begins as `IPython` begins to report an exception.
+/// Returns true if the text starts like an exception report of `IPython`.
 fn is_traceback(text: &str) -> bool {
     let mut lines = text.trim_start().lines();
     let first = lines.next().unwrap_or_default();

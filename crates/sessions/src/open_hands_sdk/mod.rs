@@ -1,8 +1,8 @@
-//! Events of the `OpenHands` SDK: as JSON lines, as a list, or one file each in the folder of a
-//! conversation, beside `base_state.json`.
+//! Reads events of the `OpenHands` SDK: JSON lines, a list, or one file each in a conversation's
+//! folder, beside `base_state.json`.
 //!
-//! Several actions may come from one reply of the model (`llm_response_id`). Token counts are
-//! sums in state updates and in `base_state.json`, not in the events.
+//! Several actions may come from one model reply (`llm_response_id`). Token counts are totals in
+//! state updates and in `base_state.json`, not in the events.
 
 mod record;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         }
     }
     if let Source::Folder { path, .. } = source {
-        // It may be absent or half written: the events count without it.
+        // The file may be missing or half written; the events do not depend on it.
         let (state, mut unread) = ([path.join("base_state.json")], super::Notes::default());
         if let Some(line) = Lines::of_files(&state).next(&mut unread)?
             && let Some(state) = line.parse(&mut scratch, &mut unread)
@@ -47,7 +47,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Whether the events stand in one JSON list, or one of them is written over several lines.
+/// Returns true if the source is one JSON list, or one event spread over several lines.
 fn is_list(source: &Source) -> Result<bool, ReadError> {
     let mut lines = source.lines()?;
     let mut notes = super::Notes::default();
@@ -79,10 +79,10 @@ impl Document for Events {
     }
 }
 
-/// Where a conversation is.
+/// State of a conversation.
 #[derive(Default)]
 struct Conversation {
-    /// Id of the last reply of the model.
+    /// Id of the model's last reply.
     reply: String,
 }
 
@@ -183,13 +183,14 @@ impl Conversation {
             None => <(Text<'_>, Text<'_>)>::default(),
         };
         let name = if record.tool_name.is_empty() { given } else { record.tool_name };
-        // The parsed action lacks what only explains the call; without one nothing was run.
+        // The parsed action omits fields that only explain the call. Without one, nothing was run.
         let action = record.action.0;
         let arguments = if action.is_empty() { arguments } else { action };
         let thought = record.thought.0;
         let (text, reasoning) = split_thought(&thought, record.reasoning_content);
         let mut text = Text::from(text);
         if name.as_str() == "finish" {
+            // `finish` is a call by form, but its message is the agent's answer.
             text.join(&message_in(&arguments));
         }
         let continues = self.continues(&record.llm_response_id);
@@ -206,7 +207,7 @@ impl Conversation {
         });
     }
 
-    /// Whether it comes from the same reply of the model as the last one.
+    /// Returns true if the event comes from the same model reply as the last one.
     fn continues(&mut self, reply: &str) -> bool {
         let continues = !reply.is_empty() && self.reply == reply;
         reply.clone_into(&mut self.reply);
@@ -214,8 +215,8 @@ impl Conversation {
     }
 }
 
-/// A call of an agent that is driven from outside: call and result in one event, which comes
-/// again until it has ended.
+/// Sends a call of an agent that `OpenHands` drives through ACP. Call and result are one event,
+/// which is repeated until the call has ended.
 fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
     let has_failed = record.is_error.is_set() || record.status.as_str() == "failed";
     if !has_failed && record.status.as_str() != "completed" {
@@ -237,7 +238,7 @@ fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
         outcome: if has_failed { Outcome::Failed } else { Outcome::Ok },
         ..ToolResult::default()
     };
-    // How many calls of a model these took is not known.
+    // The number of model calls behind them is unknown.
     let (role, continues, calls) = (Role::Assistant, true, vec![call]);
     feed.event(Event { role, origin, calls, time, continues, ..Event::default() });
     feed.results(origin, vec![result], time);
@@ -253,13 +254,14 @@ fn result_of<'a>(
     tool: Text<'a>,
 ) -> ToolResult<'a> {
     let code = observation.code();
-    // -1 stands for a command that has not ended yet, or never began.
+    // -1 means that the command has not ended yet, or never started.
     let exit_code = code.filter(|code| *code >= 0);
     let stated = observation.error.as_str();
     let has_error = !matches!(stated, "" | "false");
     let is_error = observation.is_error.is_set() || has_error;
     let outcome = match (is_error, code) {
         (true, _) => Outcome::Failed,
+        // Errors have a flag in this format, so a result without one is a success.
         (false, Some(0) | None) => Outcome::Ok,
         (false, Some(code)) if code > 0 => Outcome::Failed,
         (false, Some(_)) => Outcome::Unknown,
@@ -270,7 +272,7 @@ fn result_of<'a>(
     ToolResult { call_id, tool, text, outcome, exit_code, error }
 }
 
-/// The text without the thoughts that some models write before it, and the thoughts.
+/// Splits off the reasoning that some models write before the text.
 fn split_thought<'a>(text: &'a str, reasoning: Text<'a>) -> (&'a str, Text<'a>) {
     let split =
         text.trim_start().strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
@@ -281,7 +283,7 @@ fn split_thought<'a>(text: &'a str, reasoning: Text<'a>) -> (&'a str, Text<'a>) 
     }
 }
 
-/// The `message` in a call's arguments: what the agent says when it finishes.
+/// Returns the `message` in a call's arguments, which is the agent's text when it finishes.
 fn message_in(arguments: &str) -> Text<'static> {
     #[derive(Deserialize, Default)]
     #[serde(default)]

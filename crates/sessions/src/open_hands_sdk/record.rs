@@ -1,4 +1,4 @@
-//! The wire form of `OpenHands` SDK events and of a conversation's state.
+//! Defines `OpenHands` SDK events and a conversation's state.
 
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
@@ -38,7 +38,7 @@ pub(super) struct Record<'a> {
     // Errors of the conversation.
     pub(super) code: Text<'a>,
     pub(super) detail: Text<'a>,
-    // Calls of an agent that is driven from outside.
+    // Calls of an agent driven through ACP.
     pub(super) title: Text<'a>,
     pub(super) status: Text<'a>,
     pub(super) tool_kind: Text<'a>,
@@ -70,7 +70,7 @@ pub(super) struct Call<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Observation<'a> {
     pub(super) content: Content<'a>,
-    /// In the place of `content` in the first versions, with `error`.
+    /// In place of `content` in the first versions, with `error`.
     pub(super) output: Text<'a>,
     pub(super) error: Text<'a>,
     pub(super) is_error: Flag,
@@ -91,7 +91,7 @@ impl Observation<'_> {
         self.exit_code.0.or(of_metadata)
     }
 
-    /// Notes the working folder.
+    /// Records the working directory.
     pub(super) fn note_folder(&self, feed: &mut Feed<'_>) {
         if let Some(metadata) = &self.metadata.0 {
             note_folder(&metadata.working_dir, feed);
@@ -105,7 +105,7 @@ fn note_folder(folder: &Text<'_>, feed: &mut Feed<'_>) {
     }
 }
 
-/// The value of a state update: `stats`, or the whole state with `stats` in it.
+/// Value of a state update: `stats`, or the whole state including `stats`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct State {
@@ -120,7 +120,7 @@ struct Stats {
 }
 
 impl State {
-    /// Notes the sums so far; later ones replace them.
+    /// Records the running totals, replacing earlier ones.
     pub(super) fn note(self, feed: &mut Feed<'_>) {
         self.usage_to_metrics.note(feed);
         if let Some(stats) = self.stats.0 {
@@ -129,14 +129,14 @@ impl State {
     }
 }
 
-/// Notes from `base_state.json` what the events do not say.
+/// Records data from `base_state.json` that the events lack.
 pub(super) fn note_base_state(state: &Loose, feed: &mut Feed<'_>) {
     feed.head.model(&state.text("/agent/llm/model"));
     note_folder(&state.text("/workspace/working_dir"), feed);
     state.part::<Totals>("/stats/usage_to_metrics").note(feed);
 }
 
-/// Sums of tokens by use (the agent, the condenser, …), added up.
+/// Token totals, summed over uses (the agent, the condenser, …).
 #[derive(Default)]
 struct Totals {
     usage: Usage,

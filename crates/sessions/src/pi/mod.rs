@@ -1,9 +1,9 @@
-//! pi sessions: JSON lines of a header and entries, format versions 1 to 3.
+//! Reads pi sessions: JSON lines of a header and entries, format versions 1 to 3.
 //!
-//! From version 2 on entries form a tree by `id` and `parentId`: going back in a session and
-//! typing something else begins another branch in the same file. The branch of the last entry
-//! counts. Most files have one branch and are read once; where a fork shows, the file is read
-//! again without the entries of the other branches.
+//! From version 2, entries form a tree through `id` and `parentId`. Going back in a session and
+//! typing something else starts another branch in the same file, and the branch of the last entry
+//! counts. Most files have a single branch and are read once; a file with a fork is read again
+//! without the other branches.
 
 mod record;
 #[cfg(test)]
@@ -33,7 +33,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-/// Reads the file once, sending the entries that `keep` wants. It is given the number of the
+/// Reads the file once and sends the entries that `keep` accepts. It receives the number of each
 /// entry, from 0 and without the header.
 fn pass(
     source: &Source,
@@ -60,7 +60,7 @@ fn pass(
     Ok(())
 }
 
-/// The first header counts.
+/// Reads a header; only the first one counts.
 fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
     if !feed.head.id.is_empty() {
         feed.notes.ignored_records += 1;
@@ -68,7 +68,7 @@ fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
     }
     entry.id.as_str().clone_into(&mut feed.head.id);
     feed.head.cwd = entry.cwd.line(400);
-    // A path to the other session's file; its name ends in its id.
+    // A path to the other session's file, whose name ends with its id.
     feed.head.parent = entry.parent_session.line(400).map(|path| {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(&path);
         let stem = name.strip_suffix(".jsonl").unwrap_or(name);
@@ -100,7 +100,7 @@ fn notice(text: Text<'_>, mark: Option<Mark>) -> Event<'_> {
 }
 
 impl<'a> Message<'a> {
-    /// `None` for a role that is not known.
+    /// Converts the message to an event; `None` for an unknown role.
     fn event(self, feed: &mut Feed<'_>) -> Option<Event<'a>> {
         let time = self.timestamp.0;
         self.content.unknown.iter().for_each(|kind| feed.unknown(kind));
@@ -114,7 +114,7 @@ impl<'a> Message<'a> {
                 let results = vec![self.result()];
                 Event { role: Role::Tool, origin: Origin::Agent, results, ..Event::default() }
             }
-            // Run by the user, not by the model: no tool call.
+            // Run by the user, not by the model, so not a tool call.
             "bashExecution" => {
                 let mut text = Text::from(format!("$ {}", self.command));
                 text.join(&self.output);
@@ -155,6 +155,7 @@ impl<'a> Message<'a> {
 
     fn result(self) -> ToolResult<'a> {
         let mut result = match self.is_error.0 {
+            // With an error flag, the text does not have to be interpreted.
             Some(_) => ToolResult { text: self.content.text, ..ToolResult::default() },
             None => failure::result_of(self.content.text),
         };
@@ -171,7 +172,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The text that a person typed; of a skill that was called by name only what stands below its text.
+/// Builds an event from the user's text. If the user called a skill by name, only the text below
+/// the skill counts.
 fn user(text: Text<'_>) -> Event<'_> {
     let (mut origin, mut text) = (Origin::Human, text);
     if text.starts_with("<skill ")
@@ -187,12 +189,12 @@ fn user(text: Text<'_>) -> Event<'_> {
     Event { role: Role::User, origin, text, ..Event::default() }
 }
 
-/// The last line of a failed `bash` call.
+/// Parses the exit code from the last line of a failed `bash` call.
 fn exit_code(text: &str) -> Option<i64> {
     text.lines().next_back()?.strip_prefix("Command exited with code ")?.trim().parse().ok()
 }
 
-/// Whether a person stopped the tool, or an extension refused it.
+/// Returns true if the user stopped the tool or an extension refused it.
 fn is_refusal(text: &str) -> bool {
     let last = text.lines().next_back().unwrap_or_default();
     ["Command aborted", "Operation aborted", "Skipped due to queued user message."].contains(&last)

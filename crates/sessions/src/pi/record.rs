@@ -1,4 +1,4 @@
-//! The lines of a pi session as they stand in the file.
+//! Defines the lines of a pi session.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(super) struct Entry<'a> {
     pub(super) summary: Text<'a>,
 }
 
-/// `parentId`: null at the root, absent in version 1.
+/// `parentId`: null at the root, missing in version 1.
 #[derive(Default)]
 pub(super) struct ParentId<'a> {
     pub(super) is_there: bool,
@@ -37,6 +37,7 @@ pub(super) struct ParentId<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for ParentId<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Only called if the field is present, even if it is null.
         Ok(Self { is_there: true, id: Text::deserialize(deserializer)? })
     }
 }
@@ -61,7 +62,7 @@ pub(super) struct Message<'a> {
     pub(super) summary: Text<'a>,
 }
 
-/// Tokens of one model call; those of the cache are counted apart.
+/// Tokens of one model call. Cached tokens are counted separately.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Tokens {
@@ -77,7 +78,7 @@ pub(super) struct Blocks<'a> {
     pub(super) text: Text<'a>,
     pub(super) thinking: Text<'a>,
     pub(super) calls: Vec<ToolCall<'a>>,
-    /// Types of blocks that are not understood.
+    /// Types of unknown blocks.
     pub(super) unknown: Vec<Text<'a>>,
 }
 

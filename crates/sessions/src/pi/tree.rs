@@ -1,22 +1,22 @@
-//! The tree of entries, and which of them lie on the branch of the last one.
+//! Builds the tree of entries and finds the branch of the last one.
 
 use std::collections::HashMap;
 
 use super::record::Entry;
 use crate::id::Id;
 
-/// To what an entry is attached.
+/// Parent of an entry.
 #[derive(Clone, Copy)]
 enum Parent {
-    /// Nothing: it begins a conversation.
+    /// None: the entry starts a conversation.
     Root,
-    /// The entry before it in the file: version 1, or a parent that was lost.
+    /// The preceding entry in the file: in version 1, or if the parent is lost.
     Previous,
-    /// That entry.
+    /// The entry with this number.
     Entry(usize),
 }
 
-/// All entries in the order of the file.
+/// All entries in file order.
 #[derive(Default)]
 pub(super) struct Tree {
     parents: Vec<Parent>,
@@ -37,8 +37,10 @@ impl Tree {
                 .map_or(Parent::Previous, |at| Parent::Entry(*at)),
         };
         self.forks |= match parent {
+            // A second root starts another conversation.
             Parent::Root => number > 0,
             Parent::Previous => false,
+            // Not the preceding entry, so something was left behind in between.
             Parent::Entry(parent) => parent + 1 != number,
         };
         self.parents.push(parent);
@@ -47,7 +49,8 @@ impl Tree {
         }
     }
 
-    /// For each entry whether it lies on the branch of the last one; `None` when all do.
+    /// Returns a flag per entry that is true on the branch of the last one; `None` if there is no
+    /// fork.
     pub(super) fn branch(&self) -> Option<Vec<bool>> {
         if !self.forks {
             return None;
@@ -56,7 +59,7 @@ impl Tree {
         let mut at = self.parents.len().checked_sub(1);
         while let Some(number) = at {
             kept[number] = true;
-            // Always an earlier entry, so that this ends.
+            // The parent is always an earlier entry, so the loop ends.
             at = match self.parents[number] {
                 Parent::Root => None,
                 Parent::Previous => number.checked_sub(1),

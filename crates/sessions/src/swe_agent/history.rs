@@ -1,4 +1,4 @@
-//! The messages of a SWE-agent run, for files that hold no steps, and for the task of the others.
+//! Reads the messages of a SWE-agent run, for files without steps and for the task of other files.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::function_call::Call;
 use crate::text::Text;
 use crate::wire::{Flag, List};
 
-/// Messages before the first answer that are kept.
+/// Maximum number of messages kept from before the first answer.
 pub(super) const MAX_OPENING: usize = 8;
 
 #[derive(Deserialize, Default)]
@@ -23,13 +23,13 @@ pub(super) struct Message<'a> {
     thought: Text<'a>,
     action: Text<'a>,
     tool_calls: List<Call<'a>>,
-    /// One; a list of several would come as lines.
+    /// A single id. Several ids become separate lines.
     tool_call_ids: Text<'a>,
     is_demo: Flag,
 }
 
 impl Message<'_> {
-    /// Shown to the model as an example, not done by it.
+    /// Returns true if the message is an example for the model and not its own work.
     pub(super) fn is_demonstration(&self) -> bool {
         self.is_demo.is_set() || self.kind.as_str() == "demonstration"
     }
@@ -44,7 +44,7 @@ impl Message<'_> {
     }
 }
 
-/// The calls that wait for the next observation.
+/// State of a history: the number of calls, and the call that waits for its observation.
 #[derive(Default)]
 pub(super) struct History {
     calls: u64,
@@ -52,7 +52,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Hands a message on.
+    /// Sends a message.
     pub(super) fn send(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
         if message.is_demonstration() {
             return;
@@ -61,6 +61,7 @@ impl History {
         let Content(text) = message.content;
         match role {
             Role::Assistant => {
+                // `content` contains the thought together with the action.
                 let text = if message.thought.is_empty() { text } else { message.thought };
                 self.calls += 1;
                 let id = format!("call {}", self.calls);

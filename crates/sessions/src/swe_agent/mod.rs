@@ -1,13 +1,13 @@
-//! SWE-agent `.traj`: one JSON object with the same run told twice, as `trajectory` (steps of
-//! action and observation) and as `history` (the messages that the model saw).
+//! Reads SWE-agent `.traj` files: one JSON object with the same run twice, as `trajectory` (steps
+//! of action and observation) and as `history` (the messages that the model saw).
 //!
-//! Actions are taken from `trajectory` alone where it has steps: it keeps the attempts that
-//! were asked for again, the last observation, and observations without the template around
-//! them. From `history` come then only the messages before the first answer: the task. A file
-//! with nothing but `history` is read from there. The prompts in each step (`query`, `messages`)
-//! repeat the history and are skipped; demonstrations are dropped.
+//! If `trajectory` has steps, actions come only from there. It includes retried attempts, the last
+//! observation, and observations without the surrounding template. `history` then contributes only
+//! the messages before the first answer: the task. A file with nothing but `history` is read from
+//! there. The prompts in each step (`query`, `messages`) repeat the history and are skipped;
+//! demonstrations are dropped.
 //!
-//! No command has an exit code here: `observation` reads the outcome from the text.
+//! Commands have no exit code in this format, so `observation` detects the outcome from the text.
 
 mod history;
 mod observation;
@@ -27,7 +27,7 @@ use history::{History, Message};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    // The task stands behind the steps, so the file is looked through for it first.
+    // The task comes after the steps in the file, so a first pass looks for it.
     let mut found = Found::default();
     source.document(&mut found, feed)?;
     source.document(&mut Trajectory { found }, feed)
@@ -84,6 +84,7 @@ impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "swe-agent".clone_into(&mut feed.head.agent);
         feed.naming.name_run();
+        // Set here, because a second pass starts with empty notes.
         feed.notes.dropped_records = self.found.demonstrations;
         if self.found.has_steps {
             for (role, text) in &self.found.opening {
@@ -167,17 +168,17 @@ impl Step<'_> {
                 ToolResult { call_id: id.into(), ..observation::result_of(self.observation) };
             feed.results(Origin::Agent, vec![result], None);
         } else {
-            // What SWE-agent says of an answer without action, or of the end.
+            // SWE-agent's comment on an answer without action, or on the end.
             feed.event(Event { text: self.observation, ..Event::default() });
         }
     }
 }
 
-/// The call that an action is: its first word names the tool.
+/// Converts an action to a call; the first word is the tool's name.
 fn call_of<'a>(action: &'a str, id: Text<'a>) -> Option<ToolCall<'a>> {
     let action = action.trim();
     let name = action.split_whitespace().next()?;
-    // A path or an assignment at the beginning is a shell command like any other.
+    // A path or an assignment at the start is an ordinary shell command.
     let is_name = name.len() <= 64
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
     let name = if is_name { name } else { "bash" };
@@ -217,7 +218,7 @@ impl Info<'_> {
     }
 }
 
-/// Notes the settings with which a run can be repeated.
+/// Records the settings that can repeat a run.
 fn note_replay(replay: &Loose, feed: &mut Feed<'_>) {
     feed.head.model(&replay.text("/agent/model/name"));
     feed.naming.name_run_of(&replay.text("/problem_statement/id"));

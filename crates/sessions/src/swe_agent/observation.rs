@@ -1,11 +1,11 @@
-//! Whether an action failed, by what SWE-agent, its tools and the shell say at the beginning or
-//! in the last line of an observation. Must not guess from words inside an output.
+//! Detects failed actions from messages of SWE-agent, its tools and the shell at the start or in
+//! the last line of an observation. Words inside an output must not count.
 
 use crate::event::{Outcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
 
-/// Beginnings that only a failure has.
+/// Prefixes that only failures have.
 const FAILED: [&str; 9] = [
     "bash: ",
     "/bin/bash: ",
@@ -18,7 +18,7 @@ const FAILED: [&str; 9] = [
     "No replacement was performed",
 ];
 
-/// An observation as a result.
+/// Converts an observation to a result.
 pub(super) fn result_of(observation: Text<'_>) -> ToolResult<'_> {
     let outcome = outcome_of(observation.trim());
     let mut result = failure::result_of(observation);
@@ -27,7 +27,7 @@ pub(super) fn result_of(observation: Text<'_>) -> ToolResult<'_> {
 }
 
 fn outcome_of(observation: &str) -> Option<Outcome> {
-    // History wraps observations in a template.
+    // In the history, observations are wrapped in a template.
     let text = ["OBSERVATION:", "Observation:"]
         .iter()
         .find_map(|prefix| observation.strip_prefix(prefix))
@@ -35,7 +35,7 @@ fn outcome_of(observation: &str) -> Option<Outcome> {
         .trim_start();
     let first = text.lines().next().unwrap_or_default();
     let last = text.lines().next_back().unwrap_or_default();
-    // The list of forbidden commands: a policy said no, the tool did nothing wrong.
+    // A forbidden command: refused by a policy, not a tool failure.
     let is_refused = (first.starts_with("Operation '")
         || first.starts_with("Interactive operation '"))
         && first.contains("' is not supported");
@@ -50,12 +50,12 @@ fn outcome_of(observation: &str) -> Option<Outcome> {
         || (first.starts_with("File ") && first.ends_with(" not found"))
         || (first.starts_with("File \"") && is_syntax_error(last))
         || last.starts_with("EXECUTION TIMED OUT")
-        // Of a capture-the-flag task's `submit`.
+        // From `submit` in a capture-the-flag task.
         || text == "Wrong flag!";
     is_failure.then_some(Outcome::Failed)
 }
 
-/// The last line of what Python says of a script that it cannot parse.
+/// Returns true if this is the last line of Python's report about a script that it cannot parse.
 fn is_syntax_error(line: &str) -> bool {
     ["SyntaxError:", "IndentationError:", "TabError:"].iter().any(|error| line.starts_with(error))
 }

@@ -1,11 +1,11 @@
-//! Observations and traces of Langfuse, as its interface and its exports have them.
+//! Reads Langfuse observations and traces, as in its API and exports.
 
 use serde_json::Value;
 
 use super::{Kind, Span, Spans, Tool, count, moment, text, words};
 use crate::event::Usage;
 
-/// Takes in an observation, or what a trace says of itself. Whether it was one.
+/// Adds an observation, or a trace's own record. Returns false if the value is neither.
 pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let trace = text(value, &["traceId", "trace_id"]);
     let kind = text(value, &["type"]).map(|kind| kind.to_uppercase());
@@ -13,6 +13,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let null = Value::Null;
     let field = |name: &str| value.get(name).unwrap_or(&null);
     let is_error = text(value, &["level"]).is_some_and(|level| level == "ERROR");
+    // The API writes camel case, some exports snake case.
     let message = text(value, &["statusMessage", "status_message"]);
     if let Some(session) = text(value, &["sessionId", "session_id"]) {
         spans.conversations.insert(trace.clone(), session);
@@ -55,7 +56,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     true
 }
 
-/// A trace: what it was asked and answered stands for it where no generation does.
+/// Adds a trace. Its input and output are used if it has no generation.
 fn take_trace(value: &Value, spans: &mut Spans) -> bool {
     let Some(id) = text(value, &["id"]) else { return false };
     let is_trace = ["sessionId", "userId", "timestamp", "release"].iter();
@@ -79,7 +80,7 @@ fn take_trace(value: &Value, spans: &mut Spans) -> bool {
     true
 }
 
-/// `usageDetails` counts what came from a cache apart where it names it.
+/// Reads token counts. `usageDetails` lists cached tokens separately if it names them.
 fn usage(value: &Value) -> Option<Usage> {
     let of = ["usageDetails", "usage_details", "usage"];
     let of = of.iter().find_map(|name| value.get(name).filter(|found| found.is_object()))?;

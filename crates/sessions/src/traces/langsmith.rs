@@ -1,11 +1,11 @@
-//! Runs of `LangSmith`: a list or lines of them, as its interface and its exports have them.
+//! Reads `LangSmith` runs: a list or lines of them, as in its API and exports.
 
 use serde_json::Value;
 
 use super::{Kind, Span, Spans, Tool, count, moment, text, words};
 use crate::event::Usage;
 
-/// Takes in a run, and those inside of it. Whether it was one.
+/// Adds a run and its child runs. Returns false if the value is not a run.
 pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let (Some(run), Some(kind)) = (text(value, &["id", "run_id"]), text(value, &["run_type"]))
     else {
@@ -43,7 +43,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
             span.usage = usage(value, &outputs);
             span.input = spans.messages.of(&inputs, "user");
             let answers = outputs.get("messages").filter(|_| span.kind != Some(Kind::Model));
-            // The state that a graph ends with repeats what it began with.
+            // The final state of a graph repeats its initial messages.
             let known = answers.map_or(0, |_| span.input.len());
             let mut output = spans.messages.of(&outputs, "assistant");
             span.output = output.split_off(known.min(output.len()));
@@ -57,7 +57,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     true
 }
 
-/// A value, or the JSON in a text: some exports write it so.
+/// Returns the value, or the JSON inside a string, which some exports write.
 fn json_of(value: &Value) -> Value {
     match value {
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
@@ -67,7 +67,7 @@ fn json_of(value: &Value) -> Value {
 
 fn tool(run: &Value, inputs: &Value, outputs: &Value) -> Tool {
     let answer = outputs.get("output").unwrap_or(outputs);
-    // A message of LangChain in JSON.
+    // A LangChain message in JSON.
     let inner = answer.get("kwargs").unwrap_or(answer);
     let called = run.pointer("/extra/tool_call_id").map(words);
     Tool {
@@ -78,7 +78,7 @@ fn tool(run: &Value, inputs: &Value, outputs: &Value) -> Tool {
     }
 }
 
-/// Of the run, or of the message in its output. The input includes what came from a cache.
+/// Reads token counts of the run or of the message in its output. The input includes cached tokens.
 fn usage(run: &Value, outputs: &Value) -> Option<Usage> {
     let stated = run.get("usage_metadata").or_else(|| outputs.get("usage_metadata"));
     let inner = outputs.pointer("/generations/0/0/message/kwargs/usage_metadata");

@@ -1,26 +1,25 @@
-//! Messages in the many shapes in which traces keep them, brought to the one that the reader of
-//! chat messages knows.
+//! Converts messages of traces, which have many forms, to the form that the chat reader accepts.
 
 use std::hash::Hasher as _;
 
 use serde_json::{Map, Value};
 use twox_hash::XxHash3_64;
 
-/// Values inside of values that are looked into.
+/// Maximum nesting of values that are searched.
 const MAX_DEPTH: usize = 6;
 
-/// Bytes of a text by which a message is recognised when it comes again.
+/// Maximum bytes of text that identify a repeated message.
 const MAX_COUNTED: usize = 4096;
 
-/// A message, as the reader of chat messages takes it.
+/// A message in the form that the chat reader accepts.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) role: String,
-    /// The same for a message that comes again, perhaps with other fields.
+    /// Key that stays the same if the message is repeated with different fields.
     pub(super) key: u64,
-    /// Ids of the calls in it.
+    /// Ids of the calls in the message.
     pub(super) calls: Vec<String>,
-    /// Ids of the calls that it answers.
+    /// Ids of the calls that the message answers.
     pub(super) answers: Vec<String>,
     json: String,
     digest: u64,
@@ -35,6 +34,7 @@ impl Said {
         }
         let mut key = XxHash3_64::with_seed(0);
         key.write(role.as_bytes());
+        // Copies of a message may differ in white space.
         let words = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
         key.write(&words.as_bytes()[..words.len().min(MAX_COUNTED)]);
         found.names.iter().for_each(|name| key.write(name.as_bytes()));
@@ -52,13 +52,13 @@ impl Said {
         self.json.len()
     }
 
-    /// The message, for the fields that are still to come.
+    /// Returns the message as JSON fields, so that more can be added.
     pub(super) fn fields(&self) -> Map<String, Value> {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 }
 
-/// Identifying parts of a message, gathered from its values.
+/// Identifying parts of a message, collected from its values.
 #[derive(Default)]
 struct Words {
     text: String,
@@ -103,7 +103,7 @@ impl Words {
     }
 }
 
-/// The messages that a value holds; `role` said those that do not tell.
+/// Returns the messages inside a value. Messages without a role get `role`.
 pub(super) fn messages(value: &Value, role: &str) -> Vec<Map<String, Value>> {
     let mut found = Vec::new();
     gather(value, role, 0, &mut found);
@@ -122,7 +122,7 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
             None if text.is_empty() => {}
             None => found.push(plain(role, value.clone())),
         },
-        // A batch of prompts holds one, but for a few programs of long ago.
+        // A batch of prompts has one element, except in a few old programs.
         Value::Array(all) if all.first().is_some_and(Value::is_array) => {
             gather(&all[0], role, depth + 1, found);
         }
@@ -141,6 +141,7 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
                     }
                     gather(inner, role, depth + 1, found);
                 }
+                // Unknown objects are kept as JSON rather than lost.
                 None => found.push(plain(role, Value::String(value.to_string()))),
             }
         }
@@ -148,9 +149,10 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
     }
 }
 
-/// JSON in a text.
+/// Parses JSON inside a text.
 pub(super) fn parsed(text: &str) -> Option<Value> {
     let start = text.trim_start();
+    // A plain number or quoted word is valid JSON too, but is meant as text.
     let may_be = start.starts_with('{') || start.starts_with('[');
     may_be.then(|| serde_json::from_str(text).ok()).flatten()
 }
@@ -162,16 +164,17 @@ fn plain(role: &str, content: Value) -> Map<String, Value> {
     ])
 }
 
-/// A block of content by itself, not a message.
+/// Returns true if the value is a content block and not a message.
 fn is_block(value: &Value) -> bool {
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
     value.get("role").is_none()
         && matches!(kind, "text" | "tool_use" | "tool_result" | "thinking" | "image" | "image_url")
 }
 
-/// A message; `None` where the object is none.
+/// Normalises a message; `None` if the object is not one.
 fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>> {
-    // LangChain: `{"lc": 1, "id": […, "HumanMessage"], "kwargs": {…}}`, or `{"type": …, "data": …}`.
+    // LangChain: `{"lc": 1, "id": […, "HumanMessage"], "kwargs": {…}}`, or
+    // `{"type": …, "data": …}`.
     if let Some(Value::Object(inner)) = fields.get("kwargs").or_else(|| fields.get("data")) {
         let class = fields.get("id").and_then(Value::as_array).and_then(|path| path.last());
         let kind =
@@ -190,7 +193,7 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
     let is_message = named.is_some() && holds.iter().any(|name| fields.contains_key(*name));
     let is_untyped = fields.contains_key("content") && !fields.contains_key("type");
     if !(is_message || is_untyped) {
-        // A generation of LangChain without a message.
+        // A LangChain generation without a message.
         let text = fields.get("text").filter(|_| fields.contains_key("generation_info"))?;
         return Some(plain(role, text.clone()));
     }
@@ -216,7 +219,7 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
                 let calls = list(&all).into_iter().map(|call| unwrapped(&call, "tool_call"));
                 message.insert("tool_calls".to_owned(), Value::Array(calls.collect()));
             }
-            // LangChain keeps there what the provider said word by word.
+            // LangChain stores the provider's verbatim reply there.
             "additional_kwargs" => {
                 let calls = value.get("tool_calls").filter(|_| {
                     fields.get("tool_calls").and_then(Value::as_array).is_none_or(Vec::is_empty)
@@ -231,7 +234,7 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
     Some(message)
 }
 
-/// The speaker that a role, a type or a class of messages stands for.
+/// Maps a role, type or class name to a speaker.
 fn role_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "user" | "human" | "HumanMessage" | "HumanMessageChunk" => "user",
@@ -242,7 +245,7 @@ fn role_of(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A list, or an object whose keys are numbers.
+/// Returns the elements of a list, or of an object with numeric keys.
 pub(super) fn list(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(all) => all.clone(),
@@ -258,7 +261,7 @@ pub(super) fn list(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The object under a name, or the object itself.
+/// Returns the object under a name, or the value itself.
 fn unwrapped(value: &Value, name: &str) -> Value {
     value.get(name).unwrap_or(value).clone()
 }

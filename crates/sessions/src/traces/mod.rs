@@ -1,9 +1,9 @@
-//! Traces of programs around models: `OpenTelemetry` spans with the `GenAI` conventions (OTLP in
-//! JSON) or `OpenInference`'s, runs of `LangSmith`, observations of Langfuse.
+//! Reads traces of programs that call models: `OpenTelemetry` spans with the `GenAI` conventions
+//! (OTLP in JSON) or `OpenInference`'s, `LangSmith` runs, and Langfuse observations.
 //!
-//! Spans come in any order, and every call of a model repeats what was said before it. So the
-//! spans of a source are held, each message once, and put in order when all are there: the spans
-//! of one conversation (or one trace) whose messages begin alike are one session; the others are
+//! Spans come in any order, and every model call repeats the messages before it. All spans of a
+//! source are therefore collected, storing each message once, and ordered at the end. The spans of
+//! one conversation (or trace) that start with the same message are one session; the others become
 //! sessions of their own, with the first as parent.
 
 mod langfuse;
@@ -29,13 +29,13 @@ use super::{Format, ReadError, chat};
 use message::Said;
 use thread::Thread;
 
-/// Bytes of messages that are held; what comes behind is left out, which a note says.
+/// Maximum bytes of messages in memory. Further spans are dropped, and a note records it.
 const MAX_HELD: usize = 256 * 1024 * 1024;
 
-/// Spans that are held.
+/// Maximum number of spans in memory.
 const MAX_SPANS: usize = 200_000;
 
-/// Lists in which exports keep their records.
+/// Lists in which exports store their records.
 const LISTS: [&str; 9] = [
     "resourceSpans",
     "resource_spans",
@@ -66,18 +66,18 @@ pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Resu
     Ok(())
 }
 
-/// The kind of a span.
+/// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A call of a model.
+    /// A model call.
     Model,
-    /// A call of a tool.
+    /// A tool call.
     Tool,
-    /// Anything around them.
+    /// Any span around them.
     Other,
 }
 
-/// One span, whichever program wrote it.
+/// One span, independent of the program that wrote it.
 #[derive(Debug, Default)]
 struct Span {
     trace: String,
@@ -86,19 +86,19 @@ struct Span {
     start: Option<Timestamp>,
     end: Option<Timestamp>,
     agent: Option<String>,
-    /// The program that it is a part of.
+    /// Program that the span belongs to.
     service: Option<String>,
     model: String,
     usage: Option<Usage>,
     input: Vec<Rc<Said>>,
     output: Vec<Rc<Said>>,
-    /// Of a tool.
+    /// For a tool span.
     tool: Tool,
-    /// Why it failed.
+    /// Error message, if the span failed.
     error: Option<String>,
 }
 
-/// A call of a tool as its own span tells it.
+/// A tool call as recorded in its own span.
 #[derive(Debug, Default, Clone)]
 struct Tool {
     name: String,
@@ -111,12 +111,12 @@ struct Tool {
 struct Spans {
     format: Format,
     all: Vec<Span>,
-    /// The conversations that traces are part of.
+    /// Maps each trace to its conversation.
     conversations: HashMap<String, String>,
     messages: Interned,
 }
 
-/// Messages, each held once.
+/// Messages, each stored once.
 #[derive(Default)]
 struct Interned {
     all: HashMap<u64, Rc<Said>>,
@@ -124,8 +124,8 @@ struct Interned {
 }
 
 impl Interned {
-    /// The messages that a value holds, all said by `role` where they do not tell; nothing once
-    /// too much is held.
+    /// Returns the messages inside a value, with `role` for those without one. Messages that would
+    /// exceed the limit are left out.
     fn of(&mut self, value: &Value, role: &str) -> Vec<Rc<Said>> {
         let all = message::messages(value, role);
         all.into_iter().filter_map(|message| self.hold(message)).collect()
@@ -133,6 +133,7 @@ impl Interned {
 
     fn hold(&mut self, message: Map<String, Value>) -> Option<Rc<Said>> {
         let said = Said::new(message);
+        // Each model call repeats the conversation, so most messages are known.
         if let Some(known) = self.all.get(&said.digest()) {
             return Some(known.clone());
         }
@@ -152,6 +153,7 @@ impl Interned {
 
 impl Document for Spans {
     fn begin(&mut self, _: &mut Feed<'_>) {
+        // A second pass after a repair starts over.
         *self = Self::new(self.format);
     }
 
@@ -173,6 +175,7 @@ impl Document for Spans {
     ) -> Result<(), A::Error> {
         let mut rest = Map::new();
         while let Some(key) = map.next_key::<String>()? {
+            // Read element by element, because these lists may be huge.
             if LISTS.contains(&key.as_str()) {
                 map.next_value_seed(each(|value: Value| self.take(&value, feed)))?;
             } else {
@@ -190,7 +193,7 @@ impl Spans {
         Self { format, all, conversations, messages: Interned::default() }
     }
 
-    /// Takes in a record, and those inside of it.
+    /// Adds a record and the records inside it.
     fn take(&mut self, value: &Value, feed: &mut Feed<'_>) {
         let Value::Object(fields) = value else {
             feed.notes.bad_records += 1;
@@ -213,16 +216,18 @@ impl Spans {
         };
         let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
         if is_too_much && self.all.len() > count {
+            // Drop the whole record that exceeded the limit.
             self.all.truncate(count);
             feed.notes.torn = Some("more spans than are held at once".to_owned());
         }
         feed.notes.ignored_records += u64::from(!is_known);
     }
 
-    /// Hands on every conversation.
+    /// Sends every conversation.
     fn send(self, feed: &mut Feed<'_>) {
         let mut groups = BTreeMap::<String, Vec<Span>>::new();
         for span in self.all {
+            // A conversation may consist of many traces.
             let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
             groups.entry(group.clone()).or_default().push(span);
         }
@@ -238,27 +243,28 @@ impl Spans {
     }
 }
 
-/// The text at one of the names, not empty.
+/// Returns the non-empty text under the first name that has one.
 fn text(value: &Value, names: &[&str]) -> Option<String> {
     let found = names.iter().find_map(|name| match value.get(name)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     });
+    // Bounds the length.
     found.map(|text| Text::new(text).as_str().to_owned())
 }
 
-/// A moment: a text, or a number of seconds, milliseconds or nanoseconds.
+/// Parses a time: a text, or a number of seconds, milliseconds or nanoseconds.
 fn moment(value: &Value, names: &[&str]) -> Option<Timestamp> {
     let found = text(value, names)?;
     match found.parse::<i128>() {
-        // Nanoseconds since 1970, as OTLP has them.
+        // Nanoseconds since 1970, as in OTLP.
         Ok(number) if number > 100_000_000_000_000 => Timestamp::from_nanosecond(number).ok(),
         _ => Moment::parse(&found).0,
     }
 }
 
-/// The words of a value: of a text itself, of anything else its JSON.
+/// Returns the text of a value; other types are formatted as JSON.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -267,7 +273,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// A count of tokens at the first of the names that has one.
+/// Returns the token count under the first name that has one.
 fn count(value: &Value, names: &[&str]) -> u64 {
     let found = names.iter().find_map(|name| match value.get(name)? {
         Value::Number(number) => number.as_u64(),

@@ -1,6 +1,6 @@
-//! OpenTelemetry spans: OTLP in JSON, and the flat spans of exporters and of Phoenix. What they
-//! hold is said by the `GenAI` conventions (several versions of them), by `OpenInference`'s, or by
-//! those of the Vercel AI SDK.
+//! Reads OpenTelemetry spans: OTLP in JSON, and the flat spans of exporters and Phoenix. Their
+//! attributes follow the `GenAI` conventions (several versions), `OpenInference`'s, or those of the
+//! Vercel AI SDK.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::message::{list, parsed};
 use super::{Kind, Span, Spans, Tool, count, moment, text, words};
 use crate::event::Usage;
 
-/// Takes in a span, or the scopes and spans inside of a resource. Whether it was one.
+/// Adds a span, or the spans of a resource. Returns false if the value is neither.
 pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let scopes = ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"];
     if let Some(scopes) = scopes.iter().find_map(|name| value.get(name)?.as_array()) {
@@ -70,6 +70,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
             result: name(&["gen_ai.tool.call.result", "ai.toolCall.result", "output.value"]),
         };
         if span.tool.name.is_empty() {
+            // Some instrumentations name the span after the tool.
             span.tool.name = text(value, &["name"]).unwrap_or_default();
         }
     } else {
@@ -82,6 +83,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
             |pointer: &str| nested.pointer(pointer).map(list).filter(|all| !all.is_empty());
         let input = pointed("/llm/input_messages").or_else(|| pointed("/gen_ai/prompt"));
         let output = pointed("/llm/output_messages").or_else(|| pointed("/gen_ai/completion"));
+        // Generic input and output of other spans are internal values, not messages.
         let fallback = span.kind == Some(Kind::Model) || span.parent.is_none();
         let whole = |names: &[&str], last: &str| {
             find(names).or_else(|| get(last).filter(|_| fallback)).cloned()
@@ -102,7 +104,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
     true
 }
 
-/// The kind of a span, by its attributes, fields and name.
+/// Determines the kind of a span from its attributes, fields and name.
 fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
     let of = |name: &str| attributes.get(name).map(words).unwrap_or_default();
     let kind = text(value, &["span_kind"]).unwrap_or_default();
@@ -112,6 +114,7 @@ fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
         | (_, "LLM", _)
         | (_, _, "LLM") => return Kind::Model,
         ("execute_tool", ..) | (_, "TOOL", _) | (_, _, "TOOL") => return Kind::Tool,
+        // Undecided so far; the name and attributes follow.
         ("" | "ai.generateText" | "ai.streamText", "", _) => {}
         _ => return Kind::Other,
     }
@@ -120,7 +123,7 @@ fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
     if name.ends_with(".doGenerate") || name.ends_with(".doStream") {
         Kind::Model
     } else if name.starts_with("ai.") && !name.starts_with("ai.toolCall") {
-        // The call around those of the provider.
+        // The outer call around the provider's calls.
         Kind::Other
     } else if has("gen_ai.tool.name") || has("ai.toolCall.") {
         Kind::Tool
@@ -131,7 +134,7 @@ fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
     }
 }
 
-/// The input includes what came from a cache.
+/// Reads token counts. The input includes cached tokens.
 fn usage(attributes: &Map<String, Value>) -> Option<Usage> {
     let all = Value::Object(attributes.clone());
     let of = |names: &[&str]| count(&all, names);
@@ -156,7 +159,7 @@ fn usage(attributes: &Map<String, Value>) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// Why a span failed: `{"code": 2, "message": …}`, or the name of the code.
+/// Returns the error of a failed span: `{"code": 2, "message": …}`, or the code by name.
 fn error(value: &Value) -> Option<String> {
     let status = value.get("status").unwrap_or(value);
     let code = text(status, &["code", "status_code"])?;
@@ -165,8 +168,8 @@ fn error(value: &Value) -> Option<String> {
     is_error.then(|| message.unwrap_or_else(|| "the span has the status of an error".to_owned()))
 }
 
-/// Attributes by name: a list of keys and typed values, an object, or fields of the span that
-/// begin with `attributes.`.
+/// Returns attributes by name, from a list of keys and typed values, an object, or fields of the
+/// span that start with `attributes.`.
 fn attributes(value: &Value) -> Map<String, Value> {
     let mut found = Map::new();
     match value.get("attributes") {
@@ -188,8 +191,9 @@ fn attributes(value: &Value) -> Map<String, Value> {
     found
 }
 
-/// A value of OTLP: `{"stringValue": …}` and the like.
+/// Parses an OTLP value, such as `{"stringValue": …}`.
 fn typed(value: &Value, depth: usize) -> Value {
+    // Bounds the recursion.
     const MAX_DEPTH: usize = 16;
     let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else {
         return value.clone();
@@ -208,8 +212,7 @@ fn typed(value: &Value, depth: usize) -> Value {
     }
 }
 
-/// Attributes of the messages whose names are paths, as `llm.input_messages.0.message.role`, put
-/// into each other.
+/// Nests message attributes whose names are paths, such as `llm.input_messages.0.message.role`.
 fn nested(attributes: &Map<String, Value>) -> Value {
     let mut root = json!({});
     for (key, value) in attributes {
@@ -223,6 +226,7 @@ fn nested(attributes: &Map<String, Value>) -> Value {
 }
 
 fn put(root: &mut Value, path: &str, value: &Value) {
+    // Bounds the nesting that a hostile attribute name can cause.
     const MAX_PARTS: usize = 16;
     let mut at = root;
     for part in path.split('.').take(MAX_PARTS) {
@@ -232,7 +236,7 @@ fn put(root: &mut Value, path: &str, value: &Value) {
         let Value::Object(fields) = at else { return };
         at = fields.entry(part).or_insert(Value::Null);
     }
-    // Phoenix writes lists of objects whose names are paths again.
+    // Phoenix writes lists of objects whose keys are paths too.
     *at = match value {
         Value::Array(all) => all.iter().map(unfolded).collect(),
         Value::String(text) if path.ends_with("_messages") => parsed(text)
@@ -241,7 +245,7 @@ fn put(root: &mut Value, path: &str, value: &Value) {
     };
 }
 
-/// An object whose names are paths, put into each other.
+/// Nests an object whose keys are paths.
 fn unfolded(value: &Value) -> Value {
     match value {
         Value::Object(fields) if fields.keys().any(|key| key.contains('.')) => {
@@ -253,7 +257,7 @@ fn unfolded(value: &Value) -> Value {
     }
 }
 
-/// Instructions are parts without a speaker.
+/// Converts instructions, which are parts without a speaker, to a message.
 fn instructions(value: &Value) -> Value {
     let parts = match value {
         Value::String(text) => parsed(text).unwrap_or_else(|| value.clone()),
@@ -265,8 +269,8 @@ fn instructions(value: &Value) -> Value {
     }
 }
 
-/// Messages that stand in the events of a span instead of its attributes: all of them in one
-/// event, or one in each.
+/// Returns messages from a span's events, for spans without message attributes. One event contains
+/// all messages, or each event contains one.
 fn events(value: &Value) -> Map<String, Value> {
     let mut found = Map::new();
     let (mut input, mut output) = (Vec::new(), Vec::new());
@@ -316,7 +320,7 @@ fn json_of(value: &Value) -> Value {
     }
 }
 
-/// The answer of the Vercel AI SDK: its text, and its calls in JSON.
+/// Builds the answer of the Vercel AI SDK from its text and its JSON calls.
 fn vercel(attributes: &Map<String, Value>) -> Option<Value> {
     let words = attributes.get("ai.response.text");
     let calls = attributes.get("ai.response.toolCalls").map(json_of);

@@ -1,4 +1,4 @@
-//! The calls of a model that go on one from another, as one session.
+//! Groups model calls that continue each other into one session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,16 +10,16 @@ use crate::chat;
 use crate::feed::Feed;
 use crate::format::Format;
 
-/// Spans of one conversation whose messages begin alike, by their places.
+/// Spans of one conversation that start with the same message, by index.
 pub(super) struct Thread {
     spans: Vec<usize>,
-    /// The first message that is not the system's.
+    /// Key of the first message that is not from the system.
     first: Option<u64>,
     is_first: bool,
 }
 
 impl Thread {
-    /// Takes the calls of models apart. Spans are in order of time.
+    /// Groups the spans, which are sorted by time.
     pub(super) fn of(spans: &[Span]) -> Vec<Self> {
         let mut threads = Vec::<Self>::new();
         let has_models = spans.iter().any(|span| span.kind == Some(Kind::Model));
@@ -27,7 +27,7 @@ impl Thread {
             let counts = match span.kind {
                 Some(Kind::Model) => true,
                 Some(Kind::Tool) => false,
-                // What surrounds a conversation tells it where nothing else does.
+                // Outer spans count only if there are no model spans.
                 _ if has_models => false,
                 _ => !span.input.is_empty() || !span.output.is_empty(),
             };
@@ -55,7 +55,7 @@ impl Thread {
         threads
     }
 
-    /// Hands the session on.
+    /// Sends the session.
     pub(super) fn send(&self, format: Format, id: &str, spans: &[Span], feed: &mut Feed<'_>) {
         let agent = spans.iter().find_map(|span| span.agent.clone());
         let agent = agent.or_else(|| spans.iter().find_map(|span| span.service.clone()));
@@ -96,14 +96,14 @@ impl Thread {
     }
 }
 
-/// A session while it is told.
+/// A session while it is sent.
 struct Telling<'s> {
     agent: &'s str,
-    /// How often each message was told.
+    /// Number of times that each message was sent.
     said: HashMap<u64, usize>,
-    /// Calls that were told.
+    /// Ids of the calls that were sent.
     calls: HashSet<String>,
-    /// Calls without a result yet.
+    /// Calls without a result so far.
     open: Vec<String>,
     tools: Vec<&'s Span>,
 }
@@ -115,8 +115,10 @@ impl Telling<'_> {
             let times = met.entry(said.key).or_default();
             *times += 1;
             let told = self.said.get(&said.key).copied().unwrap_or_default();
+            // A message with known calls is a copy, even if its other fields differ.
             let is_known_call =
                 !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
+            // Each model call repeats the conversation so far; only new messages are sent.
             if *times > told && !is_known_call {
                 self.tell(said, span, None, feed);
             }
@@ -126,7 +128,7 @@ impl Telling<'_> {
             self.tell(said, span, usage.take(), feed);
         }
         if let Some(about) = usage.filter(|_| span.kind == Some(Kind::Model)) {
-            // What was said was not recorded, but that the model was called.
+            // The answer was not recorded, only the fact that the model was called.
             let mut message = Map::from_iter([("role".to_owned(), json!("assistant"))]);
             message.extend(about);
             self.hand_on(message, feed);
@@ -141,7 +143,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Fields of an answer that its span holds.
+    /// Returns fields of an answer that are stored in its span.
     fn about(span: &Span) -> Map<String, Value> {
         let mut about = Map::new();
         if !span.model.is_empty() {
@@ -186,7 +188,7 @@ impl Telling<'_> {
         self.hand_on(message, feed);
     }
 
-    /// Says of results that their tools failed, where only the spans of the tools do.
+    /// Marks results as failed if only the tools' spans record the failure.
     fn mark_failures(&self, message: &mut Map<String, Value>) {
         let failed = |fields: &Map<String, Value>, names: &[&str]| {
             let id = names.iter().find_map(|name| fields.get(*name)?.as_str());
@@ -208,7 +210,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Tells, from the spans of tools, the results that no later message holds.
+    /// Sends results that appear only in the tools' spans and in no later message.
     fn end(&mut self, feed: &mut Feed<'_>) {
         for id in std::mem::take(&mut self.open) {
             let found = self.tools.iter().find(|span| span.tool.call_id == id).copied();
@@ -218,11 +220,12 @@ impl Telling<'_> {
         }
     }
 
-    /// Tells what tools did, where nothing of the model was recorded.
+    /// Sends tool calls for a source without any model calls.
     fn tools_alone(&mut self, feed: &mut Feed<'_>) {
         for (number, span) in std::mem::take(&mut self.tools).into_iter().enumerate() {
             let mut tool = span.tool.clone();
             if tool.call_id.is_empty() {
+                // Calls and results are paired by id.
                 tool.call_id = format!("call {}", number + 1);
             }
             let function = json!({ "name": tool.name, "arguments": tool.arguments });
@@ -246,7 +249,7 @@ impl Telling<'_> {
     }
 }
 
-/// The message that a tool answers with.
+/// Builds the message with a tool's answer.
 fn result(tool: &Tool, span: &Span) -> Map<String, Value> {
     let mut message = Map::from_iter([
         ("role".to_owned(), json!("tool")),

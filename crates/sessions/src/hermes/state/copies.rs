@@ -1,8 +1,8 @@
-//! Which rows a compaction within a session only repeats.
+//! Finds rows that are only repeated by a compaction within a session.
 //!
-//! It archives all rows and writes those that stay in the context once more: the first few, its
-//! summary, the last few. The copies have new row ids and nothing that marks them, so they are
-//! found by what they say and by where they stand.
+//! A compaction archives all rows and writes those that stay in the context again: the first few,
+//! its summary, and the last few. The copies have new row ids and no marker, so they are recognised
+//! by content and position.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,16 +14,16 @@ use sqlx::sqlite::SqliteConnection;
 use super::super::prompt;
 use crate::sqlite::{Columns, text};
 
-/// Rows beyond this many are not compared.
+/// Maximum number of rows compared.
 const MAX_ROWS: usize = 1_000_000;
 
-/// Numbers of the rows that are copies, among all rows of the session.
+/// Indices of the copies among all rows of the session.
 #[derive(Default)]
 pub(super) struct Copies {
     rows: HashSet<usize>,
 }
 
-/// Digest of a row, and whether it is a summary.
+/// Digest of a row, and a flag for summaries.
 #[derive(Clone, Copy)]
 struct Said {
     digest: u64,
@@ -31,7 +31,7 @@ struct Said {
 }
 
 impl Copies {
-    /// Finds them. A session that was never compacted in place has none and costs nothing.
+    /// Finds the copies. Sessions without compaction have none and skip the comparison.
     pub(super) async fn of(
         database: &mut SqliteConnection,
         columns: &Columns,
@@ -56,7 +56,7 @@ impl Copies {
             let call_id = text(&row, 3);
             let mut hasher = DefaultHasher::new();
             text(&row, 0).hash(&mut hasher);
-            // A copy of a result may have lost its text to the compaction.
+            // The compaction may have removed the text of a copied result.
             if call_id.is_empty() {
                 (text(&row, 1), text(&row, 2)).hash(&mut hasher);
             } else {
@@ -73,7 +73,7 @@ impl Copies {
     }
 }
 
-/// The rows that repeat earlier ones around a summary.
+/// Returns the rows around summaries that repeat earlier ones.
 fn copied(rows: &[Said]) -> HashSet<usize> {
     let digests: Vec<u64> = rows.iter().map(|row| row.digest).collect();
     let summaries: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_summary).collect();
@@ -81,11 +81,11 @@ fn copied(rows: &[Said]) -> HashSet<usize> {
     let mut begin = 0;
     for (number, &summary) in summaries.iter().enumerate() {
         let next = summaries.get(number + 1).copied().unwrap_or(rows.len());
-        // First rows of the context so far, right in front of the summary.
+        // First rows of the context so far, right before the summary.
         let context = &digests[begin..summary];
         let head = overlap(context, context, context.len().saturating_sub(1) / 2);
         let end = summary - head;
-        // Its last rows, right behind the summary.
+        // Last rows of the context, right after the summary.
         let tail = overlap(&digests[summary + 1..next], &digests[begin..end], usize::MAX);
         copies.extend(end..summary);
         copies.extend(summary + 1..=summary + tail);
@@ -94,11 +94,13 @@ fn copied(rows: &[Said]) -> HashSet<usize> {
     copies
 }
 
-/// Length of the longest beginning of one list, up to `most`, that is the end of the other.
+/// Returns the length of the longest prefix of one list, up to `most`, that is a suffix of the
+/// other.
 fn overlap(beginning: &[u64], end: &[u64], most: usize) -> usize {
     let length = beginning.len().min(end.len()).min(most);
     let (pattern, text) = (&beginning[..length], &end[end.len() - length..]);
-    // Knuth, Morris, Pratt: how much of the pattern still fits after a mismatch.
+    // Knuth-Morris-Pratt failure function: the part of the pattern that still fits after a
+    // mismatch.
     let mut fallback = vec![0; length];
     let mut fits = 0;
     let advance = |mut fits: usize, value: u64, fallback: &[usize]| {

@@ -1,10 +1,10 @@
-//! `~/.hermes/state.db`, the canonical store: all sessions in one SQLite database.
+//! Reads `~/.hermes/state.db`, the canonical store: all sessions in one SQLite database.
 //!
-//! It is opened read-only and never changed. Columns vary by version, so only those that the
-//! database has are read. Rows that a compaction archived (`active = 0`, `compacted = 1`) were
-//! really said and are events; the copies of them that it put behind its summary are not, and
-//! neither are rows that were rewound (`active = 0` otherwise): both are dropped and counted. A
-//! session that goes on in a child (`parent_session_id`) is two sessions.
+//! The database is opened read-only and never changed. Columns vary by version, so only existing
+//! ones are read. Rows archived by a compaction (`active = 0`, `compacted = 1`) are part of the
+//! conversation and become events. Their copies after the summary and rewound rows (`active = 0`
+//! otherwise) are dropped and counted. A session that continues in a child (`parent_session_id`)
+//! counts as two sessions.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ mod tests;
 use super::message::AGENT;
 use copies::Copies;
 
-/// Columns of a session, in the order of [`note`].
+/// Columns of a session, in the order that [`note`] expects.
 const SESSION: [&str; 12] = [
     "id",
     "source",
@@ -47,8 +47,8 @@ const SESSION: [&str; 12] = [
 
 /// Reads every session of a database.
 ///
-/// Must not be called on a thread that runs async tasks. Bytes in memory are refused: SQLite
-/// needs a file.
+/// Must not be called on a thread that runs async tasks. Bytes in memory are rejected, because
+/// SQLite needs a file.
 pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_file(path, feed))?
@@ -61,7 +61,7 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     if let Some(reason) = foreign(&sessions, &messages) {
         return Err(refused(reason));
     }
-    // A second connection, because a row is on its way while its session's messages are read.
+    // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
@@ -100,7 +100,7 @@ fn note(row: &SqliteRow) -> Head {
     }
     let (input, output, read, written) = (count(8), count(9), count(10), count(11));
     if input.is_some() || output.is_some() {
-        // Hermes counts what was read from a cache and written to it apart from the input.
+        // Hermes counts cache reads and writes separately from the input.
         head.usage = Some(Usage {
             input: input.unwrap_or_default().saturating_add(written.unwrap_or_default()),
             output: output.unwrap_or_default(),
@@ -111,7 +111,7 @@ fn note(row: &SqliteRow) -> Head {
     head
 }
 
-/// Whose database it is, if it is not Hermes'.
+/// Describes a database that is not from Hermes; `None` if it is.
 fn foreign(sessions: &Columns, messages: &Columns) -> Option<String> {
     let needed = ["session_id", "role", "content", "tool_calls"];
     if sessions.has("id") && needed.iter().all(|name| messages.has(name)) {

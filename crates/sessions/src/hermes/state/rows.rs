@@ -1,4 +1,4 @@
-//! The rows of one session's messages, one by one.
+//! Sends the rows of one session's messages, one by one.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::super::message::Message;
 use super::copies::Copies;
 use crate::sqlite::{Columns, text};
 
-/// Columns of a message, in the order of [`message`].
+/// Columns of a message, in the order that [`message`] expects.
 const MESSAGE: [&str; 14] = [
     "role",
     "content",
@@ -34,10 +34,10 @@ const MESSAGE: [&str; 14] = [
     "compacted",
 ];
 
-/// In front of content that is no text but a list of parts, in JSON.
+/// Prefixes of content that is a list of parts in JSON instead of text.
 const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
 
-/// Hands the messages of a session to the feed.
+/// Sends the messages of a session to the feed.
 pub(super) async fn send(
     database: &mut SqliteConnection,
     columns: &Columns,
@@ -50,6 +50,7 @@ pub(super) async fn send(
     let mut rows = sqlx::query(AssertSqlSafe(query)).bind(session).fetch(database);
     let mut number = 0;
     while let Some(row) = rows.try_next().await? {
+        // Inactive rows were rewound, unless a compaction archived them.
         let is_rewound = text(&row, 12) == "0" && text(&row, 13) != "1";
         if is_rewound || copies.contains(number) {
             feed.notes.dropped_records += 1;
@@ -65,6 +66,7 @@ fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
     let fields: [Cow<'_, str>; 12] = std::array::from_fn(|at| text(row, at));
     let [role, content, reasoning, reasoning_content, details, finish_reason, ..] = &fields;
     let [.., calls, call_id, tool_name, time, is_summary, display_kind] = &fields;
+    // The database layer already replaced invalid UTF-8.
     if fields.iter().any(|field| field.contains('\u{fffd}')) {
         feed.notes.repaired_records += 1;
     }
