@@ -307,7 +307,8 @@ pub fn task_types(report: &WeeklyReport) -> Option<Table> {
     Some(found)
 }
 
-/// The weeks of the charts that have tasks, newest first; nothing where this one alone has.
+/// Lists the weeks of the charts that have tasks, newest first. Returns `None` if fewer than two
+/// have any.
 pub fn weeks(report: &WeeklyReport) -> Option<Table> {
     let weeks: Vec<_> =
         report.history.iter().rev().filter(|week| week.summary.sessions > 0).collect();
