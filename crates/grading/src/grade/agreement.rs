@@ -106,6 +106,7 @@ pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str)
     let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
     for one in overrides {
         let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
+        // If the times are equal, the later entry wins.
         if one.made_at >= slot.made_at {
             *slot = one;
         }

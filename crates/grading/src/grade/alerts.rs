@@ -171,6 +171,7 @@ impl Alerts {
 
     /// Corrects the p-values for multiple tests and compares them with alpha.
     fn decide(&mut self) {
+        // Only tests that were made count in the correction.
         let made: Vec<f64> = self.checks.iter().filter_map(|check| check.p).collect();
         let tested = self.checks.iter_mut().filter(|check| check.p.is_some());
         for (check, corrected) in tested.zip(holm(&made)) {

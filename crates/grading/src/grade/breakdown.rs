@@ -136,8 +136,7 @@ fn portions(
                 .into(),
         }
     };
-    // Largest first, ties by name. Only the rows shown are compared, to keep the number of tests
-    // small.
+    // Largest first, ties by name. Only the rows shown are compared.
     let mut largest: Vec<(&String, &Vec<&GradeRecord>)> = groups.iter().collect();
     largest.sort_by_key(|(_, own)| Reverse(own.len()));
     let left_out = largest.len().saturating_sub(MAX_ROWS) as u64;

@@ -1,5 +1,5 @@
 //! Discrepancies between the graders (docs/spec/session-grades.md#calibration, #human-overrides):
-//! the rules, each model, and people, compared pairwise. Reports only; changes nothing.
+//! the rules, each model, and people. Reports only; changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -104,6 +104,7 @@ impl Calibration {
         for ((field, rater), values) in &said {
             let rules = &said[&(*field, Rater::Rules)];
             let others = said.iter().filter(|((other_field, other), _)| {
+                // Models are compared with rules and people, but not with each other.
                 let both_models = matches!((rater, other), (Rater::Model(_), Rater::Model(_)));
                 other_field == field && other > rater && !both_models
             });

@@ -192,6 +192,7 @@ impl Difference {
             together.into_iter().filter(|one| one.p.is_some()).collect();
         let made: Vec<f64> = tested.iter().filter_map(|one| one.p).collect();
         for (one, corrected) in tested.iter_mut().zip(holm(&made)) {
+            // The test is two-sided; the direction comes from the values.
             let is_higher = one.own > one.other;
             one.verdict = match corrected < rule.alpha {
                 true if is_higher => Verdict::Up,

@@ -11,7 +11,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::ErrorClass;
 use crate::english::Patterns;
 
-/// Cause of a failed call. Variants are ordered from specific to general.
+/// Cause of a failed call. If two causes match, the one listed first wins.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -188,6 +188,7 @@ impl ErrorCause {
         let first = |text: &str| PATTERNS.get(SET.first(text)?).map(|(cause, _)| *cause);
         let tail = || {
             let from = words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT));
+            // A short message is already covered by its head.
             (from > 0).then(|| first(&words[from..])).flatten()
         };
         // Program output may contain anything, so the kind of check takes precedence, unless the

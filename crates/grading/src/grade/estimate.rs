@@ -79,7 +79,7 @@ pub struct Labelled<'a> {
     pub task: &'a str,
 }
 
-/// An estimate, or the reason why there is none.
+/// An estimate, or the reason for its absence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SuccessEstimate {

@@ -138,6 +138,7 @@ impl Findings {
         for &task in now {
             for (kind, count, event, example) in kinds.of(task) {
                 let one = gathered.entry(key(kind)).or_default();
+                // The errors of a task are adjacent, so only the last entry can be the same task.
                 match one.tasks.last_mut() {
                     Some((last, first)) if last.session_id == task.session_id => {
                         *first = (*first).min(event);

@@ -24,7 +24,7 @@ pub struct GradeSettings {
     pub weights: Weights,
     /// Thresholds for the suggestions in weekly reports.
     pub suggestions: SuggestionRules,
-    /// When to raise an alert, and where to send it.
+    /// Thresholds and receivers of alerts.
     pub alerts: AlertSettings,
     /// Share of a grade's range by which two raters may differ on average before they count as out
     /// of calibration.

@@ -89,6 +89,7 @@ pub struct Override {
 pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
     let mut own: Vec<&Override> =
         overrides.iter().filter(|one| one.session_id == record.session_id).collect();
+    // Oldest first, so that the newest override of a field wins.
     own.sort_by_key(|one| one.made_at);
     for one in own {
         // Only a database written by another program can contain a value out of range.

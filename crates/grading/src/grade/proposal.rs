@@ -133,6 +133,7 @@ impl Model {
             left_out += self.mean_loss(&fitted, &rest) * count(rest.len());
         }
         let loss_proposed = left_out / count(examples.len());
+        // Fit all sessions only if cross-validation showed an improvement.
         let fitted = if loss_proposed < loss_now { self.fit(&now, &all) } else { now.clone() };
         let changes = self.points.iter().zip(&fitted);
         let changes = changes.filter(|((_, _, now), proposed)| now != *proposed);

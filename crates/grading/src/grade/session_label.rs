@@ -61,6 +61,7 @@ pub fn read_labels(
     least_reward: f64,
     labelled_at: Timestamp,
 ) -> Result<Vec<SessionLabel>, String> {
+    // Byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let one = |place: String, value: Value| {
         let Value::Object(map) = value else {

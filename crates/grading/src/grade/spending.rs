@@ -46,6 +46,7 @@ impl Spending {
     /// Adds the tokens of an event.
     pub fn add(&mut self, event: &Event<'_>) {
         let Some(usage) = event.usage else { return };
+        // The input includes tokens written to the cache, which have their own price.
         let cache_write = event.cache_written.min(usage.input);
         let call = PricedTokens {
             input: usage.input - cache_write,
@@ -58,6 +59,7 @@ impl Spending {
         let known = if self.models.len() < MAX_MODELS || self.models.contains_key(&name) {
             self.models.entry(name)
         } else {
+            // Further models are counted together, without a name.
             self.models.entry(None)
         };
         let known = known.or_default();
@@ -77,6 +79,7 @@ impl Spending {
     /// Returns the tokens by model. Falls back to the file's total for the whole session if the
     /// events have none.
     pub fn end(self, head: &Head) -> Vec<ModelTokens> {
+        // If the file names a single model, it applies to all tokens.
         let only = match head.models.as_slice() {
             [only] => Some(only.clone()),
             _ => None,

@@ -73,6 +73,7 @@ pub struct Spent {
 impl Spent {
     /// Computes the durations of these tasks.
     pub fn of(tasks: &[&GradeRecord]) -> Self {
+        // Durations come from untrusted files.
         let sound = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
         let mut seconds: Vec<f64> =
             tasks.iter().filter_map(|task| task.duration_seconds).filter(sound).collect();

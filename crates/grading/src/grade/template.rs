@@ -74,6 +74,7 @@ fn telling_line(words: &str) -> &str {
 
 /// Returns true for a line that a test runner marks as the failed assertion.
 fn is_assertion(line: &str) -> bool {
+    // pytest marks the lines of a failed assertion with `E` and spaces.
     let marked = line.strip_prefix('E').is_some_and(|rest| {
         let inner = rest.trim_start();
         rest.len() >= inner.len() + 2 && !inner.is_empty()

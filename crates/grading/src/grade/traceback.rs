@@ -39,6 +39,7 @@ pub(super) fn telling(words: &str) -> &str {
     if !line.ends_with(':') {
         return line;
     }
+    // The line has only the name; the text is on the next one.
     let rest = words[end..].trim_start();
     let next = words.len() - rest.len();
     words[start..next + rest.find('\n').unwrap_or(rest.len())].trim_end()

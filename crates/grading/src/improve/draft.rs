@@ -174,7 +174,7 @@ impl SkillDraft {
         if self.description.contains('\n') {
             faults.push("/description: expected one line".to_owned());
         }
-        // A second front matter could override the one that `render` writes.
+        // `render` writes the front matter.
         if self.body.starts_with("---") || self.body.starts_with("+++") {
             faults.push("/body: begins with front matter, which is written for you".to_owned());
         }
@@ -193,8 +193,13 @@ impl SkillDraft {
 /// hide or reorder text. An agent would read what a reviewer cannot see.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
+        // Soft hyphen, Arabic letter mark, Mongolian vowel separator, line and paragraph
+        // separators, byte order mark.
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        // Zero-width characters, direction marks, embeddings, overrides and isolates, invisible
+        // operators.
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        // Interlinear annotations and tag characters.
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 

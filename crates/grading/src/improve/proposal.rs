@@ -41,7 +41,7 @@ pub enum SkillTest {
 }
 
 impl SkillTest {
-    /// Describes the result, or the reason why there is none. May contain untrusted text.
+    /// Describes the result, or why the skill was not tested. May contain untrusted text.
     pub fn describe(&self) -> String {
         match self {
             SkillTest::Tested { conclusion, .. } => conclusion.clone(),

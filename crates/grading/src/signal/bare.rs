@@ -23,6 +23,7 @@ pub(super) fn without_quotes(text: &str) -> Cow<'_, str> {
             _ => ("\"", "\""),
         };
         let inside = &from[open.len()..];
+        // A placeholder, so that the words on either side are not joined.
         bare.push_str(" x ");
         rest = match inside.find(close) {
             Some(end) => &inside[end + close.len()..],

@@ -99,6 +99,7 @@ pub(super) fn is_said(sentence: &str) -> bool {
     if !may_complain && !patterns.at_the_beginning.is_match(sentence) {
         return false;
     }
+    // A strong word within a path or an identifier is no outcry.
     let is_name = |hit: regex::Match<'_>| {
         let mut after = sentence[hit.end()..].chars();
         let joins = |c: Option<char>| c.is_some_and(|c| "._-/\\=@".contains(c));

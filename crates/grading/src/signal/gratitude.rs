@@ -52,8 +52,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
     }
     let mut after = place.clause_after();
     if place.word().text == "thank" {
-        // *Thank X* is an instruction unless X is someone everybody thanks (*thank you*, *thank
-        // god*).
+        // *Thank them* is an instruction; only *thank you*, *thank god* and the like count.
         let whom = after.next();
         if !whom.is_some_and(|word| is_one_of(word, "you u ya god goodness")) {
             return false;

@@ -92,6 +92,7 @@ static PREFILTER: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns true if a folded sentence complains in one of the languages.
 pub(super) fn is_complaint(sentence: &str) -> bool {
+    // The engine is fast on ASCII text anyway.
     let may_complain = sentence.is_ascii() || PREFILTER.is_match(sentence);
     may_complain && PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
 }

@@ -164,6 +164,7 @@ fn ends(message: &str) -> [String; 2] {
     let head = &message[..message.floor_char_boundary(LOOKED_AT)];
     let tail = &message[message.ceil_char_boundary(message.len() - LOOKED_AT)..];
     let of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
+    // A cut word could match by itself, such as the `ty` of `type`.
     [fold(head.trim_end_matches(of_word)), fold(tail.trim_start_matches(of_word))]
 }
 

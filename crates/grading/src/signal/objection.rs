@@ -32,7 +32,7 @@ static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A correction, at the beginning of a message.
+/// Matches a correction at the start of a message.
 static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:(?:no|nope|wait|hmm|hey|stop|ok|okay|but|sorry|well)[,.! ]+){0,3}(?:no[,.! ]+(?:you (?:should|need|have to|must|forgot|missed)|i (?:meant|said|asked|want|wanted|told|need)|it(?:'s| is) (?:not|still|wrong)|use|don't|do not|instead|stop|not (?:that|this|like|the)|(?:that's|that is|this is) (?:not|wrong))\b|not (?:that|this|like (?:that|this)|the|in|there|what)\b|that's not|that is not|this is not|it's not|it is not|i (?:meant|said|asked|told|wanted)\b|you (?:forgot|missed|didn't|did not|haven't|have not|broke|removed|deleted|changed the wrong|misread|ignored|skipped|used the wrong|put it)|why (?:did|didn't|are|aren't|have|would) you\b|actually,? i (?:meant|wanted)|wrong (?:file|place|one|branch|folder|function|line)|stop\b|don't do (?:that|this)|there(?:'s| is| are) still\b|still (?:not|doesn't|broken|failing|wrong|the same|get|see)|it (?:doesn't|does not|didn't|still|isn't|is still|crashes|fails)\b)",
@@ -48,6 +48,7 @@ pub struct Request {
 impl Request {
     /// Records a message without a preceding answer, which therefore cannot object to anything.
     pub fn of(message: &str) -> Self {
+        // A later message is compared with the start of this one.
         let end = message.floor_char_boundary(2 * LOOKED_AT);
         Self { words: words_of(&message[..end]) }
     }

@@ -96,6 +96,7 @@ impl Sink for Heuristic<'_> {
             subagents
         } else {
             let mut own = own;
+            // The cost of a session includes its subagents.
             own.spending.join(subagents.spending);
             Tally { request: own.request.or(subagents.request), ..own }
         };

@@ -71,11 +71,13 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
         let words = without_wrappers(&segment.words);
         if let Some(kind) = check(words) {
             let later = &segments[at..segments.len() - 1];
+            // The exit code survives `&&` and, with pipefail, a pipe.
             let behind = later.iter().all(|one| match one.next {
                 Link::And => true,
                 Link::Pipe => keeps_pipe_codes,
                 Link::Or | Link::Then => false,
             });
+            // After `||` the check may not have run at all.
             let is_alternative = at > 0 && segments[at - 1].next == Link::Or;
             steps.push(Step::Check(Check {
                 kind,
@@ -137,6 +139,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 continue;
             }
             '\\' => {
+                // A backslash before a newline continues the line.
                 if let Some((at, escaped)) = chars.next()
                     && escaped != '\n'
                 {
@@ -145,6 +148,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 }
                 continue;
             }
+            // `#` starts a comment only at the start of a word.
             '#' if !has_word => {
                 chars.skip_while(|byte| byte != b'\n');
                 continue;
@@ -178,10 +182,12 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 continue;
             }
             '&' if chars.next_if('&') => Some(Link::And),
+            // `&>` redirects both streams.
             '&' if chars.rest().starts_with('>') => continue,
             '|' if chars.next_if('|') => Some(Link::Or),
             '|' => Some(Link::Pipe),
             '&' | ';' | '\n' => Some(Link::Then),
+            // Grouped commands are read as if they were not grouped.
             '(' | ')' | '{' | '}' if !has_word => None,
             c if c.is_whitespace() => None,
             _ => {
@@ -348,6 +354,7 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
             ("poetry" | "uv" | "pipenv" | "hatch" | "rye" | "pdm" | "pixi", "run")
             | ("pnpm" | "npm" | "yarn", "exec" | "dlx")
             | ("bundle" | "mise", "exec") => 2,
+            // Followed by flags and a duration or priority.
             ("timeout" | "nice" | "gtimeout", _) => {
                 1 + words[1..]
                     .iter()
@@ -356,7 +363,9 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
                     })
                     .count()
             }
+            // `docker exec FLAGS CONTAINER`, then the command.
             ("docker" | "podman", "exec") => 3 + container_flags(&words[2..]),
+            // `docker compose FLAGS exec FLAGS SERVICE`, then the command.
             ("docker" | "podman", "compose") | ("docker-compose", _) => {
                 let from = if first.ends_with("-compose") { 1 } else { 2 };
                 let verb = from + container_flags(&words[from..]);
@@ -491,6 +500,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
         "cargo" => match verb {
             "test" | "t" if !has("--no-run") => Some(Tests),
             "nextest" if has("run") && !has("--no-run") => Some(Tests),
+            // `cargo test --no-run` only compiles.
             "build" | "b" | "check" | "c" | "test" => Some(Build),
             "clippy" => Some(Lint),
             "fmt" if has("--check") => Some(Lint),
@@ -565,6 +575,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
         | "shellcheck" | "stylelint" | "biome" | "oxlint" | "ktlint" | "swiftlint" | "hadolint"
         | "markdownlint" | "ty" => Some(Lint),
         "ruff" if verb != "format" || has("--check") => Some(Lint),
+        // Without `--check` these rewrite files.
         "black" | "isort" | "prettier" if has("--check") || has("-c") => Some(Lint),
         "pre-commit" if verb == "run" => Some(Lint),
         "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => Some(Ci),
@@ -580,6 +591,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
 fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
     const MAX: usize = 20;
     let is_file = |word: &&Cow<'_, str>| {
+        // pytest selects single tests with `file.py::test`.
         let path = word.split("::").next().unwrap_or(word);
         !word.starts_with('-')
             && path.rsplit_once('.').is_some_and(|(stem, extension)| {
@@ -593,6 +605,7 @@ fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
 fn is_merge(words: &[Cow<'_, str>]) -> bool {
     let words: Vec<&str> = words.iter().map(|word| &**word).collect();
     match words.as_slice() {
+        // `--auto` only schedules the merge.
         ["gh", "pr", "merge", rest @ ..] => !rest.contains(&"--auto"),
         ["glab", "mr", "merge", ..] => true,
         ["git", "merge", rest @ ..] => {

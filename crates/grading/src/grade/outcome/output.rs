@@ -51,7 +51,6 @@ pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
     let (fails, passes, nothing) = (found.matched(0), found.matched(1), found.matched(2));
     match exit {
         _ if fails && exit != Exit::NonZero && nothing && !passes => CheckResult::Nothing,
-        // Reported failures outweigh exit code 0, which a wrapper may have replaced.
         Exit::Zero | Exit::Unknown if fails => CheckResult::Failed,
         Exit::Zero if nothing && !passes => CheckResult::Nothing,
         Exit::Zero => CheckResult::Passed,

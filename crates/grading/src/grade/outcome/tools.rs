@@ -161,6 +161,7 @@ fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     }
     let arguments: EditArguments<'_> = serde_json::from_str(text).unwrap_or_default();
     let command = arguments.command.as_deref().unwrap_or_default();
+    // Some editing tools also have a command that only reads.
     if command == "view" {
         return ToolWork::Other;
     }
@@ -195,6 +196,7 @@ struct Words<'a>(Option<Cow<'a, str>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A raw value lets long commands be borrowed instead of copied.
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         Ok(Self(match raw.as_bytes().first() {
             Some(b'"') => serde_json::from_str::<Said<'_>>(raw).ok().map(|said| said.0),

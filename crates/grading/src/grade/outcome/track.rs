@@ -84,7 +84,7 @@ impl OutcomeTracker {
         self.add_work(event);
     }
 
-    /// Processes the calls and results of an event, whoever made them.
+    /// Processes the calls and results of an event by the agent or a subagent.
     pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
         for call in &event.calls {
             // Truncated arguments are no longer valid JSON, so the path could not be read.
@@ -180,6 +180,7 @@ impl OutcomeTracker {
         if !path.is_empty() && !matters(path) {
             return;
         }
+        // Earlier results do not apply to the changed files.
         self.has_changed = true;
         self.passed.clear();
         self.failed.clear();
@@ -199,6 +200,7 @@ impl OutcomeTracker {
         if matches!(result.outcome, Outcome::Rejected | Outcome::Pending) {
             return;
         }
+        // With several checks, a failure does not tell which one failed.
         let is_alone = steps.iter().filter(|step| matches!(step, Step::Check(_))).count() == 1;
         for step in steps {
             match step {

@@ -55,6 +55,7 @@ pub fn rubric_version(library: &PromptLibrary) -> u32 {
         Some(own) if *own != built_in => {
             let digest = digest::of_json(json!([RUBRIC_VERSION, own]));
             let number = digest.get(..8).and_then(|first| u32::from_str_radix(first, 16).ok());
+            // Keeps the version within 31 bits.
             FIRST_OWN_VERSION + number.unwrap_or_default() % FIRST_OWN_VERSION
         }
         _ => RUBRIC_VERSION,

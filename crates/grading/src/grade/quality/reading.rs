@@ -170,6 +170,7 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
 
 /// Truncates a text to `most` characters on one line.
 pub(super) fn bounded(words: &str, most: usize) -> String {
+    // A character has up to four bytes.
     selftest_text::one_line(words, most * 4).chars().take(most).collect()
 }
 
@@ -216,6 +217,7 @@ impl Transcript {
     /// Returns true if the quote occurs in the transcript, ignoring whitespace and labels.
     fn holds(&self, quote: &str) -> bool {
         let quoted = folded(&neutralise(quote));
+        // A model may quote labels along with the text.
         let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
         let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
         let quote = folded(&said);

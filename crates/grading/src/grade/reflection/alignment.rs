@@ -55,6 +55,7 @@ fn stem(mut word: String) -> String {
             word.truncate(word.len() - ending.len());
         }
     }
+    // By now `retries` is `retri`.
     if word.ends_with('y') {
         word.pop();
         word.push('i');

@@ -134,6 +134,7 @@ pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflect
             Some(Ok(other)) => return Err(not_an_object(&other)),
             Some(Err(error)) => {
                 let why = error.to_string();
+                // serde_json appends the position, which is reported separately.
                 let why = why.split(" at line ").next().unwrap_or_default();
                 let why = format!("not JSON: {}", one_line(why, 200));
                 return Err(UnreadableReflections { line: error.line().max(1), why });

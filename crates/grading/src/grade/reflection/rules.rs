@@ -100,6 +100,7 @@ impl AgentRules {
         let tag = Regex::new(&criteria.tag_pattern);
         let tag = tag.map_err(|error| {
             let words = error.to_string();
+            // The last line has the reason; the others show the pattern.
             let last = words.lines().last().unwrap_or_default();
             fault(
                 "tag_pattern",

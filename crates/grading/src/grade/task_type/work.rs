@@ -131,6 +131,7 @@ impl TaskWork {
     fn command(&mut self, arguments: &str) {
         self.commands += 1;
         let command = ["command", "cmd"].iter().find_map(|key| value(arguments, key));
+        // Without JSON, the arguments are the command line itself.
         for kind in &COMMANDS.matches(command.unwrap_or(arguments)) {
             let count = match kind {
                 0 => &mut self.code,
@@ -197,6 +198,7 @@ fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let mut rest = json;
     loop {
         let at = memmem::find(rest.as_bytes(), key.as_bytes())?;
+        // The name of the key may also occur within a value.
         let is_key = rest[..at].ends_with('"') && rest[at + key.len()..].starts_with('"');
         rest = &rest[at + key.len()..];
         if !is_key {

@@ -303,6 +303,7 @@ impl ScoreTrend {
         let enough = now.len().min(before.len()) as u64 >= settings.min_sessions;
         let test = |tail| mann_whitney(now, before, tail).filter(|_| enough);
         let (less, greater) = (test(Tail::Less), test(Tail::Greater));
+        // The two-sided p-value is twice the smaller tail.
         let p = less.zip(greater).map(|(less, greater)| (2.0 * less.min(greater)).min(1.0));
         let direction = match (p, less < greater) {
             (None, _) => Direction::Unknown,

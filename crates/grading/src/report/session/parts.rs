@@ -120,6 +120,7 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
     };
     for line in text.lines() {
         if let Some((fence, label, mut lines)) = fenced.take() {
+            // A closing fence may be longer than the opening one, but has no label.
             let is_end = line.trim().starts_with(&fence)
                 && line.trim().trim_start_matches(['`', '~']).is_empty();
             if is_end {
@@ -148,6 +149,7 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
             words.push('\n');
         }
     }
+    // An unclosed fence runs to the end of the text.
     if let Some((_, label, lines)) = fenced {
         parts.push(code(&label, &lines, limit));
     }
@@ -192,6 +194,7 @@ pub fn of_arguments(arguments: &str, limit: usize) -> (String, Vec<Part>) {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or("");
                 parts.push(cleaned(diff::between(text(old), text(new)), limit));
             }
+            // Already part of the diff with the old text.
             Some((_, new)) if name == new => {}
             _ => parts.extend(field(name, value, limit)),
         }

@@ -116,6 +116,7 @@ pub struct ResultView {
 
 /// Converts events to views, in order.
 pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
+    // Without a link to the full event, texts must not be cut.
     let limit = showing.alone.map_or(usize::MAX, |_| limit(events));
     let mut paired = Paired::of(events);
     let mut all: Vec<Shown> = Vec::new();
@@ -129,6 +130,7 @@ pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
                 *is_open |= is_target;
             }
             last if is_subagent => {
+                // The call right before a subagent's events is taken as the one that started it.
                 let starter = last.and_then(|last| match last {
                     Shown::One(before) => before.calls.last(),
                     Shown::Subagent { .. } => None,
@@ -183,6 +185,7 @@ impl<'e> Paired<'e> {
                 }
             }
             for (at, result) in event.results.iter().enumerate() {
+                // Removed, so that a second result with the same ID is shown on its own.
                 if let Some(call) = open.remove(result.call_id.as_str()) {
                     paired.results.insert(call, (event, result));
                     paired.with_calls.insert((event.number, at));
@@ -268,6 +271,7 @@ fn result_view(
     limit: usize,
 ) -> ResultView {
     let mut words = result.text.clone();
+    // Do not repeat an error that is part of the output.
     if !words.contains(result.error.as_str()) {
         words.join(&result.error);
     }

@@ -44,7 +44,7 @@ pub struct WeeklyPaths {
     pub index: PathBuf,
 }
 
-/// Errors of [`write`].
+/// Errors of [`write()`].
 #[derive(Debug, thiserror::Error)]
 pub enum WeeklyFilesError {
     /// The folder cannot be created, or its path is taken by a file.

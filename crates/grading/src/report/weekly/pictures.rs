@@ -149,6 +149,7 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
 
 #[expect(clippy::cast_precision_loss, reason = "widths of bars need no precision")]
 fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
+    // Keep the shortest bar visible.
     let width = (MAX_WIDTH * tool.errors as f64 / most as f64).max(2.0);
     let rate =
         tool.error_rate.map_or(String::new(), |rate| format!(" ({})", format::rate(Some(rate))));
