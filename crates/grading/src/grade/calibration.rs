@@ -16,7 +16,7 @@ use selftest_stats::{
 /// is ours.
 pub const DISCREPANCY: f64 = 0.2;
 
-/// A grader. Each is compared with those that order after it.
+/// A grader. Each is compared with the ones after it in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Rater {
     Rules,

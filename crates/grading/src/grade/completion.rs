@@ -56,6 +56,7 @@ pub(super) fn indicators(
     for (point, pattern, worth) in phrases {
         if let Some(hit) = find(response.text(), pattern) {
             let event = response.event_at(hit.start());
+            // Redaction may have removed the phrase itself.
             let words = said(shown.text(), pattern).unwrap_or(REDACTED).to_owned();
             found.push(Evidence { point, worth, event, words });
         }
@@ -92,6 +93,7 @@ pub(super) fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
 /// Returns that occurrence with a few words of context.
 pub(super) fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
     let hit = find(text, pattern)?;
+    // The excerpt stays within its sentence and line.
     let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
     let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));
     let to = text[hit.end()..].find('\n').map_or(text.len(), |at| hit.end() + at);

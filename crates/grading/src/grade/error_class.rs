@@ -55,6 +55,7 @@ impl ErrorClass {
             return class;
         }
         let in_head = PATTERNS.matches(head);
+        // The last pattern is `EXIT_CODE`, which has no class of its own.
         let class_of = |at: usize| ORDER.get(at).map(|(class, _)| *class);
         let of_tail = || class_of(is_long.then(|| PATTERNS.first(tail)).flatten()?);
         let first = in_head.as_ref().and_then(|found| class_of(found.iter().next()?));

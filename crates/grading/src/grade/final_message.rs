@@ -60,6 +60,7 @@ impl FinalMessage {
         for (start, _) in self.parts.iter_mut().filter(|(start, _)| *start > cut_at) {
             *start = start.saturating_sub(shorter).max(cut_at);
         }
+        // Of parts with the same start, only the last is kept.
         self.parts.reverse();
         self.parts.dedup_by_key(|(start, _)| *start);
         self.parts.reverse();

@@ -94,6 +94,7 @@ pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
     for one in own {
         // Only a database written by another program can contain a value out of range.
         let is_set = one.field.set(&mut record, one.human_value);
+        // A person's grade also decides the outcome.
         if is_set && one.field == Field::TaskCompleted {
             record.outcome = if record.task_completed {
                 TaskOutcome::Verified

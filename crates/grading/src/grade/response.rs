@@ -48,6 +48,7 @@ pub(super) fn quality(
     let response = tally.response.text();
     let length = response.chars().count();
     let event_at = |byte: Option<usize>| tally.response.event_at(byte?);
+    // The event with the character that exceeds the limit.
     let behind = |characters| event_at(response.char_indices().nth(characters).map(|(at, _)| at));
     let code = response.find("```");
     let link = LINKS.find(response).map(|hit| hit.start());

@@ -167,6 +167,7 @@ impl Tally {
             self.add_use(&result.tool);
         }
         match result.outcome {
+            // Rejected and pending calls neither extend nor end a run of errors.
             Outcome::Rejected => self.rejected += 1,
             Outcome::Pending => self.pending += 1,
             Outcome::Failed => self.add_error(event, result),

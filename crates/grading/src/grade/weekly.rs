@@ -211,6 +211,7 @@ impl WeeklyReport {
         let trend_weeks =
             history[usize::from(HISTORY - 1 - COMPARED)..usize::from(HISTORY - 1)].to_vec();
         let first = history.iter().position(|week| week.summary.sessions > 0);
+        // Leading weeks without sessions are dropped; the current week always stays.
         history.drain(..first.unwrap_or(history.len() - 1));
 
         let mut current = within(week, week);

@@ -126,6 +126,7 @@ impl Heuristic<'_> {
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
         let shown = Shown::new(&tally.response, &redacted);
+        // Redacted before it is cut, since part of a secret may not be recognized.
         let redact = |text: &str| one_line(&self.redactor.apply(text), MAX_WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
@@ -191,6 +192,7 @@ impl Heuristic<'_> {
                 rejected_calls: tally.rejected,
                 pending_calls: tally.pending,
                 longest_error_run: tally.longest_error_run,
+                // The file's own total takes precedence over the sum of its events.
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),

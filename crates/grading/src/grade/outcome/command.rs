@@ -159,6 +159,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 None
             }
             '<' if chars.rest().starts_with('<') && !is_arithmetic(&command[..at]) => {
+                // The operator may be `<<-`, and the name may be quoted.
                 let rest = command[at + 2..].trim_start_matches('-').trim_start();
                 let end = rest.find(|c: char| c.is_whitespace() || ";|&)>".contains(c));
                 let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"', '\\']);
@@ -169,11 +170,13 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
             '>' => {
                 // Handles `2>&1` and `>>`.
                 let before = word.take();
+                // A number right before `>` is a file descriptor, not a word.
                 if has_word && !before.bytes().all(|byte| byte.is_ascii_digit()) {
                     now.words.push(before);
                 }
                 has_word = false;
                 chars.skip_while(|byte| byte == b'>' || byte == b'|');
+                // `>&1` duplicates a descriptor, so there is no file.
                 if chars.next_if('&') {
                     chars.skip_while(|byte| byte.is_ascii_digit() || byte == b'-');
                 } else {
@@ -345,6 +348,7 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
         let first = words.first().map_or("", |word| &**word);
         let second = words.get(1).map_or("", |word| &**word);
         let skipped = match (base_name(first), second) {
+            // A variable assignment before the command.
             _ if is_assignment(first) => 1,
             (
                 "sudo" | "env" | "time" | "command" | "exec" | "nohup" | "xvfb-run" | "npx"
@@ -377,6 +381,7 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
             _ => return words,
         };
         words = words.get(skipped..).unwrap_or_default();
+        // Flags of the wrapper.
         while words.first().is_some_and(|word| word.starts_with('-')) {
             words = &words[1..];
         }
@@ -541,6 +546,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
                     goals.contains(&goal)
                 })
             };
+            // `-DskipTests` of Maven and `-x test` of Gradle.
             let skips = words.iter().any(|word| word.contains("skipTests") || word == "-x");
             if has_goal(&["test", "verify", "check", "spec", "runtest"]) && !skips {
                 Some(Tests)

@@ -261,6 +261,7 @@ impl OutcomeTracker {
     }
 
     fn decide(&self, claims: bool) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+        // A verifier outranks all other evidence.
         if !self.verdicts.is_empty() {
             let failed = self.verdicts.iter().any(|one| one.sign == OutcomeSign::VerifierFailed);
             let outcome = if failed { TaskOutcome::Contradicted } else { TaskOutcome::Verified };
@@ -346,6 +347,7 @@ fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
 }
 
 fn push(runs: &mut Vec<Run>, run: Run) {
+    // A repeated command replaces its earlier run.
     runs.retain(|known| known.command != run.command);
     if runs.len() >= MAX_RUNS {
         runs.remove(0);

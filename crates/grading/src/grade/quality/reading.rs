@@ -154,6 +154,7 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
                 Value::Null => None,
                 number => Some(Score::new(number.as_f64()?).ok()?),
             };
+            // Without a score, no quote is needed.
             let supported = score.filter(|_| transcript.holds(evidence));
             Some(DimensionReading {
                 dimension,
@@ -194,6 +195,7 @@ impl Transcript {
         let shown = neutralise(transcript);
         let mut words = Self { folded: String::new(), lines: Vec::new(), labels: BTreeSet::new() };
         for line in shown.lines() {
+            // Continuation lines of an event are indented.
             let said = if line.starts_with([' ', '\t']) {
                 line
             } else if line.starts_with("[…") {

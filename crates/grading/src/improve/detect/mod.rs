@@ -61,6 +61,7 @@ pub fn detect(
     settings: &GapSettings,
 ) -> Vec<FoundGap> {
     let mut records: Vec<&GradeRecord> = records.iter().filter(|record| record.is_task()).collect();
+    // Newest first, so that the newest sessions are kept as evidence.
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     let mut gaps = tool_errors(&records, settings);
     gaps.extend(low_task_types(&records, settings));
@@ -205,6 +206,7 @@ fn repeated_requests(
         let (words, text) = (WordSet::of(text), one_line(text, MAX_WORDS));
         Cluster { key, text, words, members: Vec::new() }
     };
+    // Known gaps come first, so that similar requests are assigned to them.
     let mut clusters: Vec<Cluster<'_>> =
         known.iter().map(|one| cluster(one.key.clone(), &one.text)).collect();
     for request in &requests[first..] {

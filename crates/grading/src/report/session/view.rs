@@ -384,7 +384,7 @@ mod tests {
         assert!(results.iter().all(|result| result.is_event));
         // Only what holds the event that is looked for is open.
         assert_eq!((agent.calls[0].is_open, agent.calls[1].is_open), (false, true));
-        // A result whose call is on another page stands alone.
+        // A result whose call is on another page is shown on its own.
         let rest = shown(&events[3..], showing);
         let Shown::One(result) = &rest[0] else { panic!() };
         assert_eq!((result.number, result.results.len()), (3, 1));

@@ -29,7 +29,7 @@ pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Fi
     single.map(|one| (format!("{}: {}", name(one), plural(one.errors, "failed call")), one))
 }
 
-/// Describes how many tasks were affected, and whether that is an increase: `4 failed calls in 3 of
+/// Describes the number of affected tasks and its change: `4 failed calls in 3 of
 /// 21 tasks (14 %); …`.
 pub fn size(finding: &Finding) -> String {
     let Finding { tasks, before, difference, .. } = finding;

@@ -52,6 +52,7 @@ pub fn not_tasks(others: NotTasks) -> Option<String> {
     ];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     let kinds: Vec<&str> = kinds.map(|(_, words)| words.as_str()).collect();
+    // `plural` only appends an `s` at the end of the phrase.
     let subagents = if others.subagents > 1 { "sessions of subagents" } else { "" };
     let words = all_of(&kinds).replace("session of a subagents", subagents);
     (others.total() > 0).then(|| format!("Beside these, in no rate: {words}."))
