@@ -1,10 +1,12 @@
-//! Patterns over English words, for the regex crate: `\b`, `\d`, `\s` and `\w` are those of ASCII,
-//! and so is the case that `(?i)` ignores. With those of Unicode the engine leaves its fast path at
-//! the first character that is not ASCII, and needs several times as long to get ready. Pure.
+//! English word patterns for the regex crate.
+//!
+//! `\b`, `\d`, `\s`, `\w` and `(?i)` are limited to ASCII. With the Unicode versions the engine
+//! leaves its fast path at the first non-ASCII character and takes several times as long to
+//! compile.
 
 use regex::{Regex, RegexSet, SetMatches};
 
-/// A regular expression from a constant.
+/// Compiles a constant regular expression.
 ///
 /// # Panics
 ///
@@ -13,7 +15,7 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(&ascii(pattern)).expect("the pattern is a constant")
 }
 
-/// A set of them.
+/// Compiles a set of constant regular expressions.
 ///
 /// # Panics
 ///
@@ -22,15 +24,15 @@ pub(crate) fn regex_set<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Rege
     RegexSet::new(patterns.into_iter().map(ascii)).expect("the patterns are constants")
 }
 
-/// Patterns of which a text rarely has any.
+/// A set of patterns that rarely match.
 pub(crate) struct Patterns {
-    /// All of them as one, which is searched in a fraction of the time.
+    /// Alternation of all patterns, which is searched in a fraction of the time.
     any: Regex,
     each: RegexSet,
 }
 
 impl Patterns {
-    /// From constants.
+    /// Compiles constant patterns.
     ///
     /// # Panics
     ///
@@ -41,19 +43,19 @@ impl Patterns {
         Self { any: regex(&any.join("|")), each: regex_set(patterns) }
     }
 
-    /// Those that the text has; `None` where it has none.
+    /// Returns the patterns that match, or `None` if no pattern does.
     pub(crate) fn matches(&self, text: &str) -> Option<SetMatches> {
         self.any.is_match(text).then(|| self.each.matches(text))
     }
 
-    /// The first of them that the text has, wherever it stands.
+    /// Returns the index of the first pattern in the list that matches anywhere in the text.
     pub(crate) fn first(&self, text: &str) -> Option<usize> {
         self.matches(text)?.iter().next()
     }
 }
 
-/// The pattern with classes of ASCII. What may match other characters, a dot or a negated class,
-/// still matches them whole.
+/// Rewrites a pattern to use ASCII classes. Constructs that may match other characters (a dot or a
+/// negated class) still match whole characters.
 fn ascii(pattern: &str) -> String {
     let mut ascii = "(?-u)".to_owned();
     let mut rest = pattern;
@@ -68,6 +70,7 @@ fn ascii(pattern: &str) -> String {
             r"\S" => Some(r"[^ \t\r\n\x0b\x0c]"),
             r"\D" => Some("[^0-9]"),
             r"\W" => Some("[^0-9A-Za-z_]"),
+            // With `-u`, a dot or negated class could match a single byte of a UTF-8 sequence.
             "." => Some("."),
             class if class.starts_with("[^") || (c == '[' && !class.is_ascii()) => Some(class),
             _ => None,
@@ -81,10 +84,11 @@ fn ascii(pattern: &str) -> String {
     ascii
 }
 
-/// Bytes of the class at the beginning of a pattern, with its brackets.
+/// Returns the length in bytes of the class at the start of a pattern, including its brackets.
 fn class_length(pattern: &str) -> usize {
     let mut chars = pattern.char_indices().skip(1).peekable();
     chars.next_if(|(_, c)| *c == '^');
+    // A `]` right after the opening bracket is a literal.
     chars.next_if(|(_, c)| *c == ']');
     while let Some((at, c)) = chars.next() {
         match c {

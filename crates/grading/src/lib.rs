@@ -1,8 +1,9 @@
-//! Grades of what agents did: recorded sessions by rules and by models, reflections, signals of
-//! users; and what follows from grades: skills, gaps, routing, weekly reports, alerts.
+//! Grades of what agents did: recorded sessions graded by rules and by models, reflections, and
+//! signals from users. Also what follows from grades: skills, gaps, routing, weekly reports and
+//! alerts.
 //!
-//! Modules stand in reading order. Pure but for the files of weekly reports: touches neither clock
-//! nor database, opens no session file, and knows nothing of the self-test.
+//! Modules are listed in reading order. Apart from the files of weekly reports, nothing here
+//! touches the clock, the database or session files, and nothing depends on the self-test.
 
 mod english;
 pub mod prompts;

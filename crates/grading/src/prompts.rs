@@ -1,9 +1,9 @@
-//! The built-in prompts for grading sessions and drafting skills. A project overrides each by a file of the
-//! same name in its own `prompts/`.
+//! Built-in prompts for grading sessions and drafting skills. A project can override each one with
+//! a file of the same name in its own `prompts/`.
 
 use selftest_models::prompts::BuiltIn;
 
-/// The templates of `prompts/` in this binary: path and text.
+/// Templates of `prompts/` embedded in this binary, as pairs of path and text.
 pub const BUILT_IN: BuiltIn = &[
     ("grade/session_v1.md", include_str!("../../../prompts/grade/session_v1.md")),
     ("skill/draft_v1.md", include_str!("../../../prompts/skill/draft_v1.md")),

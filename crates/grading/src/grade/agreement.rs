@@ -1,5 +1,5 @@
-//! How far the rules' grades agree with people and with graders by model
-//! (docs/spec/session-grades.md#calibration, #human-overrides). Says so and proposes; changes
+//! Agreement of the rules' grades with people and with models
+//! (docs/spec/session-grades.md#calibration, #human-overrides). Reports and proposes; changes
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -11,60 +11,59 @@ use super::proposal::{Proposal, proposals};
 use super::{GradeRecord, Level, QualityGrade, Share, Weights};
 use selftest_stats::{Interval, cohen_kappa, quadratic_kappa};
 
-/// Disagreements that are named.
+/// Maximum number of disagreements to list.
 const MAX_NAMED: usize = 20;
 
 /// Agreement over all graded sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// One for each field and rater, people first.
+    /// One comparison per field and rater, people first.
     pub comparisons: Vec<Comparison>,
-    /// Weights that would agree better with people.
+    /// Proposed weights that would agree better with people.
     pub proposals: Vec<Proposal>,
-    /// Sessions with a grade by the rules.
+    /// Number of sessions with a grade by the rules.
     pub sessions: u64,
 }
 
-/// The rules against one rater on one field.
+/// Comparison of the rules with one rater on one field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The field.
+    /// Field compared.
     pub field: Field,
     /// `people`, or the model that graded.
     pub against: String,
-    /// Sessions that both graded, and in how many of them they say the same.
+    /// Number of sessions that both graded, and how many of them have the same grade.
     pub agreeing: Share,
-    /// Agreement beyond chance; quadratic weights for grades of 1 to 5. Absent where chance
-    /// agreement is complete.
+    /// Cohen's kappa, with quadratic weights for grades of 1 to 5. Absent if chance agreement is
+    /// complete.
     pub kappa: Option<f64>,
-    /// Its 95 % interval; absent where it cannot be told.
+    /// 95 % interval of kappa; absent if it cannot be computed.
     pub kappa_interval: Option<Interval>,
-    /// Mean of the rater's grade less that of the rules.
+    /// Mean difference of the rater's grade minus that of the rules.
     pub mean_difference: f64,
-    /// The sessions on which they differ most; at most 20.
+    /// Sessions with the largest differences; at most 20.
     pub disagreements: Vec<Disagreement>,
 }
 
-/// One session that the rules and a rater see differently.
+/// A session on which the rules and a rater differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disagreement {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// The rules' grade: 0 or 1, or 1 to 5.
+    /// Grade by the rules: 0 or 1, or 1 to 5.
     pub rules: u8,
-    /// The rater's.
+    /// Grade by the rater.
     pub rater: u8,
-    /// Its reason, where it gave one.
+    /// Reason given by the rater.
     pub reason: Option<String>,
 }
 
 impl Agreement {
-    /// Compares. `records` are the rules' grades without overrides applied.
+    /// Compares the rules with people and models. `records` are the rules' grades before overrides.
     ///
-    /// People are heard where they overrode a field; a session that nobody looked at says
-    /// nothing, so that the rate is that of the sessions that someone took issue with or
-    /// confirmed. Of a model, `problem_solved` of 0.5 and more stands for a completed task, and
-    /// `overall` from 0 to 1 for a quality of 1 to 5.
+    /// People only count for the fields they overrode, so their rate covers sessions that someone
+    /// disputed or confirmed, not all sessions. A model's `problem_solved` of at least 0.5 counts
+    /// as a completed task, and its `overall` of 0 to 1 as a quality of 1 to 5.
     pub fn of(
         records: &[GradeRecord],
         overrides: &[Override],
@@ -102,11 +101,12 @@ impl Agreement {
     }
 }
 
-/// The newest word of a person on each field of each session.
+/// Returns the newest override for each field of each session.
 pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str), &Override> {
     let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
     for one in overrides {
         let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
+        // If the times are equal, the later entry wins.
         if one.made_at >= slot.made_at {
             *slot = one;
         }
@@ -114,7 +114,7 @@ pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str)
     newest
 }
 
-/// The grade of each model for each session. Of several versions of a rubric the newest counts.
+/// Returns the grade of each model for each session, using the newest rubric version.
 pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str), &QualityGrade> {
     let mut latest: BTreeMap<(&str, &str), &QualityGrade> = BTreeMap::new();
     for grade in quality {
@@ -126,7 +126,8 @@ pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str),
     latest
 }
 
-/// A model's grade in the terms of the rules, where it can tell.
+/// Converts a model's grade to the scales of the rules; `None` for fields the model could not
+/// judge.
 pub(super) fn as_rules_would(grade: &QualityGrade) -> [(Field, Option<u8>); 2] {
     let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
     let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
@@ -156,7 +157,7 @@ impl Comparison {
             against: against.to_owned(),
             agreeing: Share::new(same as u64, numbers.len() as u64),
             kappa: kappa.map(|kappa| kappa.kappa),
-            // Where one rater is constant the error is 0 by the formula, and says nothing.
+            // If a rater is constant, the formula gives an error of 0, which is meaningless.
             kappa_interval: kappa.filter(|k| k.standard_error > 0.0).map(|k| k.interval),
             mean_difference,
             disagreements: pairs,

@@ -1,5 +1,4 @@
-//! Whether this week is worse than the weeks before it, by stated tests and not by eye. Sends
-//! nothing.
+//! Tests if this week is significantly worse than the weeks before it. Sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +9,21 @@ use super::share::{mean, ratio, rounded, saturated};
 use super::{GradeRecord, TaskOutcome};
 use selftest_stats::{Tail, fisher_exact, holm, mann_whitney};
 
-/// When to alert, and whom.
+/// Settings for raising and delivering alerts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AlertSettings {
-    /// The chance of a false alarm among the tests of a report.
+    /// Probability of a false alarm across the tests of a report.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub alpha: f64,
-    /// Fewest sessions on each side of a test.
+    /// Minimum number of sessions on each side of a test.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
-    /// A program and its arguments that get the alerts. Absent: none is started.
+    /// Program and arguments that receive the alerts. Absent: no program is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
-    /// An address that the alerts are posted to. Absent: nothing is sent.
+    /// URL that the alerts are posted to. Absent: nothing is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub webhook: Option<String>,
@@ -36,62 +35,63 @@ impl Default for AlertSettings {
     }
 }
 
-/// A metric that alerts watch.
+/// A metric watched by alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Tasks that tests, CI, a merge or a verifier say are done.
+    /// Share of tasks confirmed as done by tests, CI, a merge or a verifier.
     Verified,
-    /// Tasks that a check or a person says are not done.
+    /// Share of tasks that a check or a person found not done.
     Contradicted,
-    /// Sessions that appear to have completed their task: in reports of earlier versions.
+    /// Share of sessions that appear to have completed their task. Only in reports of earlier
+    /// versions.
     CompletionRate,
     /// `tool_calls_efficient` of a session, 1 to 5.
     ToolEfficiency,
-    /// Errors for each tool call of a session; sessions without calls do not count.
+    /// Errors per tool call of a session. Sessions without calls are excluded.
     ErrorRate,
 }
 
-/// One metric against its own history.
+/// Comparison of a metric with its own history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
     /// The metric.
     pub metric: Metric,
-    /// This week: a rate of 0.0 to 1.0, or a mean over sessions. Absent without sessions.
+    /// Value of this week: a rate of 0.0 to 1.0, or a mean over sessions. Absent without sessions.
     pub now: Option<f64>,
-    /// The four weeks before, pooled.
+    /// Value of the previous four weeks, pooled.
     pub before: Option<f64>,
-    /// Sessions of this week that count.
+    /// Number of sessions counted this week.
     pub n_now: u64,
-    /// Sessions of the four weeks before that count.
+    /// Number of sessions counted in the previous four weeks.
     pub n_before: u64,
-    /// The test, in plain words.
+    /// Name of the statistical test.
     pub test: String,
-    /// The chance of a difference like this, or larger, if nothing had become worse. Absent
-    /// with too few sessions: no test was made.
+    /// Probability of a difference at least this large if nothing had become worse. Absent if there
+    /// were too few sessions for a test.
     pub p: Option<f64>,
-    /// The same after Holm's correction for the tests made together.
+    /// `p` after Holm's correction for the tests made together.
     pub p_corrected: Option<f64>,
-    /// Worse, beyond chance: `p_corrected < alpha`.
+    /// True if the metric is significantly worse: `p_corrected < alpha`.
     pub raised: bool,
 }
 
-/// Every metric that is watched, worse or not.
+/// Checks of all watched metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alerts {
-    /// The chance of a false alarm that was accepted.
+    /// Accepted probability of a false alarm.
     pub alpha: f64,
-    /// Fewest sessions on each side of a test.
+    /// Minimum number of sessions on each side of a test.
     pub min_sessions: u64,
-    /// One for each metric.
+    /// One check per metric.
     pub checks: Vec<Alert>,
-    /// Raised ones that a receiver has got, for each receiver by what it is remembered by.
+    /// Raised metrics already delivered, by the key of each receiver.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub delivered_to: BTreeMap<String, Vec<Metric>>,
 }
 
 impl Alerts {
-    /// This week's records against those of the four weeks before.
+    /// Compares this week's records with those of the previous four weeks.
     pub fn of(now: &[&GradeRecord], before: &[&GradeRecord], settings: &AlertSettings) -> Self {
         let efficiency = |records: &[&GradeRecord]| -> Vec<f64> {
             records.iter().map(|record| record.tool_calls_efficient.get().into()).collect()
@@ -123,12 +123,12 @@ impl Alerts {
         alerts
     }
 
-    /// The metrics that are worse beyond chance.
+    /// Returns the metrics that are significantly worse.
     pub fn raised(&self) -> impl Iterator<Item = &Alert> {
         self.checks.iter().filter(|check| check.raised)
     }
 
-    /// The share of an outcome among all tasks.
+    /// Checks the share of an outcome among all tasks.
     fn outcome(
         &mut self,
         metric: Metric,
@@ -169,8 +169,9 @@ impl Alerts {
         });
     }
 
-    /// Corrects the tests made for each other, and compares with alpha.
+    /// Corrects the p-values for multiple tests and compares them with alpha.
     fn decide(&mut self) {
+        // Only tests that were made count in the correction.
         let made: Vec<f64> = self.checks.iter().filter_map(|check| check.p).collect();
         let tested = self.checks.iter_mut().filter(|check| check.p.is_some());
         for (check, corrected) in tested.zip(holm(&made)) {

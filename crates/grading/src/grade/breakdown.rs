@@ -1,4 +1,4 @@
-//! Tasks split by project, agent and model: where things go well, and where not.
+//! Splits tasks by project, agent and model to show which ones do well.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,72 +13,72 @@ use super::{
 };
 use selftest_models::prices::Prices;
 
-/// Rows of a split.
+/// Maximum number of rows in a split.
 const MAX_ROWS: usize = 10;
-/// In what a portion is held against the others.
+/// Measures in which a portion is compared with the others.
 const MEASURES: [Measure; 3] = [Measure::Verified, Measure::Contradicted, Measure::FailedCalls];
-/// Contradicted tasks that are named.
+/// Maximum number of contradicted tasks to list.
 const MAX_NAMED: usize = 10;
 
 /// The tasks of one project, agent or model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Portion {
-    /// The folder, the agent or the model.
+    /// Name of the folder, agent or model.
     pub name: String,
-    /// Tasks.
+    /// Number of tasks.
     pub tasks: u64,
-    /// Their outcomes.
+    /// Outcomes of the tasks.
     pub outcomes: OutcomeShares,
-    /// How often people objected, or stopped the agent.
+    /// Number of times that people objected or stopped the agent.
     pub corrections: u64,
-    /// How often people took a conversation back.
+    /// Number of times that people took a conversation back.
     #[serde(default)]
     pub rewinds: u64,
-    /// Failed calls of all calls of tools, 0.0 to 1.0; absent without calls.
+    /// Share of failed tool calls, 0.0 to 1.0; absent without calls.
     pub error_rate: Option<f64>,
-    /// How long its tasks took.
+    /// Duration of the tasks.
     #[serde(default)]
     pub time: Spent,
-    /// Their cost.
+    /// Cost of the tasks.
     #[serde(default)]
     pub cost: CostSummary,
-    /// Its tasks against all others of the week.
+    /// Comparison with all other tasks of the week.
     #[serde(default)]
     pub against_the_rest: Vec<Difference>,
 }
 
-/// The tasks of a week, split in three ways; the portion with most tasks first.
+/// The tasks of a week in three splits, each ordered by number of tasks, largest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breakdown {
-    /// By the folder that the agent worked in; tasks without one are left out.
+    /// Split by the agent's working folder, leaving out tasks without one.
     pub projects: Listed<Portion>,
-    /// By agent.
+    /// Split by agent.
     pub agents: Listed<Portion>,
-    /// By the model that answered first; tasks without one are left out.
+    /// Split by the model that answered first, leaving out tasks without one.
     pub models: Listed<Portion>,
     /// Contradicted tasks, newest first.
     pub contradicted: Listed<ContradictedTask>,
 }
 
-/// A task that a check or a person says is not done.
+/// A task that a check or a person found not done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContradictedTask {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// Its request.
+    /// The task's request.
     pub title: String,
-    /// The evidence for it; absent where a person has overridden the grade.
+    /// Evidence against the task; absent if a person overrode the grade.
     pub sign: Option<OutcomeSign>,
-    /// The command, or the person's words.
+    /// The command, or the person's message.
     pub words: String,
-    /// Number of the event that says so.
+    /// Number of the event with the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
 }
 
 impl Breakdown {
-    /// Of these tasks, newest first.
+    /// Splits these tasks, which are ordered newest first.
     pub(super) fn of(tasks: &[&GradeRecord], rule: Rule, prices: &Prices) -> Self {
         let contradicted = tasks.iter().filter(|task| task.outcome == TaskOutcome::Contradicted);
         Self {
@@ -136,7 +136,7 @@ fn portions(
                 .into(),
         }
     };
-    // The largest first; names decide between equals. Only those that are shown are compared.
+    // Largest first, ties by name. Only the rows shown are compared.
     let mut largest: Vec<(&String, &Vec<&GradeRecord>)> = groups.iter().collect();
     largest.sort_by_key(|(_, own)| Reverse(own.len()));
     let left_out = largest.len().saturating_sub(MAX_ROWS) as u64;

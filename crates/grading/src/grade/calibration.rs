@@ -1,5 +1,5 @@
-//! How far the graders are apart (docs/spec/session-grades.md#calibration, #human-overrides): the
-//! rules, each model, and people, each against each. Says so; changes nothing.
+//! Discrepancies between the graders (docs/spec/session-grades.md#calibration, #human-overrides):
+//! the rules, each model, and people. Reports only; changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use selftest_stats::{
     Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test,
 };
 
-/// The discrepancy that is accepted, as a share of a grade's range. The specification names none;
-/// this is ours.
+/// Accepted discrepancy, as a share of a grade's range. The specification gives no value; this one
+/// is ours.
 pub const DISCREPANCY: f64 = 0.2;
 
-/// Who grades. In the order in which they are compared: each with those after it.
+/// A grader. Each is compared with the ones after it in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Rater {
     Rules,
@@ -37,45 +37,46 @@ impl Rater {
 /// The discrepancies between all graders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Sessions with a grade by the rules.
+    /// Number of sessions with a grade by the rules.
     pub sessions: u64,
-    /// The share of a grade's range that a mean difference may have.
+    /// Maximum accepted mean difference, as a share of a grade's range.
     pub threshold: f64,
-    /// One for each field and pair of graders that have sessions in common.
+    /// One entry per field and pair of graders with sessions in common.
     pub discrepancies: Vec<Discrepancy>,
 }
 
-/// Two graders on one field.
+/// Comparison of two graders on one field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Discrepancy {
-    /// The field.
+    /// Field compared.
     pub field: Field,
     /// `rules`, or the model.
     pub rater: String,
     /// The model, or `people`.
     pub against: String,
-    /// Sessions that both graded, and in how many of them they say the same.
+    /// Number of sessions that both graded, and how many of them have the same grade.
     pub agreeing: Share,
-    /// Agreement beyond chance; quadratic weights for grades of 1 to 5. Absent where chance
-    /// agreement is complete.
+    /// Cohen's kappa, with quadratic weights for grades of 1 to 5. Absent if chance agreement is
+    /// complete.
     pub kappa: Option<f64>,
-    /// Its 95 % interval; absent where it cannot be told.
+    /// 95 % interval of kappa; absent if it cannot be computed.
     pub kappa_interval: Option<Interval>,
-    /// Mean of `against` less `rater`, in grades: -1 to 1 for yes and no, -4 to 4 for levels.
+    /// Mean of `against` minus `rater`, in grades: -1 to 1 for yes and no, -4 to 4 for levels.
     pub mean_difference: f64,
-    /// Its 95 % interval; absent of fewer than two sessions.
+    /// 95 % interval of the mean difference; absent with fewer than two sessions.
     pub interval: Option<Interval>,
-    /// `|mean_difference|` as a share of the grade's range, 0 to 1 (`discrepancy` of the
+    /// `|mean_difference|` as a share of the grade's range, 0 to 1 (`discrepancy` in the
     /// specification).
     pub discrepancy: f64,
-    /// It is above the threshold, and the interval does not hold 0: not by chance.
+    /// True if the discrepancy is above the threshold and significant.
     pub exceeds: bool,
 }
 
 impl Calibration {
-    /// Compares. `records` are the rules' grades without overrides applied. Models and people are
-    /// read as in [`super::agreement::Agreement::of`]; only sessions with a grade by the rules
-    /// count.
+    /// Compares all graders. `records` are the rules' grades before overrides.
+    ///
+    /// Models and people are read as in [`super::agreement::Agreement::of`]. Only sessions with a
+    /// grade by the rules count.
     pub fn of(
         records: &[GradeRecord],
         overrides: &[Override],
@@ -103,6 +104,7 @@ impl Calibration {
         for ((field, rater), values) in &said {
             let rules = &said[&(*field, Rater::Rules)];
             let others = said.iter().filter(|((other_field, other), _)| {
+                // Models are compared with rules and people, but not with each other.
                 let both_models = matches!((rater, other), (Rater::Model(_), Rater::Model(_)));
                 other_field == field && other > rater && !both_models
             });
@@ -120,7 +122,7 @@ impl Calibration {
 }
 
 impl Discrepancy {
-    /// Of pairs of grades: of the first grader and of the other. `None` without pairs.
+    /// Compares pairs of grades by the first grader and the other. Returns `None` without pairs.
     fn of(
         field: Field,
         (rater, against): (&str, &str),
@@ -134,7 +136,7 @@ impl Discrepancy {
         let same = pairs.iter().filter(|(first, other)| first == other).count();
         let range = if field.is_boolean() { 1.0 } else { 4.0 };
         let discrepancy = mean.abs() / range;
-        // Equal differences have a point, which says nothing of chance.
+        // Identical differences give a zero-width interval, so significance comes from a sign test.
         let spread = interval.filter(|ends| ends.high - ends.low > 1e-9);
         let is_chance = match spread {
             Some(ends) => ends.low <= 0.0 && ends.high >= 0.0,
@@ -147,7 +149,7 @@ impl Discrepancy {
             against: against.to_owned(),
             agreeing: Share::new(same as u64, pairs.len() as u64),
             kappa: kappa.map(|kappa| rounded(kappa.kappa)),
-            // Where one rater is constant the error is 0 but for rounding, and says nothing.
+            // If a rater is constant, the error is 0 up to rounding, which is meaningless.
             kappa_interval: kappa.filter(|k| k.standard_error > 1e-6).map(|k| round(k.interval)),
             mean_difference: rounded(mean),
             interval: interval.map(round),

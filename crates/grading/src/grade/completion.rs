@@ -1,4 +1,5 @@
-//! Whether the task appears to have been completed (docs/spec/session-grades.md#task-completion).
+//! Estimates from a session's final message and errors if its task was completed
+//! (docs/spec/session-grades.md#task-completion).
 
 use std::sync::LazyLock;
 
@@ -11,14 +12,15 @@ use super::weights::CompletionWeights;
 use crate::english;
 use selftest_text::redact::REDACTED;
 
-/// "Few errors for the number of calls": the bound of the row "good" of tool efficiency.
+/// Maximum error rate for "few errors for the number of calls". The bound is that of the row "good"
+/// of tool efficiency.
 const FEW_ERRORS: f64 = 0.1;
-/// "Errors in more than 30 % of all calls".
+/// Error rate for "errors in more than 30 % of all calls".
 const MANY_ERRORS: f64 = 0.3;
-/// "The final response is empty or very short": fewer characters than this.
+/// Number of characters below which "the final response is empty or very short".
 const SHORT: usize = 20;
 
-/// The specified phrases on word boundaries. "success" stands for its forms.
+/// The specified phrases on word boundaries. "success" also covers its other forms.
 static DONE: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"(?i)\b(done|completed|success(es|ful|fully)?|finished)\b"));
 static OUTPUT: LazyLock<Regex> =
@@ -26,7 +28,7 @@ static OUTPUT: LazyLock<Regex> =
 static FAILED: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
 
-/// Errors in a tenth of the calls or fewer.
+/// Returns the number of errors per model call.
 pub(super) fn error_rate(tally: &Tally) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     match tally.model_calls {
@@ -35,10 +37,10 @@ pub(super) fn error_rate(tally: &Tally) -> f64 {
     }
 }
 
-/// The indicators that were found: the task counts as completed when their sum is above 0.
+/// Returns the indicators found. The task counts as completed if their sum is above 0.
 ///
-/// Words are taken from the redacted text: a cut can take a secret's name away from its value,
-/// and then nothing shows any more that it is one.
+/// Quotes come from the redacted text: clipping can separate a secret from its name, after which it
+/// can no longer be recognized.
 pub(super) fn indicators(
     tally: &Tally,
     weights: &CompletionWeights,
@@ -54,6 +56,7 @@ pub(super) fn indicators(
     for (point, pattern, worth) in phrases {
         if let Some(hit) = find(response.text(), pattern) {
             let event = response.event_at(hit.start());
+            // Redaction may have removed the phrase itself.
             let words = said(shown.text(), pattern).unwrap_or(REDACTED).to_owned();
             found.push(Evidence { point, worth, event, words });
         }
@@ -82,14 +85,15 @@ pub(super) fn indicators(
     found
 }
 
-/// The first place where a phrase stands that is not negated.
+/// Returns the first occurrence of a phrase that is not negated.
 pub(super) fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
     pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))
 }
 
-/// That place with a few words around it.
+/// Returns that occurrence with a few words of context.
 pub(super) fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
     let hit = find(text, pattern)?;
+    // The excerpt stays within its sentence and line.
     let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
     let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));
     let to = text[hit.end()..].find('\n').map_or(text.len(), |at| hit.end() + at);
@@ -97,7 +101,7 @@ pub(super) fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
     Some(text[from..to].trim())
 }
 
-/// Whether one of the three words before, in the same clause, turns the phrase around: "not yet
+/// Returns true if one of the three preceding words in the same clause negates the phrase: "not yet
 /// done", "0 tests failed", "couldn't be completed".
 fn is_negated(before: &str) -> bool {
     const NEGATIONS: [&str; 12] = [

@@ -1,5 +1,6 @@
-//! Whether two groups of tasks differ, by stated tests: no difference is called one without them.
-//! Two-sided, because an owner wants to know of both.
+//! Tests two groups of tasks for significant differences.
+//!
+//! Tests are two-sided, because owners care about improvements as well as regressions.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
@@ -8,92 +9,93 @@ use super::share::{mean, ratio, rounded, saturated};
 use super::{GradeRecord, TaskOutcome};
 use selftest_stats::{Interval, Tail, fisher_exact, holm, mann_whitney, proportion_difference};
 
-/// A number of tasks in which two groups are compared.
+/// A measure in which two groups of tasks are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Measure {
-    /// The share of tasks that a check, CI or a merge says are done.
+    /// Share of tasks confirmed as done by a check, CI or a merge.
     Verified,
-    /// The share of tasks that a check or a person says are not done.
+    /// Share of tasks that a check or a person found not done.
     Contradicted,
-    /// The share of tasks in which a person corrected or stopped the agent.
+    /// Share of tasks in which a person corrected or stopped the agent.
     Corrected,
-    /// The share of tasks with errors that recovered from them.
+    /// Share of tasks with errors that recovered from them.
     Recovered,
     /// `tool_calls_efficient` of a task, 1 to 5.
     ToolEfficiency,
     /// `response_quality` of a task, 1 to 5.
     AnswerQuality,
-    /// Failed calls of all calls of a task.
+    /// Share of failed calls in a task.
     FailedCalls,
-    /// Seconds from the first time in a task to its last.
+    /// Seconds from the first to the last timestamp of a task.
     Duration,
-    /// The share of tasks that met an error of a cause.
+    /// Share of tasks that had an error of a certain cause.
     MetCause,
 }
 
-/// The result of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Higher than in the other group, beyond chance.
+    /// Significantly higher than in the other group.
     Up,
-    /// Lower than in the other group, beyond chance.
+    /// Significantly lower than in the other group.
     Down,
-    /// No difference that chance would not make.
+    /// No significant difference.
     WithinChance,
     /// Too few tasks in one of the groups.
     #[default]
     NotTested,
 }
 
-/// One number of two groups of tasks.
+/// Comparison of one measure in two groups of tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The measure that is compared.
+    /// Measure compared.
     pub measure: Measure,
-    /// In the group: a share of 0.0 to 1.0, or a mean. Absent without tasks that count.
+    /// Value in the group: a share of 0.0 to 1.0, or a mean. Absent without tasks to count.
     pub own: Option<f64>,
-    /// In the other group.
+    /// Value in the other group.
     pub other: Option<f64>,
-    /// Tasks of the group that count.
+    /// Number of tasks counted in the group.
     pub n_own: u64,
-    /// Tasks of the other group that count.
+    /// Number of tasks counted in the other group.
     pub n_other: u64,
-    /// The 95 % interval of `own - other`, for shares (Newcombe).
+    /// 95 % interval of `own - other`, for shares (Newcombe).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// The test, in plain words.
+    /// Name of the statistical test.
     pub test: String,
-    /// The chance of a difference like this, or larger, if there were none. Absent where no test
-    /// was made.
+    /// Probability of a difference at least this large if the groups were the same. Absent if no
+    /// test was made.
     pub p: Option<f64>,
-    /// The same after Holm's correction for the tests that were made together.
+    /// `p` after Holm's correction for the tests made together.
     pub p_corrected: Option<f64>,
-    /// The result.
+    /// Result of the comparison.
     pub verdict: Verdict,
 }
 
-/// When a difference is one.
+/// Criteria for a significant difference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
-    /// The chance of finding one where there is none.
+    /// Significance level.
     pub(super) alpha: f64,
-    /// Fewest tasks on each side.
+    /// Minimum number of tasks on each side.
     pub(super) min_tasks: u64,
 }
 
-/// The values of a measure.
+/// Values of a measure.
 enum Values {
-    /// Tasks that have it, of those that count.
+    /// Number of tasks that have the property, and number of tasks counted.
     Share(u64, u64),
-    /// One for each task that counts.
+    /// One value per task counted.
     Each(Vec<f64>),
 }
 
 impl Measure {
-    /// The values of some tasks; those of [`Measure::MetCause`] are not in the tasks alone.
+    /// Returns the values for some tasks. [`Measure::MetCause`] needs more than the tasks and
+    /// returns an empty share.
     fn values(self, tasks: &[&GradeRecord]) -> Values {
         let share = |has: fn(&GradeRecord) -> bool| {
             let count = tasks.iter().filter(|task| has(task)).count();
@@ -141,7 +143,7 @@ impl Difference {
         }
     }
 
-    /// Compares two shares, each a count and of how many.
+    /// Compares two shares, each given as count and total.
     pub(super) fn of_shares(
         measure: Measure,
         own: (u64, u64),
@@ -184,12 +186,13 @@ impl Difference {
         }
     }
 
-    /// Corrects the tests that were made together for each other, and says what each came to.
+    /// Corrects the p-values of tests made together and sets their verdicts.
     pub(super) fn decide<'a>(together: impl IntoIterator<Item = &'a mut Difference>, rule: Rule) {
         let mut tested: Vec<&mut Difference> =
             together.into_iter().filter(|one| one.p.is_some()).collect();
         let made: Vec<f64> = tested.iter().filter_map(|one| one.p).collect();
         for (one, corrected) in tested.iter_mut().zip(holm(&made)) {
+            // The test is two-sided; the direction comes from the values.
             let is_higher = one.own > one.other;
             one.verdict = match corrected < rule.alpha {
                 true if is_higher => Verdict::Up,
@@ -202,7 +205,7 @@ impl Difference {
     }
 }
 
-/// Twice the smaller of both sides, at most 1.
+/// Returns twice the smaller one-sided p-value, at most 1.
 fn two_sided(is_tested: bool, p: impl Fn(Tail) -> Option<f64>) -> Option<f64> {
     if !is_tested {
         return None;

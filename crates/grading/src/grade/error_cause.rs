@@ -1,5 +1,7 @@
-//! Why a call of a tool failed, finer than the specification's nine classes: by the shapes in
-//! which agents report their own errors, by what a check was, by words and exit codes.
+//! Causes of failed tool calls, finer than the specification's nine classes.
+//!
+//! They are derived from the formats in which agents report their own errors, the kind of check
+//! that failed, error messages and exit codes.
 
 use std::sync::LazyLock;
 
@@ -9,7 +11,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::ErrorClass;
 use crate::english::Patterns;
 
-/// The cause of a failed call.
+/// Cause of a failed call. If two causes match, the one listed first wins.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,60 +19,60 @@ use crate::english::Patterns;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorCause {
-    /// The text to be replaced is not in the file, or is there more than once.
+    /// The text to replace is missing from the file or occurs more than once.
     EditMismatch,
     /// The file was not read before it was edited.
     NotReadYet,
     /// The file has changed since it was read.
     StaleFile,
-    /// The arguments of the call are not of the tool's form.
+    /// The arguments do not match the tool's parameters.
     BadArguments,
-    /// The output or the file is larger than the tool allows.
+    /// The output or the file exceeds the tool's limit.
     TooLarge,
-    /// There is no such tool.
+    /// The tool does not exist.
     ToolNotFound,
     /// A person or a policy refused the call.
     Refused,
-    /// A program, module or package is not there.
+    /// A program, module or package is missing.
     MissingDependency,
     /// Tests failed.
     TestFailure,
-    /// A linter or formatter found something.
+    /// A linter or formatter reported problems.
     LintFailure,
-    /// Code could not be compiled or has wrong types.
+    /// Code does not compile or has type errors.
     CompileError,
     /// Code or data could not be parsed.
     SyntaxError,
-    /// A server asked for fewer requests.
+    /// A server limited the request rate.
     RateLimit,
-    /// A server answered with a status of 400 or more.
+    /// A server returned a status of 400 or more.
     HttpStatus,
-    /// No connection.
+    /// The connection failed.
     NetworkError,
-    /// Access was refused.
+    /// Access was denied.
     PermissionDenied,
-    /// A file or path is not there, or is a folder.
+    /// A file or path does not exist, or is a folder.
     FileNotFound,
     /// A time limit was exceeded.
     Timeout,
-    /// The program was ended from outside, or had too little memory.
+    /// The program was killed or ran out of memory.
     Killed,
-    /// Git refused.
+    /// A Git command failed.
     GitFailure,
     /// A container could not be run.
     ContainerFailure,
     /// A program ended with an exception of its own.
     Exception,
-    /// A program ended with an exit code other than 0, and nothing says more.
+    /// A program ended with an exit code other than 0 and no further information.
     CommandFailed,
-    /// Any other.
+    /// Any other cause.
     #[default]
     Unknown,
 }
 
 selftest_text::named!(ErrorCause);
 
-/// The check that the failed command ran.
+/// The kind of check that a failed command ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailedCheck {
     Tests,
@@ -78,19 +80,19 @@ pub(super) enum FailedCheck {
     Lint,
 }
 
-/// Facts about a failed call beside its words.
+/// Facts about a failed call besides its message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FailedCall {
     pub(super) exit_code: Option<i64>,
-    /// Whether the tool runs commands.
+    /// True if the tool runs commands.
     pub(super) is_shell: bool,
     pub(super) check: Option<FailedCheck>,
 }
 
-/// Bytes at each end of an error that are looked at.
+/// Number of bytes examined at each end of an error.
 const MAX_LOOKED_AT: usize = 3000;
 
-/// The first pattern that matches decides.
+/// Patterns in order of priority; the first match decides.
 const PATTERNS: [(ErrorCause, &str); 21] = [
     (
         ErrorCause::EditMismatch,
@@ -136,7 +138,7 @@ const PATTERNS: [(ErrorCause, &str); 21] = [
         ErrorCause::TestFailure,
         r"(?m)^error: (?:test failed, to rerun|\d+ targets? failed)|\b[1-9]\d* (?:tests? |specs? )?failed\b|=+ (?:FAILURES|ERRORS) =+|^FAILED |^--- FAIL|^FAIL\s|test result: FAILED|FAILED \((?:failures|errors)=|\b[1-9]\d* failing\b|Tests: +[1-9]\d* failed|short test summary info|[1-9]\d* failures?\b|There (?:was|were) \d+ failures?",
     ),
-    // Before what compilers say in the same shape.
+    // These must come before the compiler messages of the same form.
     (
         ErrorCause::GitFailure,
         r"(?m)^error: (?:your local changes|failed to push|pathspec '|cannot (?:lock ref|pull|rebase|delete branch))",
@@ -179,16 +181,18 @@ const PATTERNS: [(ErrorCause, &str); 21] = [
 static SET: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(PATTERNS.map(|(_, text)| text)));
 
 impl ErrorCause {
-    /// The cause of a failed call, from its words, their class, and what is known beside.
+    /// Determines the cause of a failed call from its message, the class of the message, and other
+    /// facts.
     pub(super) fn of(words: &str, class: ErrorClass, call: FailedCall) -> Self {
         let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
         let first = |text: &str| PATTERNS.get(SET.first(text)?).map(|(cause, _)| *cause);
         let tail = || {
             let from = words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT));
+            // A short message is already covered by its head.
             (from > 0).then(|| first(&words[from..])).flatten()
         };
-        // What a program prints may hold anything: the check itself says more, unless it could
-        // not run.
+        // Program output may contain anything, so the kind of check takes precedence, unless the
+        // check could not run.
         let by_words = match (first(head), tail()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -220,10 +224,11 @@ impl ErrorCause {
             ErrorClass::CommandFailed | ErrorClass::Unknown => None,
         };
         match by_words {
-            // A shape of the agent's own, or one that says more than the class.
+            // Error formats of the agent itself, and causes more specific than the class.
             Some(cause @ (ErrorCause::RateLimit | ErrorCause::ContainerFailure)) => cause,
             Some(cause) if cause < ErrorCause::SyntaxError => cause,
             found => by_class.or(found).unwrap_or_else(|| match call.exit_code {
+                // Conventions of `timeout` (124), shells (126, 127) and signals (128 + n).
                 Some(124) => ErrorCause::Timeout,
                 Some(137 | 139 | 143) => ErrorCause::Killed,
                 Some(126) => ErrorCause::PermissionDenied,
@@ -237,7 +242,7 @@ impl ErrorCause {
         }
     }
 
-    /// Advice to the owner of the agent, in one sentence without a full stop.
+    /// Returns advice for the owner of the agent, in one sentence without a full stop.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             ErrorCause::EditMismatch => {

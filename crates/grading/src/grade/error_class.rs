@@ -1,5 +1,5 @@
-//! The nine classes of tool errors (docs/spec/session-grades.md#error-classes), read from an
-//! error's own words.
+//! Classifies tool errors into the nine classes of docs/spec/session-grades.md#error-classes by
+//! their message.
 
 use std::sync::LazyLock;
 
@@ -8,15 +8,15 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// The class of an error that a tool met.
+/// Class of a tool error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
-    /// A file or path is not there.
+    /// A file or path does not exist.
     FileNotFound,
-    /// Access was refused.
+    /// Access was denied.
     PermissionDenied,
     /// A time limit was exceeded.
     Timeout,
@@ -26,9 +26,9 @@ pub enum ErrorClass {
     SyntaxError,
     /// A command ended with an exit code other than 0.
     CommandFailed,
-    /// No connection.
+    /// The connection failed.
     NetworkError,
-    /// There is no such tool.
+    /// The tool does not exist.
     ToolNotFound,
     /// Any other error.
     Unknown,
@@ -37,30 +37,31 @@ pub enum ErrorClass {
 selftest_text::named!(ErrorClass);
 
 impl ErrorClass {
-    /// The class of an error, from its words and the exit code of its program.
+    /// Classifies an error by its message and the exit code of its program.
     ///
-    /// An exception that the words end with decides by its name. Else the words decide, by the
-    /// first class of the specification's table whose pattern they match, except that
-    /// `tool_not_found` and `network_error` come before the wider classes. `command_failed` is what
-    /// is left of a program that ended with an exit code other than 0.
+    /// If the message ends with a known exception, its name decides. Otherwise the first matching
+    /// class in the order of the specification's table applies, except that `tool_not_found` and
+    /// `network_error` come before the wider classes. `command_failed` is the fallback for an exit
+    /// code other than 0.
     pub fn of(words: &str, exit_code: Option<i64>) -> Self {
-        /// Errors stand at the beginning or at the end; between them is output.
+        /// Errors are reported at the start or the end; the middle is output.
         const MAX_LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT))..];
-        // A short text is its own beginning and end.
+        // A short text is covered by the tail alone.
         let is_long = words.len() > MAX_LOOKED_AT;
         let of_head = || is_long.then(|| exception(head)).flatten();
         if let Some(class) = exception(tail).or_else(of_head) {
             return class;
         }
         let in_head = PATTERNS.matches(head);
+        // The last pattern is `EXIT_CODE`, which has no class of its own.
         let class_of = |at: usize| ORDER.get(at).map(|(class, _)| *class);
         let of_tail = || class_of(is_long.then(|| PATTERNS.first(tail)).flatten()?);
         let first = in_head.as_ref().and_then(|found| class_of(found.iter().next()?));
         let found = first.or_else(of_tail);
         let by_code = || match exit_code {
-            // What `timeout` and shells end with.
+            // Exit code of `timeout` and of shells that enforce a time limit.
             Some(124) => Some(ErrorClass::Timeout),
             Some(code) if code != 0 => Some(ErrorClass::CommandFailed),
             _ => in_head
@@ -71,10 +72,10 @@ impl ErrorClass {
     }
 }
 
-/// The class of the last exception that stands as such in a text: at the beginning of a line or
-/// behind a colon or quote, not as a name in a line of code.
+/// Returns the class of the last exception in a text. It must be at the start of a line or after a
+/// colon or quote; a name within a line of code does not count.
 fn exception(text: &str) -> Option<ErrorClass> {
-    // Part of every name.
+    // Every exception name contains one of these, so this skips most texts cheaply.
     if !text.contains("Error") && !text.contains("TimeoutExpired") {
         return None;
     }
@@ -95,7 +96,8 @@ static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(pattern)
 });
 
-/// The narrower class first: "connection timed out" is the network, "unknown tool" no file.
+/// Narrower classes first: "connection timed out" is a network error, and "unknown tool" is not a
+/// missing file.
 const ORDER: [(ErrorClass, &str); 7] = [
     (
         ErrorClass::ToolNotFound,
@@ -127,10 +129,10 @@ const ORDER: [(ErrorClass, &str); 7] = [
     ),
 ];
 
-/// An exit code in plain words.
+/// Matches an exit code stated in the message.
 const EXIT_CODE: &str = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
 
-/// Those of [`ORDER`], and behind them [`EXIT_CODE`]: one search for all.
+/// The patterns of [`ORDER`] followed by [`EXIT_CODE`], in a single set.
 static PATTERNS: LazyLock<Patterns> =
     LazyLock::new(|| Patterns::new(ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE])));
 

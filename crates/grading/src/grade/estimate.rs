@@ -1,8 +1,9 @@
-//! An estimate of whether tasks succeeded, fitted on the labels of one project: regularised
-//! logistic regression on facts of the grades by rules, held against labels that it has not seen.
+//! Estimates the probability that a task succeeded, using ridge-regularised logistic regression on
+//! facts from the rules' grades.
 //!
-//! There are no weights for all projects: fitted on one benchmark they are worse than chance on
-//! another. Where there are too few labels there is no estimate, and that is said. Pure.
+//! The model is fitted on the labels of one project and validated on held-out tasks. There are no
+//! weights for all projects: a model fitted on one benchmark is worse than chance on another. With
+//! too few labels there is no estimate, and the result says so.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +16,20 @@ use selftest_stats::{
     reliability,
 };
 
-/// Labels below which nothing is fitted, and of either kind.
+/// Minimum number of labels for a fit.
 pub const MIN_LABELS: usize = 40;
-/// Labels of either kind.
+/// Minimum number of labels of each kind, success and failure.
 pub const MIN_EACH: usize = 10;
-/// The penalty on weights of standardised facts.
+/// Ridge penalty on the weights of standardised facts.
 const PENALTY: f64 = 3.0;
-/// Bins of the calibration curve.
+/// Number of bins of the calibration curve.
 const BINS: u32 = 5;
 
-/// A fact of a grade, as a number.
+/// Name of a fact, and a function that returns it as a number.
 type Fact = (&'static str, fn(&GradeRecord) -> f64);
 
-/// The facts, few for the number of labels: about one for five.
+/// Facts used as features. There are few of them for the number of labels, about one for every
+/// five.
 const FACTS: [Fact; 9] = [
     ("verified", |grade| is_found(grade, TaskOutcome::Verified)),
     ("contradicted", |grade| is_found(grade, TaskOutcome::Contradicted)),
@@ -43,8 +45,8 @@ const FACTS: [Fact; 9] = [
     ("corrections by the person (log)", |grade| logged(grade.details.corrections)),
 ];
 
-/// Whether the session itself says so. What a verifier said is a label, which would foretell
-/// itself.
+/// Returns 1 if the session itself shows the outcome. A verifier's verdict is excluded: it is a
+/// label, and would predict itself.
 fn is_found(grade: &GradeRecord, outcome: TaskOutcome) -> f64 {
     flag(grade.outcome == outcome && grade.verdict().is_none())
 }
@@ -69,74 +71,74 @@ fn row(grade: &GradeRecord) -> Vec<f64> {
 /// A graded session with its label.
 #[derive(Debug, Clone)]
 pub struct Labelled<'a> {
-    /// Its grade.
+    /// Grade of the session.
     pub grade: &'a GradeRecord,
-    /// Whether its task succeeded.
+    /// True if the task succeeded.
     pub success: bool,
-    /// The task: sessions of one task are held out together.
+    /// The task. Sessions of the same task are held out together.
     pub task: &'a str,
 }
 
-/// An estimate, or why there is none.
+/// An estimate, or the reason for its absence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SuccessEstimate {
     /// There are too few labels.
     NotEnoughLabels {
-        /// Of graded sessions of the project.
+        /// Number of labelled graded sessions in the project.
         labels: usize,
-        /// Of them successes.
+        /// Number of successes among them.
         successes: usize,
-        /// How many are needed.
+        /// Minimum number of labels.
         needed: usize,
-        /// How many of either kind.
+        /// Minimum number of labels of each kind.
         needed_of_each: usize,
     },
-    /// It was fitted.
+    /// The model was fitted.
     Fitted(Fit),
 }
 
-/// A fitted estimate, and how good it is on sessions of tasks that it has not seen.
+/// A fitted model and its quality on sessions of held-out tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
-    /// Labels.
+    /// Number of labels.
     pub labels: usize,
-    /// Of them successes.
+    /// Number of successes among them.
     pub successes: usize,
-    /// Tasks among them.
+    /// Number of distinct tasks.
     pub tasks: usize,
-    /// The chance that a success gets the higher probability than a failure.
+    /// Probability that a success is rated higher than a failure (area under the ROC curve).
     pub auc: f64,
-    /// Its 95 % interval; absent where there is none.
+    /// 95 % interval of the AUC, if it can be computed.
     pub auc_interval: Option<Interval>,
-    /// The mean squared error of its probabilities; 0 is perfect.
+    /// Mean squared error of the probabilities (Brier score); 0 is perfect.
     pub brier: f64,
-    /// The same of the mere share of successes: what the estimate must beat.
+    /// Brier score of always predicting the share of successes, which the model must beat.
     pub brier_of_share: f64,
-    /// Probabilities against what was so.
+    /// Calibration curve: predicted probabilities and observed shares.
     pub calibration: Vec<ReliabilityBin>,
-    /// The facts and their weights, by their names.
+    /// Weights by name of the fact.
     pub weights: BTreeMap<&'static str, f64>,
     #[serde(skip)]
     model: RidgeLogistic,
 }
 
 impl Fit {
-    /// Whether it tells successes from failures better than chance, and its probabilities are
-    /// better than the share: otherwise nothing is said of single sessions.
+    /// Returns true if the model separates successes from failures better than chance and its
+    /// probabilities beat the plain share. Otherwise no probability is given for single sessions.
     pub fn is_useful(&self) -> bool {
         let beats_chance = self.auc_interval.is_none_or(|interval| interval.low > 0.5);
         self.auc > 0.5 && beats_chance && self.brier < self.brier_of_share
     }
 
-    /// The probability that the task of a session succeeded; `None` where the estimate is of no
-    /// use.
+    /// Returns the probability that the task of a session succeeded, or `None` if the model is not
+    /// useful.
     pub fn probability(&self, grade: &GradeRecord) -> Option<f64> {
         self.is_useful().then(|| self.model.probability(&row(grade)))
     }
 }
 
-/// Fits an estimate on the labels of one project.
+/// Fits a model on the labels of one project.
 pub fn estimate(labelled: &[Labelled<'_>]) -> SuccessEstimate {
     let labels: Vec<bool> = labelled.iter().map(|one| one.success).collect();
     let successes = labels.iter().filter(|success| **success).count();
@@ -155,7 +157,8 @@ pub fn estimate(labelled: &[Labelled<'_>]) -> SuccessEstimate {
     fit(&rows, &labels, &tasks).map_or(not_enough, SuccessEstimate::Fitted)
 }
 
-/// `None` where all labels of one kind are of a single task: then nothing can be held out.
+/// Returns `None` if all labels of one kind belong to a single task, since then nothing can be held
+/// out.
 fn fit(rows: &[Vec<f64>], labels: &[bool], tasks: &[&str]) -> Option<Fit> {
     let model = RidgeLogistic::fit(rows, labels, PENALTY)?;
     let held_out = leave_one_group_out(rows, labels, tasks, PENALTY)?;

@@ -1,20 +1,20 @@
-//! The text of the last model call, and in which event each part of it stands: one call may be
-//! recorded as several messages. Judges nothing.
+//! Text of the last model call, with the event that each part came from. One call may be recorded
+//! as several messages.
 
 use std::cell::OnceCell;
 
 use selftest_sessions::Text;
 
-/// A text made of the texts of several events.
+/// A text joined from the texts of several events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FinalMessage {
     text: String,
-    /// Where the text of each event begins, in bytes, and the event. In order.
+    /// Byte offset and event number of each part, in order.
     parts: Vec<(usize, u64)>,
 }
 
 impl FinalMessage {
-    /// The text of one event.
+    /// Creates a message from a single event.
     #[cfg(test)]
     pub(super) fn new(event: u64, text: &str) -> Self {
         let mut message = Self::default();
@@ -22,13 +22,14 @@ impl FinalMessage {
         message
     }
 
-    /// Forgets everything.
+    /// Removes all text.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.parts.clear();
     }
 
-    /// Adds the text of an event as a paragraph. A text that grows too long loses its middle.
+    /// Appends the text of an event as a paragraph. If the text grows too long, its middle is
+    /// removed.
     pub(super) fn add(&mut self, event: u64, text: &str) {
         if text.is_empty() {
             return;
@@ -40,7 +41,7 @@ impl FinalMessage {
         self.parts.push((self.text.len(), event));
         self.text.push_str(text);
         if is_first {
-            // Readers bound the text of an event.
+            // Session readers already limit the text of a single event.
             return;
         }
         let bounded = Text::new(self.text.as_str());
@@ -51,31 +52,33 @@ impl FinalMessage {
         }
     }
 
-    /// The parts behind the cut move forward with their text; of those within it the last stays.
+    /// Adjusts the offsets after the middle was removed. Parts behind the cut move forward with
+    /// their text; of the parts within the cut, only the last remains.
     fn move_parts(&mut self, bounded: &str) {
         let same = self.text.bytes().zip(bounded.bytes()).take_while(|(old, new)| old == new);
         let (cut_at, shorter) = (same.count(), self.text.len().saturating_sub(bounded.len()));
         for (start, _) in self.parts.iter_mut().filter(|(start, _)| *start > cut_at) {
             *start = start.saturating_sub(shorter).max(cut_at);
         }
+        // Of parts with the same start, only the last is kept.
         self.parts.reverse();
         self.parts.dedup_by_key(|(start, _)| *start);
         self.parts.reverse();
     }
 
-    /// The text.
+    /// Returns the text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The event in which that byte of the text stands; `None` of an empty text.
+    /// Returns the event that contains the byte at this offset, or `None` if the text is empty.
     pub(super) fn event_at(&self, byte: usize) -> Option<u64> {
         let (_, event) = self.parts.iter().rev().find(|(start, _)| *start <= byte)?;
         Some(*event)
     }
 }
 
-/// The text as it may be shown: redacted when somebody asks for it, and once.
+/// The message as it may be displayed. It is redacted lazily and only once.
 pub(super) struct Shown<'a> {
     message: &'a FinalMessage,
     redact: &'a dyn Fn(&str) -> String,

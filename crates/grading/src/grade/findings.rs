@@ -1,5 +1,5 @@
-//! Failures of calls in a week, by cause: how many tasks met it, whether more than before, what it
-//! looks like and where, and one suggestion. Judges nothing.
+//! Failed calls of a week grouped by cause: the number of tasks affected, the change from before,
+//! example messages and places, and one suggestion per cause.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::share::total;
 use super::template::Templates;
 use super::{Difference, ErrorCause, GradeRecord, Listed, Measure, Share, TaskOutcome};
 
-/// Causes, patterns of one, and places that are named.
+/// Maximum numbers of causes, patterns per cause, and places to list.
 const MAX_CAUSES: usize = 10;
 const MAX_PATTERNS: usize = 4;
 const MAX_PLACES: usize = 5;
@@ -20,9 +20,9 @@ const MAX_PLACES: usize = 5;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Findings {
-    /// Those that more than one task met; the one that most tasks met first.
+    /// Causes in more than one task, ordered by number of tasks, largest first.
     pub causes: Listed<Finding>,
-    /// Those that one task met.
+    /// Causes in a single task.
     pub single: Listed<Finding>,
 }
 
@@ -31,73 +31,73 @@ pub struct Findings {
 pub struct Finding {
     /// The cause.
     pub cause: ErrorCause,
-    /// The tool, where the cause is no more than what this tool says.
+    /// Tool, if the cause is only known by this tool's messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Failed calls.
+    /// Number of failed calls.
     pub errors: u64,
-    /// Tasks that met it, of all tasks of the week.
+    /// Share of the week's tasks that were affected.
     pub tasks: Share,
-    /// The same in the four weeks before.
+    /// The same share in the previous four weeks.
     pub before: Share,
-    /// This week against the four weeks before.
+    /// Comparison of this week with the previous four weeks.
     pub difference: Difference,
-    /// Of its tasks, those in which no tool worked after the last error.
+    /// Number of affected tasks in which no tool call succeeded after the last error.
     pub stuck: u64,
-    /// Of its tasks, those that a check or a person says are not done.
+    /// Number of affected tasks that a check or a person found not done.
     pub contradicted: u64,
     /// Advice.
     pub suggestion: String,
-    /// Patterns of its messages, the most frequent first.
+    /// Message patterns, most frequent first.
     pub patterns: Listed<Pattern>,
-    /// Where it was met, newest first.
+    /// Occurrences, newest first.
     pub places: Listed<Place>,
 }
 
-/// Messages of one kind at one tool.
+/// Similar messages from one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The pattern of the messages.
+    /// Pattern of the messages.
     pub template: String,
-    /// The words of one, of the newest task.
+    /// Example message from the newest task.
     pub example: String,
-    /// How many.
+    /// Number of errors.
     pub errors: u64,
-    /// In how many tasks.
+    /// Number of tasks.
     pub tasks: u64,
 }
 
 /// The first error of a cause in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// Its request.
+    /// The session's request.
     pub title: String,
-    /// Number of the event in it.
+    /// Number of the event in the session.
     pub event: u64,
 }
 
-/// The key of a group of errors: a cause, or a pattern of a tool's words where the cause is unknown.
+/// Grouping key for errors: a cause, or a message pattern of a tool if the cause says too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
     Cause(ErrorCause),
     Words(ErrorCause, &'a str, usize),
 }
 
-/// Messages of a kind: the cause, the tool and the number of its template.
+/// Group of similar messages: cause, tool and index of the template.
 type Kind<'a> = (ErrorCause, &'a str, usize);
 
-/// A template for each message of the kinds that two weeks have in common.
+/// Message templates shared by both periods of the comparison.
 #[derive(Default)]
 struct Kinds<'a> {
     templates: BTreeMap<(ErrorCause, &'a str), Templates>,
 }
 
 impl<'a> Kinds<'a> {
-    /// The kinds of errors that a task met: their counts, first events and words.
+    /// Returns the message kinds in a task, each with count, first event and example.
     fn of(&mut self, task: &'a GradeRecord) -> Vec<(Kind<'a>, u64, u64, &'a str)> {
         let errors = task.details.errors.iter().filter(|error| error.count > 0);
         errors
@@ -116,14 +116,14 @@ impl<'a> Kinds<'a> {
 }
 
 fn key((cause, tool, template): Kind<'_>) -> Key<'_> {
-    // These two say too little to have anything in common but their words.
+    // These causes are too vague to group by; only similar messages belong together.
     match cause {
         ErrorCause::Unknown | ErrorCause::CommandFailed => Key::Words(cause, tool, template),
         cause => Key::Cause(cause),
     }
 }
 
-/// The errors gathered for a cause.
+/// Errors collected for a cause.
 #[derive(Default)]
 struct Gathered<'a> {
     tasks: Vec<(&'a GradeRecord, u64)>,
@@ -131,13 +131,14 @@ struct Gathered<'a> {
 }
 
 impl Findings {
-    /// Of the tasks of a week, newest first, and those of the four weeks before.
+    /// Compares the tasks of a week, newest first, with those of the previous four weeks.
     pub(super) fn of(now: &[&GradeRecord], before: &[&GradeRecord], rule: Rule) -> Self {
         let mut kinds = Kinds::default();
         let mut gathered: BTreeMap<Key<'_>, Gathered<'_>> = BTreeMap::new();
         for &task in now {
             for (kind, count, event, example) in kinds.of(task) {
                 let one = gathered.entry(key(kind)).or_default();
+                // The errors of a task are adjacent, so only the last entry can be the same task.
                 match one.tasks.last_mut() {
                     Some((last, first)) if last.session_id == task.session_id => {
                         *first = (*first).min(event);
@@ -172,17 +173,17 @@ impl Findings {
         Self { causes: Listed::new(causes, MAX_CAUSES), single: Listed::new(single, MAX_CAUSES) }
     }
 
-    /// Those that are named, the most frequent first.
+    /// Returns the listed findings, most frequent first.
     fn named(&self) -> impl Iterator<Item = &Finding> {
         self.causes.items.iter().chain(&self.single.items)
     }
 
-    /// Whether a cause is among them.
+    /// Returns true if a cause is listed.
     pub(super) fn names_cause(&self, cause: &str) -> bool {
         self.named().any(|one| one.cause.name() == cause)
     }
 
-    /// Whether a tool is among those of the causes.
+    /// Returns true if a tool is listed under one of the causes.
     pub(super) fn names_tool(&self, tool: &str) -> bool {
         self.named().any(|one| one.patterns.items.iter().any(|pattern| pattern.tool == tool))
     }
@@ -236,7 +237,7 @@ impl Finding {
     }
 }
 
-/// Advice about a cause.
+/// Returns the advice for a cause.
 fn suggestion(cause: ErrorCause, tool: Option<&str>) -> String {
     match (cause.advice(), cause, tool) {
         (Some(advice), ..) => advice.to_owned(),

@@ -1,4 +1,4 @@
-//! Records made by hand, for the tests of patterns and reports.
+//! Hand-made records for the tests of patterns and reports.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use selftest_sessions::Usage;
 
-/// The time of [`record`].
+/// Time of [`record`].
 const NOON: &str = "2026-11-18T12:00:00Z";
 
-/// A session on the Wednesday of 2026-W47 without a tool call.
+/// Returns a session without tool calls on the Wednesday of 2026-W47.
 pub(crate) fn record(
     id: &str,
     task_type: TaskType,
@@ -69,14 +69,14 @@ pub(crate) fn record(
 }
 
 impl GradeRecord {
-    /// With calls of a tool that went well.
+    /// Adds successful calls of a tool.
     pub(crate) fn used(mut self, tool: &str, calls: u64) -> Self {
         self.details.tools.entry(tool.to_owned()).or_default().calls += calls;
         self.details.tool_calls += calls;
         self
     }
 
-    /// With calls of a tool that failed.
+    /// Adds failed calls of a tool.
     pub(crate) fn failed(
         mut self,
         tool: &str,
@@ -98,13 +98,13 @@ impl GradeRecord {
         self.used(tool, count)
     }
 
-    /// That did not recover from its errors.
+    /// Marks the session as not recovered from its errors.
     pub(crate) fn stuck(mut self) -> Self {
         self.errors_recovered = false;
         self
     }
 
-    /// At another time.
+    /// Moves the session to another time.
     pub(crate) fn at(mut self, at: &str) -> Self {
         self.details.counts_at = at.parse().unwrap();
         self.session_start = Some(self.details.counts_at);
@@ -112,8 +112,8 @@ impl GradeRecord {
     }
 }
 
-/// A week of twelve sessions with something for every rule, and two months before it: 2026-W47
-/// is worse than its four weeks before, 2026-W45 has no session.
+/// Returns a week of twelve sessions that trigger every rule, and the two months before it.
+/// 2026-W47 is worse than the previous four weeks, and 2026-W45 has no session.
 pub(crate) fn two_months() -> Vec<GradeRecord> {
     let mut records = Vec::new();
     for (week, monday) in
@@ -159,7 +159,7 @@ pub(crate) fn two_months() -> Vec<GradeRecord> {
     records
 }
 
-/// Sessions whose every foreign word attacks the report.
+/// Returns sessions in which every untrusted text tries to break the report.
 pub(crate) fn hostile() -> Vec<GradeRecord> {
     let evil = "| x |\n# Forged <script>alert(1)</script> ![i](http://evil.example/p.png) \u{202e}";
     let tool = "<svg onload=alert(1)>\" ]]> | `tool`\u{1b}[31m";

@@ -1,5 +1,5 @@
-//! A grade as it is kept: the columns of `session_grades`
-//! (docs/spec/session-grades.md#session_grades), and what stands behind them.
+//! A stored grade: the columns of `session_grades` (docs/spec/session-grades.md#session_grades) and
+//! the details behind them.
 
 use std::collections::BTreeMap;
 
@@ -12,104 +12,105 @@ use super::{
     ErrorCause, ErrorClass, Level, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome, TaskType,
 };
 
-/// One graded session. The fields up to `had_user_clarification` are the specification's columns.
+/// A graded session. The fields up to `had_user_clarification` are the specification's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub struct GradeRecord {
-    /// Unique.
+    /// Unique ID of the session.
     pub session_id: String,
-    /// Path of the file that it was read from.
+    /// Path of the session file.
     pub session_file: String,
-    /// When it was graded.
+    /// Time of grading.
     pub graded_at: Timestamp,
-    /// Whether the task appears to have been completed.
+    /// True if the task appears to have been completed.
     pub task_completed: bool,
     /// Efficiency of tool use.
     pub tool_calls_efficient: Level,
     /// Quality of the final response.
     pub response_quality: Level,
-    /// Whether errors were recovered from; true where there were none.
+    /// True if the session recovered from its errors, or had none.
     pub errors_recovered: bool,
-    /// Model calls.
+    /// Number of model calls.
     pub total_api_calls: u64,
-    /// The model that answered first.
+    /// Model that answered first.
     pub model: Option<String>,
-    /// Where the user sat.
+    /// Platform on which the user worked.
     pub platform: Option<String>,
-    /// First time in the session.
+    /// First timestamp in the session.
     pub session_start: Option<Timestamp>,
-    /// From the first time to the last, in seconds.
+    /// Seconds from the first to the last timestamp.
     pub duration_seconds: Option<f64>,
-    /// The beginning of the first request, on one line, secrets redacted.
+    /// Start of the first request, on one line, with secrets redacted.
     pub task_summary: Option<String>,
-    /// Tool calls that failed.
+    /// Number of failed tool calls.
     pub total_errors: u64,
-    /// Classes of its errors, most frequent first.
+    /// Classes of the errors, most frequent first.
     pub error_types: Vec<ErrorClass>,
     /// Tools that failed, most frequent first.
     pub tools_with_errors: Vec<String>,
-    /// 3 or more errors in a row.
+    /// True if there were 3 or more errors in a row.
     pub had_repeated_errors: bool,
-    /// 5 or more errors in a row, or more than 50 calls.
+    /// True if there were 5 or more errors in a row, or more than 50 calls.
     pub had_infinite_loop_risk: bool,
-    /// The agent asked back before it went on.
+    /// True if the agent asked the user before continuing.
     pub had_user_clarification: bool,
-    /// The outcome of the task, by more than appearances.
+    /// Outcome of the task according to evidence, not only appearances.
     #[serde(default)]
     pub outcome: TaskOutcome,
-    /// Whether it is a person's task.
+    /// Kind of session; only a person's task counts in rates.
     #[serde(default)]
     pub session_kind: SessionKind,
-    /// The session that it was started by or goes on from, where its file says so.
+    /// Parent session that started this one or that it continues, if the file names it.
     #[serde(default)]
     pub parent_session: Option<String>,
-    /// Facts that the specification's columns have no room for.
+    /// Facts without a column in the specification.
     pub details: Details,
 }
 
-/// Kept as JSON in the nullable column `details_json`; `agent` and `task_type` also have columns.
+/// Facts stored as JSON in the nullable column `details_json`. `agent` and `task_type` also have
+/// columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Details {
-    /// The agent that recorded the session.
+    /// Agent that recorded the session.
     pub agent: String,
-    /// The folder that the agent worked in.
+    /// Working folder of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Inferred from the first request.
+    /// Task type, inferred from the first request.
     pub task_type: TaskType,
-    /// When the session counts for reports: its start, else its file's last change.
+    /// Time at which the session counts in reports: its start, or the last change of its file.
     pub counts_at: Timestamp,
-    /// Messages: events that say something, of any role.
+    /// Number of events with text, of any role.
     pub messages: u64,
-    /// Calls of tools.
+    /// Number of tool calls.
     pub tool_calls: u64,
-    /// Calls that a person or policy refused.
+    /// Number of calls that a person or policy refused.
     pub rejected_calls: u64,
-    /// Calls without a result.
+    /// Number of calls without a result.
     pub pending_calls: u64,
-    /// Calls and errors for each tool.
+    /// Calls and errors of each tool.
     pub tools: BTreeMap<String, ToolUse>,
     /// Errors by class and tool.
     pub errors: Vec<ErrorCount>,
-    /// Most errors in a row.
+    /// Length of the longest run of errors.
     pub longest_error_run: u64,
-    /// Tokens: read, written, read from a cache.
+    /// Input, output and cached tokens.
     pub tokens: selftest_sessions::Usage,
-    /// Why the grade is what it is.
+    /// Evidence behind the grades.
     pub evidence: Vec<Evidence>,
-    /// The events that say what became of the task: those that decide first.
+    /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
-    /// How often the person objected to what the agent had done, or stopped it.
+    /// Number of times that the person objected to the agent's work or stopped it.
     #[serde(default)]
     pub corrections: u64,
-    /// How the session begins; in columns of its own.
+    /// Identity of the session's start. Stored in separate columns.
     #[serde(skip)]
     pub lineage: selftest_sessions::Lineage,
-    /// How often the person took the conversation back to an earlier message.
+    /// Number of times that the person took the conversation back to an earlier message.
     #[serde(default, skip_serializing_if = "is_none")]
     pub rewinds: u64,
-    /// Tokens by model, those of subagents in the same file among them: what the cost is made of.
+    /// Tokens by model, including subagents in the same file. The cost is computed from these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<ModelTokens>,
 }
@@ -120,125 +121,126 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl GradeRecord {
-    /// Whether rates count it: it is a person's task.
+    /// Returns true for a person's task, which is what rates count.
     pub fn is_task(&self) -> bool {
         self.session_kind == SessionKind::Task
     }
 
-    /// Whether the task succeeded by the word of a verifier that the session's file states; `None`
-    /// where it states none, or one that says neither.
+    /// Returns the verdict of a verifier in the session's file. Returns `None` if there is none, or
+    /// if it states neither success nor failure.
     pub fn verdict(&self) -> Option<bool> {
         let signs = self.details.outcome_evidence.iter().map(|one| one.sign);
         let verdicts = signs.filter_map(OutcomeSign::verdict);
         verdicts.reduce(|one, other| one && other)
     }
 
-    /// When the session began; `None` where nothing says so. Such a session is in no week:
-    /// [`Details::counts_at`] only puts it somewhere in a list.
+    /// Returns the start of the session, or `None` if it is unknown. Undated sessions belong to no
+    /// week; [`Details::counts_at`] only places them in lists.
     pub fn dated_at(&self) -> Option<Timestamp> {
         self.session_start
     }
 }
 
 impl Details {
-    /// Calls that shares of failed calls are of: those of the session, and results whose call the
-    /// file does not hold.
+    /// Returns the denominator for rates of failed calls: the session's calls, including results
+    /// whose call the file does not contain.
     pub fn calls_of_tools(&self) -> u64 {
         self.tool_calls.max(total(self.tools.values().map(ToolUse::all_calls)))
     }
 }
 
-/// How one tool was used.
+/// Usage of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// Calls, and results whose call the file does not hold.
+    /// Number of calls, including results whose call the file does not contain.
     pub calls: u64,
-    /// Of them failed.
+    /// Number of failed calls.
     pub errors: u64,
 }
 
 impl ToolUse {
-    /// Calls, never fewer than failed: grades of earlier versions have errors without calls.
+    /// Returns the number of calls, but at least the number of failures, since grades of earlier
+    /// versions contain errors without calls.
     pub fn all_calls(&self) -> u64 {
         self.calls.max(self.errors)
     }
 }
 
-/// Errors of one cause and pattern at one tool.
+/// Errors with the same cause and pattern from one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCount {
-    /// The class.
+    /// Class of the errors.
     pub class: ErrorClass,
-    /// Why, finer than the class; unknown in grades of earlier versions.
+    /// Cause of the errors, finer than the class. Unknown in grades of earlier versions.
     #[serde(default)]
     pub cause: ErrorCause,
-    /// The message without what differs between two of a kind.
+    /// Message pattern, with the parts that vary masked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub template: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// How many.
+    /// Number of errors.
     pub count: u64,
-    /// The first one: number of its event, and its words, redacted and short.
+    /// Number of the event with the first error.
     pub first_event: u64,
-    /// Its words, on one line, secrets redacted.
+    /// Message of the first error on one line, with secrets redacted.
     pub example: String,
 }
 
-/// One point for or against, and the event that made it.
+/// A point for or against a grade, and the event behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The kind of evidence.
+    /// Kind of evidence.
     pub point: Point,
-    /// Its weight in the settings.
+    /// Weight of the point in the settings.
     pub worth: f64,
-    /// Number of the event in the session, from 0; `None` where the whole session counts.
+    /// Number of the event in the session, from 0; `None` if it is the session as a whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub event: Option<u64>,
-    /// The words or numbers, on one line, secrets redacted.
+    /// Text or numbers on one line, with secrets redacted.
     pub words: String,
 }
 
-/// A kind of evidence for or against a session (docs/spec/session-grades.md, from
-/// #task-completion to #response-quality).
+/// A kind of evidence for or against a session (docs/spec/session-grades.md, from #task-completion
+/// to #response-quality).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
-    /// The final message says that it is done.
+    /// The final message says that the task is done.
     SaysDone,
-    /// The final message refers to something made.
+    /// The final message refers to an output.
     NamesOutput,
-    /// Few errors for the number of calls.
+    /// There are few errors for the number of calls.
     FewErrors,
-    /// The final message says that it failed.
+    /// The final message says that the task failed.
     SaysFailed,
-    /// Errors in more than 30 % of the calls.
+    /// More than 30 % of the calls had errors.
     ManyErrors,
-    /// No final message, or a very short one.
+    /// The final message is missing or very short.
     ShortResponse,
-    /// Longer than 500 characters.
+    /// The final message is longer than 500 characters.
     Over500,
-    /// Longer than 1000 characters.
+    /// The final message is longer than 1000 characters.
     Over1000,
-    /// Has code blocks.
+    /// The final message contains code blocks.
     HasCode,
-    /// Has links or references.
+    /// The final message contains links or references.
     HasLinks,
-    /// 3 or more errors in a row.
+    /// There were 3 or more errors in a row.
     RepeatedErrors,
-    /// More than 5 errors.
+    /// There were more than 5 errors.
     Over5Errors,
-    /// 5 or more errors in a row, or more than 50 calls.
+    /// There were 5 or more errors in a row, or more than 50 calls.
     LoopRisk,
     /// The row of the efficiency table that applied.
     Efficiency,
     /// The outcome after the errors.
     Recovery,
-    /// The agent asked back.
+    /// The agent asked the user.
     Clarification,
 }
 
-/// A record for tests of other files.
+/// Returns a record for tests in other files.
 #[cfg(test)]
 pub(crate) fn sample(session_id: &str) -> GradeRecord {
     let at: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap_or(Timestamp::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! The `grade` section of the configuration. Reads nothing itself.
+//! The `grade` section of the configuration.
 
 use std::path::PathBuf;
 
@@ -14,17 +14,17 @@ use super::{AlertSettings, SuggestionRules, Weights};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GradeSettings {
-    /// Folders or files with recorded sessions. Empty: where the known agents keep theirs.
+    /// Folders or files with recorded sessions. Empty: the default locations of the known agents.
     #[schemars(length(max = 1000))]
     pub sources: Vec<PathBuf>,
-    /// Folder of the weekly reports and their index.
+    /// Folder for the weekly reports and their index.
     #[schemars(length(min = 1))]
     pub weekly_folder: PathBuf,
-    /// The weight of each point.
+    /// Weights of the grading points.
     pub weights: Weights,
-    /// When a weekly report suggests something.
+    /// Thresholds for the suggestions in weekly reports.
     pub suggestions: SuggestionRules,
-    /// When to raise an alert, and whom to tell.
+    /// Thresholds and receivers of alerts.
     pub alerts: AlertSettings,
     /// Share of a grade's range by which two raters may differ on average before they count as out
     /// of calibration.
@@ -32,7 +32,7 @@ pub struct GradeSettings {
     pub discrepancy: f64,
     /// Grading by a language model.
     pub quality: QualitySettings,
-    /// Grading of what agents say of their own work.
+    /// Grading of agents' reflections on their own work.
     pub reflection: ReflectionSettings,
 }
 

@@ -1,28 +1,29 @@
-//! A grade from 1 to 5, held in range by its constructor.
+//! A grade from 1 to 5, with the range enforced by its constructors.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// 1 (very poor) to 5 (perfect).
+/// A grade from 1 (very poor) to 5 (perfect).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Level(u8);
 
 impl Level {
-    /// The lowest.
+    /// The lowest level.
     pub const LOWEST: Level = Level(1);
-    /// The highest.
+    /// The highest level.
     pub const HIGHEST: Level = Level(5);
 
-    /// `None` outside of 1 to 5.
+    /// Creates a level, or returns `None` outside of 1 to 5.
     pub fn new(level: u8) -> Option<Self> {
         (1..=5).contains(&level).then_some(Self(level))
     }
 
-    /// The nearest level: halves round up, everything below 1 is 1, above 5 is 5
-    /// (docs/spec/session-grades.md#response-quality: clamped to 1 to 5; it leaves the rounding
-    /// open, the column is an integer).
+    /// Returns the nearest level, rounding halves up and clamping to 1 to 5.
+    ///
+    /// docs/spec/session-grades.md#response-quality specifies the clamping but not the rounding;
+    /// the column is an integer.
     pub fn nearest(points: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -33,7 +34,7 @@ impl Level {
         Self(level.max(1))
     }
 
-    /// The number.
+    /// Returns the level as a number.
     pub fn get(self) -> u8 {
         self.0
     }

@@ -1,8 +1,8 @@
-//! Grades of recorded sessions: by rules (docs/spec/session-grades.md), and what many grades show
-//! together; grades of reflections (docs/spec/reflections.md).
+//! Grades of recorded sessions by rules (docs/spec/session-grades.md), patterns across many grades,
+//! and grades of reflections (docs/spec/reflections.md).
 //!
-//! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
-//! clock and no database.
+//! These are pure functions from sessions and grades to grades, patterns and reports. They read no
+//! file, clock or database.
 
 pub mod agreement;
 pub mod alerts;

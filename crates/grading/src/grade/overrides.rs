@@ -1,5 +1,5 @@
-//! A person's word against the rules' (docs/spec/session-grades.md#human-overrides). Both are kept;
-//! the person's counts.
+//! Human overrides of the rules' grades (docs/spec/session-grades.md#human-overrides). Both values
+//! are stored, and the human one counts.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,17 +26,17 @@ pub enum Field {
 selftest_text::named!(Field);
 
 impl Field {
-    /// Whether its values are 0 and 1; else they are 1 to 5.
+    /// Returns true if the values are 0 and 1 rather than 1 to 5.
     pub fn is_boolean(self) -> bool {
         matches!(self, Field::TaskCompleted | Field::ErrorsRecovered)
     }
 
-    /// A value of it for a person: `true` or `false`, or 1 to 5.
+    /// Formats a value for display: `true` or `false`, or 1 to 5.
     pub fn words(self, value: u8) -> String {
         if self.is_boolean() { (value != 0).to_string() } else { value.to_string() }
     }
 
-    /// The value of a record as a number: 0 or 1, or 1 to 5.
+    /// Returns the value in a record as a number: 0 or 1, or 1 to 5.
     pub fn value(self, record: &GradeRecord) -> u8 {
         match self {
             Field::TaskCompleted => record.task_completed.into(),
@@ -46,7 +46,7 @@ impl Field {
         }
     }
 
-    /// Sets the value; `false` when it is out of range.
+    /// Sets the value. Returns `false` if it is out of range.
     #[must_use]
     pub fn set(self, record: &mut GradeRecord, value: u8) -> bool {
         fn assign<T>(place: &mut T, value: Option<T>) -> bool {
@@ -68,31 +68,33 @@ impl Field {
     }
 }
 
-/// One field of one session, as a person sees it. The newest for a field counts.
+/// A person's grade for one field of a session. The newest override of a field counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// The overridden field.
+    /// Field to override.
     pub field: Field,
-    /// The grade of the rules at that time.
+    /// Grade by the rules at that time.
     pub rule_value: u8,
-    /// The grade that the person gives.
+    /// Grade by the person.
     pub human_value: u8,
-    /// Why.
+    /// Reason for the override.
     pub reason: String,
-    /// When.
+    /// Time of the override.
     pub made_at: Timestamp,
 }
 
-/// The record with every override of its session applied.
+/// Applies all overrides of the record's session.
 pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
     let mut own: Vec<&Override> =
         overrides.iter().filter(|one| one.session_id == record.session_id).collect();
+    // Oldest first, so that the newest override of a field wins.
     own.sort_by_key(|one| one.made_at);
     for one in own {
-        // A value out of range can only come from a database that another program wrote to.
+        // Only a database written by another program can contain a value out of range.
         let is_set = one.field.set(&mut record, one.human_value);
+        // A person's grade also decides the outcome.
         if is_set && one.field == Field::TaskCompleted {
             record.outcome = if record.task_completed {
                 TaskOutcome::Verified

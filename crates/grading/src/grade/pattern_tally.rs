@@ -1,7 +1,7 @@
-//! The patterns of some sessions as counts that add up: what is kept of a day, so that the patterns
-//! of a month are put together of thirty of them and no session is read.
+//! Patterns of sessions as mergeable counts. One tally is stored per day, so that the patterns of a
+//! month are merged from thirty tallies without reading any session.
 //!
-//! Put together, the tallies of days are the tally of all their sessions.
+//! Merging the tallies of several days gives the same result as a tally of all their sessions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +18,12 @@ use super::{
     ErrorCause, ErrorClass, ErrorCount, GradeRecord, OutcomeShares, TaskOutcome, TaskType,
 };
 
-/// Most tools and clusters in a list.
+/// Maximum number of tools and clusters in a list.
 const MAX_LISTED: usize = 20;
-/// Patterns of one cause at one tool that are told apart in a tally.
+/// Maximum number of distinct patterns per cause and tool in a tally.
 const MAX_TEMPLATES: usize = 1000;
 
-/// Counts over some sessions, which are added newest first.
+/// Counts over sessions, which must be added newest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PatternTally {
     sessions: u64,
@@ -31,15 +31,15 @@ pub struct PatternTally {
     tools: BTreeMap<String, ToolCounts>,
     classes: BTreeMap<ErrorClass, ClassCounts>,
     causes: BTreeMap<ErrorCause, CauseCounts>,
-    /// By cause and tool, each in the order in which they were met.
+    /// Templates by cause and tool, in order of first occurrence.
     templates: BTreeMap<ErrorCause, BTreeMap<String, Vec<TemplateCounts>>>,
-    /// How many sessions met errors: they have numbers.
+    /// Number of sessions with errors, which are numbered in this order.
     with_errors: u32,
-    /// Of those that may be shown, by number.
+    /// Sessions that may be listed, by their number.
     named: BTreeMap<u32, Named>,
 }
 
-/// How a session is shown.
+/// ID and title of a listed session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Named {
     id: String,
@@ -84,7 +84,8 @@ struct TemplateCounts {
     class: ErrorClass,
     count: u64,
     example: String,
-    /// Numbers of all of its sessions: those of two templates that become one are counted once.
+    /// Numbers of all its sessions. They are kept so that merging two templates counts shared
+    /// sessions once.
     sessions: Vec<u32>,
 }
 
@@ -93,7 +94,7 @@ fn add(to: &mut u64, count: u64) {
 }
 
 impl PatternTally {
-    /// The tally of records that are in order, the newest first.
+    /// Builds the tally of records ordered newest first.
     pub fn of<'a>(newest_first: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let mut tally = Self::default();
         for record in newest_first {
@@ -102,7 +103,7 @@ impl PatternTally {
         tally
     }
 
-    /// Adds a session that is no newer than those before it. What is no task does not count.
+    /// Adds a session that is no newer than those before it. Ignores sessions that are not tasks.
     pub fn add(&mut self, record: &GradeRecord) {
         if !record.is_task() {
             return;
@@ -165,7 +166,7 @@ impl PatternTally {
         }
     }
 
-    /// Whether the session is among the newest of its template.
+    /// Returns true if the session is among the newest of its template.
     fn add_template(&mut self, error: &ErrorCount, number: u32) -> bool {
         let tools = self.templates.entry(error.cause).or_default();
         let known = tools.entry(error.tool.clone()).or_default();
@@ -184,13 +185,14 @@ impl PatternTally {
         });
         let counts = &mut known[at];
         add(&mut counts.count, error.count);
+        // Beyond `MAX_TEMPLATES`, different templates share the last entry.
         if counts.sessions.last() != Some(&number) {
             counts.sessions.push(number);
         }
         counts.sessions.len() <= NAMED
     }
 
-    /// Adds sessions of an earlier time.
+    /// Merges the tally of an earlier period.
     pub fn append(&mut self, earlier: Self) {
         let before = self.with_errors;
         self.sessions += earlier.sessions;
@@ -229,7 +231,7 @@ impl PatternTally {
         self.forget_names();
     }
 
-    /// Forgets the names of sessions that are no longer among the newest of anything.
+    /// Drops the names of sessions that are no longer among the newest of any cause or template.
     fn forget_names(&mut self) {
         let of_causes = self.causes.values().flat_map(|counts| &counts.newest);
         let templates = self.templates.values().flat_map(BTreeMap::values).flatten();
@@ -238,7 +240,7 @@ impl PatternTally {
         self.named.retain(|number, _| shown.contains(number));
     }
 
-    /// The ids of the newest of some sessions, and their requests.
+    /// Returns the IDs and requests of the newest of some sessions.
     fn listed(&self, newest_first: &[u32], sessions: u64) -> (Listed<String>, Vec<String>) {
         let newest = newest_first.iter().take(NAMED);
         let named: Vec<&Named> = newest.filter_map(|number| self.named.get(number)).collect();
@@ -248,7 +250,7 @@ impl PatternTally {
         (Listed { items, left_out }, titles)
     }
 
-    /// The patterns of these sessions.
+    /// Returns the patterns of these sessions.
     pub fn patterns(&self) -> Patterns {
         Patterns {
             sessions: self.sessions,
@@ -263,7 +265,7 @@ impl PatternTally {
     pub(super) fn task_types(&self) -> Vec<TaskTypePattern> {
         let pattern = |(task_type, counts): (&TaskType, &TaskCounts)| {
             let sessions = counts.sessions;
-            // As `score_of` counts them.
+            // Matches the formula of `score_of`.
             let completion = 5 * counts.completed + sessions.saturating_sub(counts.completed);
             let points = counts.efficiency + counts.quality + completion;
             let of_outcome = |outcome| counts.outcomes.get(&outcome).copied().unwrap_or_default();
@@ -293,7 +295,7 @@ impl PatternTally {
             sessions_with_errors: counts.sessions_with_errors,
         };
         let mut tools: Vec<ToolPattern> = self.tools.iter().map(pattern).collect();
-        // Stable: names decide between equals.
+        // The sort is stable, so ties stay ordered by name.
         tools.sort_by_key(|pattern| Reverse(pattern.errors));
         tools
     }
@@ -342,7 +344,7 @@ impl PatternTally {
         let mut clusters = Vec::new();
         for (cause, tools) in &self.templates {
             for (tool, counts) in tools {
-                // Patterns of one cause at one tool are made one where they are alike.
+                // Similar templates of one cause and tool are merged.
                 let mut known = Templates::default();
                 let mut members: BTreeMap<usize, Vec<&TemplateCounts>> = BTreeMap::new();
                 for one in counts {
@@ -367,14 +369,14 @@ impl PatternTally {
                 }
             }
         }
-        // Stable: causes and tools decide between equals.
+        // The sort is stable, so ties stay ordered by cause and tool.
         clusters.sort_by_key(|cluster| Reverse(cluster.count));
         clusters
     }
 }
 
 impl Patterns {
-    /// The patterns of some records. The order of the records does not matter.
+    /// Returns the patterns of records in any order.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         PatternTally::of(newest_first(records)).patterns()
     }
@@ -407,7 +409,7 @@ fn append_tools(to: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
     }
 }
 
-/// Adds templates of an earlier time, whose sessions have numbers from `before` on.
+/// Merges templates of an earlier period, whose session numbers are shifted by `before`.
 fn append_templates(to: &mut Vec<TemplateCounts>, earlier: Vec<TemplateCounts>, before: u32) {
     for mut one in earlier {
         for number in &mut one.sessions {
@@ -422,7 +424,7 @@ fn append_templates(to: &mut Vec<TemplateCounts>, earlier: Vec<TemplateCounts>, 
         let known = &mut to[at];
         add(&mut known.count, one.count);
         known.sessions.extend(one.sessions);
-        // Several that have no place become the last one.
+        // Several templates beyond the limit may have been merged into the last one.
         if !known.sessions.is_sorted_by(|a, b| a < b) {
             known.sessions.sort_unstable();
             known.sessions.dedup();
@@ -430,7 +432,7 @@ fn append_templates(to: &mut Vec<TemplateCounts>, earlier: Vec<TemplateCounts>, 
     }
 }
 
-/// Tools by their errors, and how many these are in all.
+/// Returns the tools ordered by number of errors, and the total number of errors.
 fn by_errors(counts: &BTreeMap<String, u64>) -> (Listed<String>, u64) {
     let mut tools: Vec<(&String, u64)> =
         counts.iter().map(|(tool, count)| (tool, *count)).collect();

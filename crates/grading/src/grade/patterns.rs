@@ -1,5 +1,4 @@
-//! Recurring problems (docs/spec/session-grades.md#patterns): by task type, by tool,
-//! by class of error.
+//! Recurring problems (docs/spec/session-grades.md#patterns) by task type, tool and error class.
 
 use std::cmp::Reverse;
 
@@ -8,38 +7,39 @@ use serde::{Deserialize, Serialize};
 use super::share::{Listed, Share};
 use super::{ErrorCause, ErrorClass, GradeRecord, Level, OutcomeShares, TaskType};
 
-/// Most sessions and tools named as examples.
+/// Maximum number of sessions and tools listed as examples.
 pub(super) const NAMED: usize = 10;
 
-/// The patterns of some sessions, worst first. Lists are bounded and say what they leave out.
+/// Patterns of a set of sessions, worst first. Lists are bounded and record how much they leave
+/// out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Patterns {
-    /// Sessions that were looked at.
+    /// Number of sessions examined.
     pub sessions: u64,
-    /// Task types that occurred, the lowest score first.
+    /// Task types that occurred, lowest score first.
     pub task_types: Vec<TaskTypePattern>,
     /// Tools that were called, most errors first.
     pub tools: Listed<ToolPattern>,
-    /// Classes of errors that occurred, the most frequent first.
+    /// Error classes that occurred, most frequent first.
     pub error_classes: Vec<ErrorClassPattern>,
-    /// The same errors by cause, the most frequent first.
+    /// The same errors by cause, most frequent first.
     #[serde(default)]
     pub error_causes: Vec<ErrorCausePattern>,
-    /// The same errors by cause, tool and pattern, the most frequent first.
+    /// The same errors by cause, tool and message pattern, most frequent first.
     pub clusters: Listed<ErrorCluster>,
 }
 
-/// How sessions of one task type go.
+/// Results of the sessions of one task type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskTypePattern {
-    /// The type.
+    /// The task type.
     pub task_type: TaskType,
-    /// Its sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// The outcomes of the tasks.
+    /// Outcomes of the tasks.
     #[serde(default)]
     pub outcomes: OutcomeShares,
-    /// Of them completed, as it appears.
+    /// Share of sessions that appear completed.
     pub completion_rate: Share,
     /// Mean of `tool_calls_efficient`, 1 to 5.
     pub avg_tool_efficiency: f64,
@@ -49,105 +49,107 @@ pub struct TaskTypePattern {
     pub score: f64,
 }
 
-/// How one tool was used.
+/// Usage of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPattern {
-    /// Its name, as agents call it.
+    /// Name of the tool, as agents call it.
     pub tool: String,
-    /// Calls, results without a recorded call among them.
+    /// Number of calls, including results without a recorded call.
     pub calls: u64,
-    /// Of them failed.
+    /// Number of failed calls.
     pub errors: u64,
     /// `errors / calls`; absent without calls.
     pub error_rate: Option<f64>,
-    /// Sessions that called it.
+    /// Number of sessions that called it.
     pub sessions: u64,
-    /// Of them met an error.
+    /// Number of sessions in which it failed.
     pub sessions_with_errors: u64,
 }
 
-/// How often a cause of errors occurred, and what to do about it.
+/// Frequency of an error cause, with advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCausePattern {
     /// The cause.
     pub cause: ErrorCause,
-    /// Errors.
+    /// Number of errors.
     pub count: u64,
-    /// Of all errors.
+    /// Share of all errors.
     pub share: f64,
-    /// Advice against it; nothing where the cause says too little.
+    /// Advice for fixing it; absent if the cause is too vague.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// The words of one, of the newest session.
+    /// Example message from the newest session.
     pub example: String,
-    /// Ids of the sessions that met it, newest first.
+    /// IDs of the affected sessions, newest first.
     pub sessions: Listed<String>,
-    /// Their requests, in the same order.
+    /// Requests of these sessions, in the same order.
     pub titles: Vec<String>,
-    /// Tools that met it, most frequent first.
+    /// Affected tools, most frequent first.
     pub tools: Listed<String>,
 }
 
-/// How often a class of errors occurred.
+/// Frequency of an error class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorClassPattern {
     /// The class.
     pub class: ErrorClass,
-    /// Errors.
+    /// Number of errors.
     pub count: u64,
-    /// Of all errors.
+    /// Share of all errors.
     pub share: f64,
-    /// Sessions that met it.
+    /// Number of affected sessions.
     pub sessions: u64,
-    /// Tools that met it, most frequent first.
+    /// Affected tools, most frequent first.
     pub tools: Listed<String>,
 }
 
-/// Errors of one cause and pattern at one tool.
+/// Errors with the same cause and pattern from one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCluster {
-    /// The class.
+    /// Class of the errors.
     pub class: ErrorClass,
-    /// Why.
+    /// Cause of the errors.
     #[serde(default)]
     pub cause: ErrorCause,
-    /// The pattern of their messages.
+    /// Pattern of the messages.
     #[serde(default)]
     pub template: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Errors.
+    /// Number of errors.
     pub count: u64,
-    /// The words of one, of the newest session.
+    /// Example message from the newest session.
     pub example: String,
-    /// The requests of `sessions`, in their order.
+    /// Requests of `sessions`, in the same order.
     #[serde(default)]
     pub titles: Vec<String>,
-    /// Ids of the sessions, newest first.
+    /// IDs of the sessions, newest first.
     pub sessions: Listed<String>,
 }
 
-/// One session as a number, for the means of task types (docs/spec/session-grades.md#patterns),
-/// whose formula is not specified: the mean of efficiency, quality and completion, where completed
-/// counts as 5 and not completed as 1. From 1.0 to 5.0.
+/// Returns a session's score, 1.0 to 5.0, for the means of task types
+/// (docs/spec/session-grades.md#patterns).
+///
+/// The specification gives no formula. This is the mean of efficiency, quality and completion, with
+/// completed as 5 and not completed as 1.
 pub fn session_score(record: &GradeRecord) -> f64 {
     score_of(record.tool_calls_efficient, record.response_quality, record.task_completed)
 }
 
-/// The same of its parts.
+/// Computes [`session_score`] from its parts.
 pub fn score_of(efficiency: Level, quality: Level, is_completed: bool) -> f64 {
     let completion = if is_completed { 5 } else { 1 };
     f64::from(efficiency.get() + quality.get() + completion) / 3.0
 }
 
 impl Patterns {
-    /// Tools that met errors, those with most first.
+    /// Returns the tools with errors, most errors first.
     pub fn tools_with_errors(&self) -> impl Iterator<Item = &ToolPattern> {
         self.tools.items.iter().filter(|tool| tool.errors > 0)
     }
 }
 
-/// Those that are a person's task.
+/// Returns the records that are tasks, newest first.
 pub(super) fn newest_first<'a>(
     records: impl IntoIterator<Item = &'a GradeRecord>,
 ) -> Vec<&'a GradeRecord> {
@@ -157,7 +159,7 @@ pub(super) fn newest_first<'a>(
     records
 }
 
-/// Ids of the records that are wanted, in their order, bounded.
+/// Lists the IDs of matching records in their order, up to the limit.
 pub(super) fn sessions(
     records: &[&GradeRecord],
     wanted: impl Fn(&GradeRecord) -> bool,
@@ -166,7 +168,7 @@ pub(super) fn sessions(
     Listed::new(ids.map(|record| record.session_id.clone()).collect(), NAMED)
 }
 
-/// The requests of the sessions of a list, in their order.
+/// Returns the requests of the listed sessions, in the same order.
 pub(super) fn titles_of(records: &[&GradeRecord], list: &Listed<String>) -> Vec<String> {
     let title = |id: &String| {
         let record = records.iter().find(|record| record.session_id == *id);

@@ -1,7 +1,7 @@
-//! Weights that would agree better with people. A proposal only: nothing here applies it.
+//! Proposes weights that would agree better with people. Nothing here applies them.
 //!
-//! A coordinate search on a grid of half points, drawn towards the current weights, judged by
-//! cross-validation: weights that only fit the sessions they were fitted to are not proposed.
+//! A coordinate search on a grid of half points, regularised towards the current weights and judged
+//! by cross-validation. Weights that fit only the sessions they were fitted to are not proposed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use super::grade_record::{GradeRecord, Point};
 use super::overrides::{Field, Override};
 use super::weights::Weights;
 
-/// Fewer judged sessions say nothing about seven weights.
+/// Minimum number of judged sessions. Fewer say nothing about seven weights.
 pub const MIN_SESSIONS: usize = 20;
-/// Cross-validation leaves out a fifth at a time.
+/// Number of cross-validation folds.
 const FOLDS: usize = 5;
-/// The cost of half a point away from the current weights, in units of the loss.
+/// Regularisation cost per half point away from the current weights, in units of the loss.
 const PULL: f64 = 0.002;
-/// The grid, in points.
+/// Step and maximum absolute value of the grid, in points.
 const STEP: f64 = 0.5;
 const REACH: f64 = 4.0;
 const MAX_SWEEPS: usize = 20;
@@ -24,46 +24,47 @@ const MAX_SWEEPS: usize = 20;
 /// Proposed weights and their effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proposal {
-    /// `completion` or `quality`: the section of the weights.
+    /// Section of the weights: `completion` or `quality`.
     pub section: String,
-    /// Sessions that a person judged.
+    /// Number of sessions judged by a person.
     pub sessions: usize,
-    /// Mean loss now: the share of wrong answers (completion), the distance in levels (quality).
+    /// Mean loss with the current weights: the share of wrong answers (completion) or the distance
+    /// in levels (quality).
     pub loss_now: f64,
-    /// Mean loss of weights fitted to the other four fifths, on the fifth left out.
+    /// Cross-validated mean loss of the fitted weights.
     pub loss_proposed: f64,
-    /// Weights that would change: name, now, proposed. Empty when no change is proposed.
+    /// Weights that would change. Empty if no change is proposed.
     pub changes: Vec<Change>,
 }
 
-/// One weight.
+/// Proposed change of a weight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// Its key in the section.
+    /// Key of the weight in its section.
     pub weight: String,
-    /// Its value now.
+    /// Current value.
     pub now: f64,
-    /// The proposed value.
+    /// Proposed value.
     pub proposed: f64,
 }
 
-/// One judged session: which points applied, and what the person says.
+/// A judged session: the points that apply, and the person's grade.
 #[derive(Debug, Clone)]
 struct Example {
     applies: Vec<bool>,
     judged: f64,
 }
 
-/// A sum of points, its loss, and its weights' names.
+/// A grade computed as a sum of points, and the loss to minimise.
 struct Model {
     section: &'static str,
-    /// With their keys in the settings and their weights now.
+    /// Points with their keys in the settings and their current weights.
     points: Vec<(Point, &'static str, f64)>,
     base: f64,
     loss: fn(predicted: f64, judged: f64) -> f64,
 }
 
-/// Proposals for both sections; a section with too few judged sessions has none.
+/// Returns proposals for both sections, leaving out sections with too few judged sessions.
 pub fn proposals(
     records: &[GradeRecord],
     overrides: &[Override],
@@ -90,7 +91,7 @@ pub fn proposals(
         .collect()
 }
 
-/// The judged sessions in order of their ids, so that the folds are always the same.
+/// Returns the judged sessions ordered by ID, so that the folds are reproducible.
 fn examples(
     records: &[GradeRecord],
     overrides: &[Override],
@@ -132,6 +133,7 @@ impl Model {
             left_out += self.mean_loss(&fitted, &rest) * count(rest.len());
         }
         let loss_proposed = left_out / count(examples.len());
+        // Fit all sessions only if cross-validation showed an improvement.
         let fitted = if loss_proposed < loss_now { self.fit(&now, &all) } else { now.clone() };
         let changes = self.points.iter().zip(&fitted);
         let changes = changes.filter(|((_, _, now), proposed)| now != *proposed);
@@ -149,7 +151,7 @@ impl Model {
         }
     }
 
-    /// One weight at a time to the best place of the grid, until nothing gets better.
+    /// Moves one weight at a time to its best grid value until nothing improves.
     fn fit(&self, now: &[f64], examples: &[&Example]) -> Vec<f64> {
         let cost = |weights: &[f64]| {
             let pull: f64 = weights.iter().zip(now).map(|(a, b)| (a - b).abs() / STEP).sum();
@@ -166,6 +168,7 @@ impl Model {
                 while value <= REACH {
                     weights[at] = value;
                     let this = cost(&weights);
+                    // Rounding noise must not count as an improvement.
                     if this < best - 1e-12 {
                         (best, chosen) = (this, value);
                     }

@@ -1,4 +1,4 @@
-//! Quality of the final response (docs/spec/session-grades.md#response-quality), and efficiency of
+//! Quality of the final response (docs/spec/session-grades.md#response-quality) and efficiency of
 //! tool use (#tool-efficiency).
 
 use std::sync::LazyLock;
@@ -13,33 +13,33 @@ use super::tally::Tally;
 use super::weights::ResponseWeights;
 use selftest_text::redact::REDACTED;
 
-/// 3 or more errors in a row.
+/// Errors in a row that count as repeated.
 const REPEATED: u64 = 3;
-/// 5 or more errors in a row.
+/// Errors in a row that indicate a loop.
 const LOOP_ERRORS: u64 = 5;
-/// More than 50 calls of the model.
+/// Number of model calls above which a loop is likely.
 const LOOP_CALLS: u64 = 50;
-/// "More than 5 errors".
+/// Limit for "more than 5 errors".
 const MANY_ERRORS: u64 = 5;
 
-/// Web addresses, Markdown links, numbered references.
+/// Matches web addresses, Markdown links and numbered references.
 static LINKS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"https?://[^\s)]|\[[^\]\n]+\]\([^)\s]+\)|\[\d{1,3}\]")
         .expect("the pattern is a constant")
 });
 
-/// Whether there were 3 or more errors in a row.
+/// Returns true if there were 3 or more errors in a row.
 pub(super) fn had_repeated_errors(tally: &Tally) -> bool {
     tally.longest_error_run >= REPEATED
 }
 
-/// Whether there were 5 or more errors in a row, or more than 50 model calls.
+/// Returns true if there were 5 or more errors in a row, or more than 50 model calls.
 pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
     tally.longest_error_run >= LOOP_ERRORS || tally.model_calls > LOOP_CALLS
 }
 
-/// The points of the quality formula that apply. Words are taken from the redacted text, as
-/// those of [`super::completion::indicators`] are.
+/// Returns the points of the quality formula that apply. Quotes come from the redacted text, as in
+/// [`super::completion::indicators`].
 pub(super) fn quality(
     tally: &Tally,
     weights: &ResponseWeights,
@@ -48,6 +48,7 @@ pub(super) fn quality(
     let response = tally.response.text();
     let length = response.chars().count();
     let event_at = |byte: Option<usize>| tally.response.event_at(byte?);
+    // The event with the character that exceeds the limit.
     let behind = |characters| event_at(response.char_indices().nth(characters).map(|(at, _)| at));
     let code = response.find("```");
     let link = LINKS.find(response).map(|hit| hit.start());
@@ -114,7 +115,8 @@ pub(super) fn quality(
     applies.map(|(point, worth, _, event, words)| Evidence { point, worth, event, words }).collect()
 }
 
-/// The efficiency table, row by row, and the row that applied as evidence.
+/// Applies the rows of the efficiency table in order. Returns the level, with the matching row as
+/// evidence.
 pub(super) fn efficiency(tally: &Tally) -> (Level, Evidence) {
     let (rate, calls) = (error_rate(tally), tally.tool_calls);
     let level = if rate == 0.0 && calls <= 10 {

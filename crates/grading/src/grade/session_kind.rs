@@ -1,5 +1,5 @@
-//! Whether a session is a person's task: the unit of all rates. Subagents, warm-ups and automatic
-//! runs are linked and shown, and no rate counts them.
+//! Classifies sessions. Rates count only a person's tasks; subagents, warm-ups and automatic runs
+//! are linked and shown, but not counted.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use selftest_sessions::Head;
 
-/// Why a session was held.
+/// Purpose of a session.
 #[derive(
     Debug,
     Clone,
@@ -29,24 +29,25 @@ pub enum SessionKind {
     /// A person's task.
     #[default]
     Task,
-    /// Another agent's order: part of a task.
+    /// Started by another agent, as part of a task.
     Subagent,
-    /// The agent's program started it to fill a cache.
+    /// Started by the agent's program to fill a cache.
     WarmUp,
-    /// A schedule started it.
+    /// Started by a schedule.
     Automatic,
 }
 
 selftest_text::named!(SessionKind);
 
-/// All that Claude Code says to a subagent that it warms up.
+/// The entire request that Claude Code sends to warm up a subagent.
 const WARM_UP: &str = "warmup";
 
-/// How ids of sessions begin that a schedule of Hermes started.
+/// ID prefix of sessions started by a Hermes schedule.
 const SCHEDULED: &str = "cron_";
 
 impl SessionKind {
-    /// The kind of a session: by its head, whether a subagent speaks in it, and its first request.
+    /// Determines the kind of a session from its head, its first request, and the presence of a
+    /// subagent.
     pub(super) fn of(head: &Head, is_subagent: bool, request: &str) -> Self {
         let request = request.trim().trim_end_matches(['.', '!']);
         if request.eq_ignore_ascii_case(WARM_UP) {

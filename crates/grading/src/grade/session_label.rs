@@ -1,65 +1,67 @@
-//! Labels: whether the task of a session truly succeeded, as a person, a verifier or CI says, and
-//! the files that they are imported from. Judges nothing.
+//! Labels that record if the task of a session truly succeeded, given by a person, a verifier or
+//! CI, and the reader for label files.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// Bytes of a file of labels that are read.
+/// Maximum size in bytes of a label file.
 pub const MAX_FILE: u64 = 64 * 1024 * 1024;
-/// Keys under which files name the session, most telling first.
+/// Keys that may contain the session ID, most specific first.
 const SESSION_KEYS: [&str; 4] = ["session_id", "session", "id", "run_id"];
-/// Keys under which they say whether it succeeded: true, false, or a reward from 0 to 1.
+/// Keys that may contain the result: true, false, or a reward from 0 to 1.
 const SUCCESS_KEYS: [&str; 7] =
     ["success", "succeeded", "passed", "resolved", "is_correct", "reward", "score"];
 
-/// Who says whether a session succeeded.
+/// Source of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum LabelSource {
-    /// Somebody, by `selftest sessions label`.
+    /// A person, with `selftest sessions label`.
     Person,
-    /// A file: rewards of a benchmark, results of CI.
+    /// A file with benchmark rewards or CI results.
     File,
-    /// Somebody who overrode `task_completed`.
+    /// A person's override of `task_completed`.
     Override,
 }
 
 selftest_text::named!(LabelSource);
 
-/// Whether the task of a session succeeded.
+/// Label of a session's task: success or failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLabel {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// Whether it did.
+    /// True if the task succeeded.
     pub success: bool,
-    /// Who says so.
+    /// Source of the label.
     pub source: LabelSource,
-    /// The task, where several sessions had the same one: they are held out together.
+    /// Task, if several sessions worked on the same one. They are held out together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Why, for people.
+    /// Note for readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When it was given.
+    /// Time of labelling.
     pub labelled_at: Timestamp,
 }
 
-/// Reads labels from JSON: one object per line, or a list of objects. Each names its session and
-/// says whether it succeeded; a reward below `least_reward` is no success.
+/// Reads labels from JSON: one object per line, or an array of objects.
+///
+/// Each object contains a session ID and a result. A reward below `least_reward` counts as failure.
 ///
 /// # Errors
 ///
-/// The line or entry, what is wrong with it, and what was expected.
+/// The message gives the line or entry, the problem, and what was expected.
 pub fn read_labels(
     text: &str,
     least_reward: f64,
     labelled_at: Timestamp,
 ) -> Result<Vec<SessionLabel>, String> {
+    // Byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let one = |place: String, value: Value| {
         let Value::Object(map) = value else {
@@ -83,7 +85,7 @@ pub fn read_labels(
     lines.map(read).collect()
 }
 
-/// A label as files have it.
+/// Example of a label, for error messages.
 const EXAMPLE: &str = r#"{"session_id": "0199…", "success": true, "task": "fix-login"}"#;
 
 fn label(

@@ -1,25 +1,26 @@
-//! Shares, means and bounded lists, as reports hold them. An absent number stays absent.
+//! Shares, means and bounded lists for reports. A number without data stays absent.
 
 use serde::{Deserialize, Serialize};
 
 use selftest_stats::{Interval, wilson};
 
-/// A part of a whole with what it is worth. Rounded to six places, as all numbers of a report
-/// are: JSON then gives back what it was given.
+/// A share of a whole with its confidence interval.
+///
+/// Rounded to six places, like all numbers in a report, so that they survive a JSON round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// The part.
     pub count: u64,
     /// The whole.
     pub of: u64,
-    /// `count / of`, 0.0 to 1.0; absent where `of` is 0.
+    /// `count / of`, 0.0 to 1.0; absent if `of` is 0.
     pub rate: Option<f64>,
-    /// Its 95 % Wilson interval; absent where `of` is 0.
+    /// 95 % Wilson interval; absent if `of` is 0.
     pub interval: Option<Interval>,
 }
 
 impl Share {
-    /// The share of `count` in `of`.
+    /// Creates the share of `count` in `of`.
     pub fn new(count: u64, of: u64) -> Self {
         let interval = wilson(saturated(count), saturated(of));
         let interval = interval
@@ -28,16 +29,16 @@ impl Share {
     }
 }
 
-/// A list that was cut, and by how much.
+/// A truncated list and the number of items left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Listed<T> {
-    /// The first ones.
+    /// The first items.
     pub items: Vec<T>,
-    /// How many more there are.
+    /// Number of further items.
     pub left_out: u64,
 }
 
-// Not derived: that would ask for `T: Default`.
+// Not derived, since that would require `T: Default`.
 impl<T> Default for Listed<T> {
     fn default() -> Self {
         Self { items: Vec::new(), left_out: 0 }
@@ -45,31 +46,31 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// The first `most` items.
+    /// Keeps the first `most` items.
     pub fn new(mut items: Vec<T>, most: usize) -> Self {
         let left_out = items.len().saturating_sub(most) as u64;
         items.truncate(most);
         Self { items, left_out }
     }
 
-    /// How many there are in all.
+    /// Returns the total number of items.
     pub fn total(&self) -> u64 {
         self.left_out.saturating_add(self.items.len() as u64)
     }
 }
 
-/// `part / whole`; `None` where the whole is 0.
+/// Returns `part / whole`, or `None` if the whole is 0.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| rounded(part as f64 / whole as f64))
 }
 
-/// The sum. Counts come from files and a database that others write: they must not overflow.
+/// Returns the sum. It saturates, since the counts come from untrusted files and databases.
 pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// The mean; `None` of nothing.
+/// Returns the mean, or `None` without values.
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0.0);
     for value in values {

@@ -1,6 +1,7 @@
-//! The tokens that a session spent, by model, and what they cost. Tokens are facts and are kept
-//! with a grade; prices change, so that money is computed when it is shown. What has no price is
-//! unknown and never 0.
+//! Tokens spent by a session, by model, and their cost.
+//!
+//! Tokens are facts and stored with a grade. Prices change, so the cost is computed when it is
+//! shown. A missing price makes the cost unknown, never 0.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +12,22 @@ use super::share::rounded;
 use selftest_models::prices::{PricedTokens, Prices};
 use selftest_sessions::{Event, Head};
 
-/// Models that are told apart in a session.
+/// Maximum number of distinct models per session.
 const MAX_MODELS: usize = 32;
-/// Models without a price that are named.
+/// Maximum number of unpriced models to list.
 const MAX_NAMED: usize = 5;
 
-/// The tokens that one model took and gave.
+/// Tokens used by one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelTokens {
-    /// The model; absent where the file does not say which answered.
+    /// Name of the model; absent if the file does not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// All tokens.
     #[serde(flatten)]
     pub tokens: PricedTokens,
-    /// Of them those beyond the first 200,000 of a call, which some models ask more for.
+    /// Tokens beyond the first 200,000 of a call, for which some models charge more.
     #[serde(skip_serializing_if = "is_empty")]
     pub beyond_200k: PricedTokens,
 }
@@ -35,16 +36,17 @@ fn is_empty(tokens: &PricedTokens) -> bool {
     *tokens == PricedTokens::default()
 }
 
-/// Gathers the tokens of a session while its events pass.
+/// Collects the tokens of a session from its events.
 #[derive(Debug, Clone, Default)]
 pub struct Spending {
     models: BTreeMap<Option<String>, ModelTokens>,
 }
 
 impl Spending {
-    /// Takes the tokens of an event into account.
+    /// Adds the tokens of an event.
     pub fn add(&mut self, event: &Event<'_>) {
         let Some(usage) = event.usage else { return };
+        // The input includes tokens written to the cache, which have their own price.
         let cache_write = event.cache_written.min(usage.input);
         let call = PricedTokens {
             input: usage.input - cache_write,
@@ -57,6 +59,7 @@ impl Spending {
         let known = if self.models.len() < MAX_MODELS || self.models.contains_key(&name) {
             self.models.entry(name)
         } else {
+            // Further models are counted together, without a name.
             self.models.entry(None)
         };
         let known = known.or_default();
@@ -64,7 +67,7 @@ impl Spending {
         known.beyond_200k += call.beyond_200k();
     }
 
-    /// Takes over what another part of the session spent.
+    /// Adds the tokens of another part of the session.
     pub fn join(&mut self, other: Self) {
         for (name, more) in other.models {
             let known = self.models.entry(name).or_default();
@@ -73,8 +76,10 @@ impl Spending {
         }
     }
 
-    /// Total tokens by model: as the events say, else as the file says of the whole session.
+    /// Returns the tokens by model. Falls back to the file's total for the whole session if the
+    /// events have none.
     pub fn end(self, head: &Head) -> Vec<ModelTokens> {
+        // If the file names a single model, it applies to all tokens.
         let only = match head.models.as_slice() {
             [only] => Some(only.clone()),
             _ => None,
@@ -97,23 +102,23 @@ impl Spending {
     }
 }
 
-/// The prices of tokens.
+/// Cost of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// The currency.
+    /// Currency of the amounts.
     pub currency: String,
-    /// Money for all tokens; absent where some have no price, or where none were recorded: it is
-    /// unknown then.
+    /// Cost of all tokens; absent (unknown) if some have no price or none were recorded.
     pub amount: Option<f64>,
-    /// Money for the tokens that have a price.
+    /// Cost of the tokens that have a price.
     pub priced: f64,
-    /// Models without a price that spent tokens, a few; the empty name where the file names none.
+    /// Some of the models without a price. An empty name stands for a model that the file does not
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpriced: Vec<String>,
 }
 
 impl Cost {
-    /// The cost of some tokens.
+    /// Computes the cost of tokens.
     pub fn of(spent: &[ModelTokens], prices: &Prices) -> Self {
         let mut cost = Self {
             currency: prices.currency.clone(),
@@ -135,7 +140,7 @@ impl Cost {
         cost
     }
 
-    /// In words: `1.23 USD`, or why it is unknown.
+    /// Formats the cost as `1.23 USD`, or explains why it is unknown.
     pub fn words(&self) -> String {
         if let Some(amount) = self.amount {
             return money(amount, &self.currency);
@@ -152,13 +157,13 @@ impl Cost {
     }
 }
 
-/// `1.23 USD`; small sums with more places.
+/// Formats an amount as `1.23 USD`, with more decimals for small amounts.
 pub fn money(amount: f64, currency: &str) -> String {
     let places = if amount > 0.0 && amount < 0.1 { 4 } else { 2 };
     format!("{amount:.places$} {currency}")
 }
 
-/// `no price for gpt-9 and qwen`.
+/// Formats the models without a price: `no price for gpt-9, qwen`.
 pub fn no_price(models: &[String]) -> String {
     let shown = models.iter().map(|name| match name.as_str() {
         "" => "a model that the file does not name".to_owned(),
@@ -167,29 +172,29 @@ pub fn no_price(models: &[String]) -> String {
     format!("no price for {}", shown.collect::<Vec<_>>().join(", "))
 }
 
-/// The cost of some tasks.
+/// Cost of a set of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostSummary {
-    /// The currency.
+    /// Currency of the amounts.
     pub currency: String,
-    /// Money for the tasks whose cost is known.
+    /// Total cost of the tasks with a known cost.
     pub amount: f64,
-    /// Those tasks.
+    /// Number of tasks with a known cost.
     pub known: u64,
-    /// The median of them; absent without any.
+    /// Median cost of these tasks; absent without any.
     pub median: Option<f64>,
-    /// Tasks with tokens that have no price.
+    /// Number of tasks with tokens that have no price.
     pub unpriced: u64,
-    /// Tasks whose files state no tokens.
+    /// Number of tasks whose files record no tokens.
     pub without_tokens: u64,
-    /// Models without a price, a few.
+    /// Some of the models without a price.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unpriced_models: Vec<String>,
 }
 
 impl CostSummary {
-    /// Of these tasks.
+    /// Summarizes the cost of these tasks.
     pub fn of(tasks: &[&GradeRecord], prices: &Prices) -> Self {
         let mut found = Self { currency: prices.currency.clone(), ..Self::default() };
         let mut amounts = Vec::new();

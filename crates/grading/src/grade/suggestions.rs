@@ -1,5 +1,5 @@
-//! Suggestions for improvement (docs/spec/session-grades.md#suggestions): six rules over a
-//! week's records, each suggestion with the numbers and the sessions that it rests on.
+//! Suggestions for improvement (docs/spec/session-grades.md#suggestions): six rules over a week's
+//! records. Each suggestion includes the numbers and sessions behind it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,42 +9,43 @@ use super::patterns::{self, session_score};
 use super::share::{Listed, Share, total};
 use super::{ErrorCause, Findings, GradeRecord, GradeSummary};
 
-/// Most suggestions of a rule that speaks of one task type, tool or class at a time.
+/// Maximum number of suggestions from a rule that applies per task type, tool or class.
 const MAX_PER_RULE: usize = 5;
 
-/// When a rule speaks. The specification gives the first three thresholds; for "low", "high" and
-/// "common" it names none, these are ours.
+/// Thresholds of the rules. The specification gives the first three; those for "low", "high" and
+/// "common" are ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SuggestionRules {
-    /// Fewest sessions (for recovery: sessions with errors) before any rule speaks of them.
+    /// Minimum number of sessions before any rule applies. For recovery, only sessions with errors
+    /// count.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
-    /// The completion rate speaks below this.
+    /// Completion rate below which a suggestion is made.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub completion_rate: f64,
-    /// The mean tool efficiency speaks below this.
+    /// Mean tool efficiency below which a suggestion is made.
     #[schemars(range(min = 1.0, max = 5.0))]
     pub tool_efficiency: f64,
-    /// The error recovery rate speaks below this.
+    /// Error recovery rate below which a suggestion is made.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub error_recovery_rate: f64,
-    /// A task type is low when its mean score is below this, in at least `min_sessions`.
+    /// A task type is low if its mean score is below this, in at least `min_sessions`.
     #[schemars(range(min = 1.0, max = 5.0))]
     pub task_type_score: f64,
-    /// A tool has high errors when more than this share of its calls failed …
+    /// A tool has high errors if more than this share of its calls failed …
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tool_error_rate: f64,
-    /// … and at least so many calls.
+    /// … and at least this number of calls.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tool_min_errors: u64,
-    /// A class of errors is common when it is at least this share of all errors …
+    /// An error class is common if it is at least this share of all errors …
     #[schemars(range(min = 0.0, max = 1.0))]
     pub error_share: f64,
-    /// … at least so many …
+    /// … occurred at least this number of times …
     #[schemars(range(min = 1, max = 1_000_000))]
     pub error_min_count: u64,
-    /// … in at least so many sessions.
+    /// … and in at least this number of sessions.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub error_min_sessions: u64,
 }
@@ -87,53 +88,54 @@ pub enum RuleId {
 /// A suggestion with its reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// The rule that spoke.
+    /// Rule that made the suggestion.
     pub rule: RuleId,
-    /// The specified words.
+    /// Text given by the specification.
     pub text: String,
-    /// Advice to the owner, in words of ours.
+    /// Additional advice for the owner; not part of the specification.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
-    /// The words of one of the errors.
+    /// Example error message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub example: Option<String>,
-    /// The task type, tool or cause of errors that it speaks of.
+    /// Task type, tool or error cause that it is about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub subject: Option<String>,
     /// A share of 0.0 to 1.0, or a mean of 1 to 5.
     pub measured: f64,
-    /// The limit that it was compared with.
+    /// Threshold that it was compared with.
     pub threshold: f64,
-    /// The sample: sessions, calls of the tool, or all errors.
+    /// Sample size: sessions, calls of the tool, or all errors.
     pub n: u64,
-    /// How many of `n` make the share; absent for a mean.
+    /// Number of cases in the share; absent for a mean.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub count: Option<u64>,
-    /// The requests of `sessions`, in their order.
+    /// Requests of `sessions`, in the same order.
     #[serde(default)]
     pub titles: Vec<String>,
-    /// Ids of the sessions that went wrong in this way, newest first.
+    /// IDs of the affected sessions, newest first.
     pub sessions: Listed<String>,
-    /// A finding of the same report says it with its cause: reports for people leave this one out.
+    /// True if a finding of the same report covers this with its cause. Readable reports leave it
+    /// out then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub said_by_finding: bool,
 }
 
-/// The suggestions of all rules, and how many were left out.
+/// The suggestions of all rules.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestions {
-    /// In the order of the rules, within a rule the worst first.
+    /// Suggestions in the order of the rules, the worst first within a rule.
     pub items: Vec<Suggestion>,
-    /// More of the same rules.
+    /// Number of further suggestions from the same rules.
     pub left_out: u64,
-    /// There are fewer sessions than any rule speaks of.
+    /// True if there are too few sessions for any rule.
     pub too_few_sessions: bool,
-    /// Fewest sessions before a rule speaks.
+    /// Minimum number of sessions before a rule applies.
     pub min_sessions: u64,
 }
 
 impl Suggestions {
-    /// The suggestions for some records.
+    /// Applies the rules to some records.
     pub fn of<'a>(
         records: impl IntoIterator<Item = &'a GradeRecord>,
         rules: &SuggestionRules,
@@ -163,7 +165,8 @@ impl Suggestions {
 }
 
 impl Suggestions {
-    /// Marks what the findings say too, so that a cause has one suggestion.
+    /// Marks suggestions that the findings already cover, so that each cause has only one
+    /// suggestion.
     #[must_use]
     pub(super) fn beside(mut self, findings: &Findings) -> Self {
         for one in &mut self.items {
@@ -177,13 +180,13 @@ impl Suggestions {
         self
     }
 
-    /// Those that no finding says.
+    /// Returns the suggestions that no finding covers.
     pub fn of_rules(&self) -> impl Iterator<Item = &Suggestion> {
         self.items.iter().filter(|one| !one.said_by_finding)
     }
 }
 
-/// The rules on all sessions.
+/// Applies the rules that cover all sessions.
 fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let summary = GradeSummary::of(records.iter().copied());
     let of_share =
@@ -233,7 +236,7 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
             |record| record.total_errors > 0 && !record.errors_recovered,
         ),
     ];
-    // What could not be measured is not below the threshold.
+    // The value is NaN if nothing could be measured, and then never below the threshold.
     let speaks = |one: &Suggestion| one.n >= rules.min_sessions && one.measured < one.threshold;
     all.into_iter().filter(speaks).collect()
 }
@@ -292,7 +295,7 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
 fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let causes = PatternTally::of(records.iter().copied()).error_causes();
     let all = total(causes.iter().map(|pattern| pattern.count));
-    // What is left over is no kind of error that one could handle.
+    // `Unknown` is a catch-all that cannot be handled as one kind of error.
     let specific = causes.into_iter().filter(|pattern| pattern.cause != ErrorCause::Unknown);
     let common = specific.filter(|pattern| {
         pattern.share >= rules.error_share

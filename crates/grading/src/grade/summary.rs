@@ -1,33 +1,33 @@
-//! The numbers of many grades (docs/spec/session-grades.md#weekly-report).
+//! Summary numbers over many grades (docs/spec/session-grades.md#weekly-report).
 
 use serde::{Deserialize, Serialize};
 
 use super::share::{Share, mean, ratio, rounded, total};
 use super::{GradeRecord, SessionKind, TaskOutcome};
 
-/// Outcomes of tasks, each a share of all of them.
+/// Outcomes of tasks, each as a share of all tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutcomeShares {
-    /// Tests, a build, CI or a merge say that it is done.
+    /// Tests, a build, CI or a merge confirm that the task is done.
     pub verified: Share,
-    /// A check or a person says that it is not.
+    /// A check or a person found the task not done.
     pub contradicted: Share,
-    /// Only the agent says so.
+    /// Only the agent claims that the task is done.
     pub claimed: Share,
-    /// Nothing says anything.
+    /// There is no evidence either way.
     pub unknown: Share,
 }
 
 impl OutcomeShares {
-    /// The shares over some tasks.
+    /// Computes the shares over some tasks.
     pub fn of(tasks: &[&GradeRecord]) -> Self {
         let count =
             |wanted: TaskOutcome| tasks.iter().filter(|task| task.outcome == wanted).count() as u64;
         Self::of_counts(count, tasks.len() as u64)
     }
 
-    /// The shares over so many tasks, by how many have each outcome.
+    /// Computes the shares from the number of tasks with each outcome.
     pub(super) fn of_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
         let share = |outcome| Share::new(count(outcome), tasks);
         Self {
@@ -39,40 +39,41 @@ impl OutcomeShares {
     }
 }
 
-/// Sessions that are no person's task, by why. No rate counts them.
+/// Numbers of sessions that are not a person's task, by kind. Rates exclude them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NotTasks {
-    /// Of subagents.
+    /// Sessions of subagents.
     pub subagents: u64,
     /// Warm-ups of the agent's program.
     pub warm_ups: u64,
-    /// Started by a schedule.
+    /// Sessions started by a schedule.
     pub automatic: u64,
 }
 
 impl NotTasks {
-    /// How many in all.
+    /// Returns the total.
     pub fn total(self) -> u64 {
         self.subagents + self.warm_ups + self.automatic
     }
 }
 
-/// How long tasks took, pauses of people among it.
+/// Duration of tasks, including pauses of the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// Tasks whose sessions have times.
+    /// Number of tasks with timestamps.
     pub tasks: u64,
-    /// Seconds of all of them.
+    /// Total duration in seconds.
     pub seconds: f64,
-    /// The median of a task, in seconds; absent without tasks.
+    /// Median duration of a task in seconds; absent without tasks.
     pub median: Option<f64>,
 }
 
 impl Spent {
-    /// Of these tasks.
+    /// Computes the durations of these tasks.
     pub fn of(tasks: &[&GradeRecord]) -> Self {
+        // Durations come from untrusted files.
         let sound = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
         let mut seconds: Vec<f64> =
             tasks.iter().filter_map(|task| task.duration_seconds).filter(sound).collect();
@@ -87,48 +88,48 @@ impl Spent {
     }
 }
 
-/// Totals, rates and means over some sessions: those that are a person's task. A rate or mean is
-/// absent where there is nothing to count.
+/// Totals, rates and means over sessions that are a person's task. A rate or mean is absent if
+/// there is nothing to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradeSummary {
-    /// Graded sessions.
+    /// Number of graded sessions.
     pub sessions: u64,
     /// Mean of `tool_calls_efficient`, 1 to 5.
     pub avg_tool_efficiency: Option<f64>,
     /// Mean of `response_quality`, 1 to 5.
     pub avg_response_quality: Option<f64>,
-    /// The outcomes of the tasks.
+    /// Outcomes of the tasks.
     #[serde(default)]
     pub outcomes: OutcomeShares,
-    /// Sessions beside these that are no person's task.
+    /// Sessions that are not a person's task, counted separately.
     #[serde(default)]
     pub not_tasks: NotTasks,
-    /// How often people objected to what an agent had done, or stopped it.
+    /// Number of times that people objected to an agent's work or stopped it.
     #[serde(default)]
     pub corrections: u64,
-    /// Tasks in which they did.
+    /// Share of tasks in which they did.
     #[serde(default)]
     pub corrected: Share,
-    /// How often people took a conversation back to an earlier message.
+    /// Number of times that people took a conversation back to an earlier message.
     #[serde(default)]
     pub rewinds: u64,
-    /// From the first time in a task to its last, of the tasks that have both.
+    /// Duration from the first to the last timestamp, over tasks with both.
     #[serde(default)]
     pub time: Spent,
-    /// Tasks that appear to have been completed.
+    /// Share of tasks that appear to have been completed.
     pub completion_rate: Share,
-    /// Sessions that recovered, among those with errors.
+    /// Share of sessions that recovered, among those with errors.
     pub error_recovery_rate: Share,
-    /// Calls of tools, results without a recorded call among them.
+    /// Number of tool calls, including results without a recorded call.
     pub tool_calls: u64,
-    /// Of them failed.
+    /// Number of failed calls.
     pub errors: u64,
     /// `errors / tool_calls`, 0.0 to 1.0.
     pub error_rate: Option<f64>,
 }
 
 impl GradeSummary {
-    /// The summary of some records.
+    /// Summarizes some records.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let (records, others): (Vec<&GradeRecord>, Vec<&GradeRecord>) =
             records.into_iter().partition(|record| record.is_task());

@@ -1,5 +1,5 @@
-//! The facts that grading needs of a session, gathered while its events pass. Memory stays small
-//! however long the session is.
+//! Collects the facts that grading needs from a session's events. Memory use stays small for
+//! sessions of any length.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,13 @@ use super::template::{Templates, template_of};
 use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
-/// Tools beyond this many count as one: a hostile file may invent a name for each call.
+/// Maximum number of distinct tools. Further tools are counted together, since a hostile file may
+/// use a new name for each call.
 const MAX_TOOLS: usize = 500;
 const OTHER_TOOLS: &str = "(other tools)";
-/// Bytes of a tool's name.
+/// Maximum length in bytes of a tool's name.
 const MAX_NAME: usize = 80;
-/// Tools that ask the user something.
+/// Tools that ask the user a question.
 const ASKING_TOOLS: [&str; 6] = [
     "AskUserQuestion",
     "ask_followup_question",
@@ -28,63 +29,64 @@ const ASKING_TOOLS: [&str; 6] = [
     "clarify",
     "request_user_input",
 ];
-/// Bytes of an error's words that are kept for the report.
+/// Maximum length in bytes of a stored error message.
 const MAX_EXAMPLE: usize = 4000;
-/// Bytes of a request that are kept.
+/// Maximum length in bytes of a stored request.
 const MAX_REQUEST: usize = 4000;
 
-/// A text and the event that it stands in.
+/// A text and the event that contains it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Passage {
     pub(super) event: u64,
     pub(super) text: String,
 }
 
-/// Kinds of errors that are told apart in a session; others are of the first of their cause.
+/// Maximum number of distinct error groups per session. Further errors are assigned to the first
+/// template of their cause.
 const MAX_GROUPS: usize = 300;
 
-/// The key by which errors are counted together.
+/// Key for grouping errors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ErrorKey {
     pub(super) class: ErrorClass,
     pub(super) cause: ErrorCause,
     pub(super) tool: String,
-    /// Among those of the cause at the tool.
+    /// Index among the templates of this cause and tool.
     pub(super) template: usize,
 }
 
-/// Errors of one kind.
+/// Errors with the same key.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ErrorGroup {
     pub(super) count: u64,
     pub(super) first: Passage,
 }
 
-/// The numbers of a session.
+/// Counts and facts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) messages: u64,
     pub(super) model_calls: u64,
-    /// The agent said or did something: a model call alone may be empty.
+    /// True if the agent said or did something; a model call alone may be empty.
     pub(super) has_acted: bool,
     pub(super) tool_calls: u64,
     pub(super) rejected: u64,
     pub(super) pending: u64,
     pub(super) errors: u64,
     pub(super) tools: BTreeMap<String, ToolUse>,
-    /// Results of each tool.
+    /// Number of results per tool.
     pub(super) results: BTreeMap<String, u64>,
     pub(super) error_groups: BTreeMap<ErrorKey, ErrorGroup>,
     pub(super) error_templates: BTreeMap<(ErrorCause, String), Templates>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,
-    /// The last failed result, and the first one after it that worked.
+    /// Number of the event of the last failed result, and of the first success after it.
     pub(super) last_error: Option<u64>,
     pub(super) worked_after: Option<u64>,
-    /// The first request, by a human if there is one.
+    /// The first request, preferring one by a human.
     pub(super) request: Option<Passage>,
     pub(super) request_is_human: bool,
-    /// Text of the last model call; empty when it only called tools.
+    /// Text of the last model call; empty if it only called tools.
     pub(super) response: FinalMessage,
     /// The agent's question that a person answered.
     pub(super) clarification: Option<Passage>,
@@ -96,12 +98,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Whether the agent answered at all.
+    /// Returns true if the agent answered at all.
     pub(super) fn has_answered(&self) -> bool {
         self.model_calls > 0 && self.has_acted
     }
 
-    /// Takes an event into account.
+    /// Adds an event.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
         match event.role {
@@ -151,7 +153,7 @@ impl Tally {
             self.response.clear();
         }
         self.response.add(event.number, &event.text);
-        // A question counts when the agent stops there and a person answers.
+        // A question counts if the agent stops there and a person answers.
         let said = self.response.text().trim_end();
         let asks = event.calls.is_empty() && said.ends_with('?');
         self.open_question = asks.then(|| Passage {
@@ -165,6 +167,7 @@ impl Tally {
             self.add_use(&result.tool);
         }
         match result.outcome {
+            // Rejected and pending calls neither extend nor end a run of errors.
             Outcome::Rejected => self.rejected += 1,
             Outcome::Pending => self.pending += 1,
             Outcome::Failed => self.add_error(event, result),
@@ -177,8 +180,10 @@ impl Tally {
         }
     }
 
-    /// Some formats record results without the calls: each is a call of its tool too, else more
-    /// than all of its calls could fail. The session's own number of calls stays that of the file.
+    /// Counts a result as a use of its tool.
+    ///
+    /// Some formats record results without calls, and then more calls could fail than were made.
+    /// The session's own number of calls remains that of the file.
     fn add_use(&mut self, tool: &str) {
         if let (Some(results), Some(used)) = (self.results.get_mut(tool), self.tools.get_mut(tool))
         {
@@ -203,7 +208,7 @@ impl Tally {
         let words = if result.error.is_empty() { &result.text } else { &result.error };
         let is_shell = is_shell(&result.tool);
         let class = match ErrorClass::of(words, result.exit_code) {
-            // A command that failed without a word that says more.
+            // A command that failed without a more specific message.
             ErrorClass::Unknown if is_shell => ErrorClass::CommandFailed,
             class => class,
         };
@@ -237,15 +242,15 @@ impl Tally {
         ErrorKey { class, cause, tool, template }
     }
 
-    /// The pattern of the errors of a kind.
+    /// Returns the message pattern of an error group.
     pub(super) fn template(&self, key: &ErrorKey) -> String {
         let known = self.error_templates.get(&(key.cause, key.tool.clone()));
         known.map(|known| known.text(key.template)).unwrap_or_default()
     }
 
-    /// Counts something of a tool.
+    /// Updates the counts of a tool.
     fn count(&mut self, name: &str, count: impl FnOnce(&mut ToolUse)) {
-        // Most tools are known, by names that stay as they are.
+        // Fast path: most tools are already known by an unmodified name.
         if name.len() <= MAX_NAME
             && let Some(used) = self.tools.get_mut(name)
         {
@@ -271,7 +276,7 @@ fn clip(text: &str, limit: usize) -> String {
     text[..text.floor_char_boundary(limit)].to_owned()
 }
 
-/// The last line that says something, at most its last `limit` bytes.
+/// Returns the last non-empty line, limited to its last `limit` bytes.
 fn last_line(text: &str, limit: usize) -> &str {
     let line = text.trim_end().lines().next_back().unwrap_or_default().trim();
     &line[line.ceil_char_boundary(line.len().saturating_sub(limit))..]

@@ -1,7 +1,7 @@
-//! The pattern that messages of one cause share: what differs between two occurrences is masked,
-//! and patterns that are nearly the same become one, as Drain does with lines of logs.
+//! Derives the pattern shared by similar error messages. Varying parts are masked, and nearly
+//! identical patterns are merged, as the Drain algorithm does for log lines.
 //!
-//! Deterministic for the same messages in the same order. Judges nothing.
+//! The result is deterministic for the same messages in the same order.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,16 +10,16 @@ use regex::Regex;
 
 use crate::english;
 
-/// Bytes of a message's line that are looked at, and of a template.
+/// Maximum length in bytes of an examined line, and of a template.
 const MAX_LINE: usize = 400;
 const MAX_TEMPLATE: usize = 160;
-/// Lines of a message that are looked at.
+/// Maximum number of examined lines of a message.
 const MAX_LINES: usize = 400;
-/// The share of words that two templates have in common before they are one.
+/// Minimum share of common words for two templates to be merged.
 const MIN_SIMILARITY: f64 = 0.6;
-/// Templates that are compared with a new one.
+/// Maximum number of templates to compare with a new one.
 const MAX_TEMPLATES: usize = 1000;
-/// Placeholder for a word that differs.
+/// Placeholder for a word that varies.
 const ANY: &str = "<*>";
 
 macro_rules! pattern {
@@ -32,7 +32,7 @@ macro_rules! pattern {
     };
 }
 
-// In the order in which they are masked: a path may hold numbers, a quote a path.
+// Listed in masking order: a path may contain numbers, and a quote may contain a path.
 pattern!(english URL, r"https?://[^\s\x22'`)>\]]+");
 pattern!(QUOTED, r#""[^"]{1,300}"|'[^'\s][^']{0,300}'|`[^`]{1,300}`|“[^”]{1,300}”"#);
 pattern!(
@@ -42,7 +42,7 @@ pattern!(
 pattern!(english HEX, r"\b(?:0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{20,}|[0-9a-f]{7,64})\b");
 pattern!(english NUMBER, r"[0-9]+(?:[.,:][0-9]+)*");
 
-// The line of a message that says what went wrong.
+// Patterns for lines that report or may report an error.
 pattern!(
     english REPORTED,
     r"(?i)(?:^|\s)(?:error|fatal|panic(?:ked)?|exception)(?:\[[\w-]+\]|\s+ts\d+)?:|\berror TS\d+|^[A-Z]\w*(?:Error|Exception)\b"
@@ -52,8 +52,8 @@ pattern!(
     r"(?i)error|fail|cannot|can't|could not|not found|denied|invalid|unable|refused|missing|not |no such|unknown|exceed"
 );
 
-/// The line that says what went wrong: the first that asserts it, else the first that reports it,
-/// else the first that may.
+/// Returns the most informative line: the first failed assertion, else the first line that reports
+/// an error, else the first that might.
 fn telling_line(words: &str) -> &str {
     let (mut first, mut suspect, mut reported) = (None, None, None);
     for line in words.lines().take(MAX_LINES).map(clip).filter(|line| !is_preamble(line)) {
@@ -72,8 +72,9 @@ fn telling_line(words: &str) -> &str {
     reported.or(suspect).or(first).unwrap_or_default().trim()
 }
 
-/// A line as test runners mark the assertion that failed.
+/// Returns true for a line that a test runner marks as the failed assertion.
 fn is_assertion(line: &str) -> bool {
+    // pytest marks the lines of a failed assertion with `E` and spaces.
     let marked = line.strip_prefix('E').is_some_and(|rest| {
         let inner = rest.trim_start();
         rest.len() >= inner.len() + 2 && !inner.is_empty()
@@ -82,7 +83,8 @@ fn is_assertion(line: &str) -> bool {
     marked || begins || line.trim_start().starts_with("AssertionError")
 }
 
-/// A line that says nothing of the error: empty, a rule, an exit code, a tag.
+/// Returns true for a line without information about the error: empty, a separator, an exit code, a
+/// tag.
 fn is_preamble(line: &str) -> bool {
     let line = line.trim_end();
     let is_rule = line.chars().all(|c| c.is_whitespace() || "=-_~*#".contains(c));
@@ -97,8 +99,8 @@ fn clip(line: &str) -> &str {
     &line[..line.floor_char_boundary(MAX_LINE)]
 }
 
-/// The message without what differs between two of a kind: addresses, quotes, paths, hashes and
-/// numbers are masked.
+/// Masks addresses, quotes, paths, hashes and numbers, so that similar messages get the same
+/// template.
 pub(super) fn template_of(words: &str) -> String {
     let line = telling_line(words);
     let mut masked = Cow::Borrowed(line);
@@ -112,15 +114,15 @@ pub(super) fn template_of(words: &str) -> String {
     selftest_text::one_line(&masked, MAX_TEMPLATE)
 }
 
-/// Templates that were made one where they are alike.
+/// A set of templates in which similar ones are merged.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     known: Vec<Vec<String>>,
 }
 
 impl Templates {
-    /// The number of the template that this one belongs to; its first words and its length decide
-    /// with which others it is compared.
+    /// Adds a template and returns the index of its group. A template belongs to the first group
+    /// with the same number of words and enough words in common.
     pub(super) fn add(&mut self, template: &str) -> usize {
         let words: Vec<&str> = template.split_whitespace().collect();
         let alike = |known: &Vec<String>| {
@@ -147,7 +149,7 @@ impl Templates {
         self.known.len() - 1
     }
 
-    /// The text of a template.
+    /// Returns the text of a template.
     pub(super) fn text(&self, number: usize) -> String {
         self.known.get(number).map(|words| words.join(" ")).unwrap_or_default()
     }

@@ -1,31 +1,31 @@
-//! Which part of an error's words says what went wrong: of a Python traceback the exception at its
-//! end, else their beginning. Judges nothing.
+//! Extracts the informative part of an error message: the exception at the end of a Python
+//! traceback, or else the whole message.
 
 use std::sync::LazyLock;
 
 use memchr::memmem;
 use regex::Regex;
 
-/// How a traceback begins. Of several the last one is what ended the program.
+/// First line of a traceback. If there are several, the last one is what ended the program.
 const BEGINNING: &str = "Traceback (most recent call last)";
 
-/// Built once, for every error is searched.
+/// Built once, since every error is searched.
 static BEGINNINGS: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(BEGINNING));
 
-/// The exception that ends a traceback, which stands at the beginning of its line.
+/// Matches the exception that ends a traceback, at the start of a line.
 static RAISED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^[A-Za-z_][A-Za-z0-9_.]*(?::.*|[ \t\r]*)$").expect("the pattern is a constant")
 });
 
-/// The same of code that could not be parsed: these have no traceback.
+/// Matches a parse error, which has no traceback.
 static UNPARSED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^(?:SyntaxError|IndentationError|TabError): .*$")
         .expect("the pattern is a constant")
 });
 
-/// The exception that the words end with, in its own line and, where that has only the name, the
-/// next one; else all the words.
+/// Returns the exception at the end of a message, with the following line if its own line contains
+/// only the name. Returns the whole message if there is no exception.
 pub(super) fn telling(words: &str) -> &str {
     let raised = match BEGINNINGS.find_iter(words.as_bytes()).last() {
         Some(at) => {
@@ -39,6 +39,7 @@ pub(super) fn telling(words: &str) -> &str {
     if !line.ends_with(':') {
         return line;
     }
+    // The line has only the name; the text is on the next one.
     let rest = words[end..].trim_start();
     let next = words.len() - rest.len();
     words[start..next + rest.find('\n').unwrap_or(rest.len())].trim_end()

@@ -8,7 +8,7 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-/// A week of ISO 8601, written `2026-W47`.
+/// An ISO 8601 week, written `2026-W47`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Week {
@@ -16,24 +16,24 @@ pub struct Week {
 }
 
 impl Week {
-    /// The week that the time is in, in UTC.
+    /// Returns the week that contains the time, in UTC.
     pub fn of(at: Timestamp) -> Self {
         let date = at.to_zoned(TimeZone::UTC).date();
         let since_monday = i64::from(date.weekday().to_monday_zero_offset());
         Self { monday: back(date, since_monday) }
     }
 
-    /// Its Monday.
+    /// Returns the Monday of the week.
     pub fn first_day(self) -> Date {
         self.monday
     }
 
-    /// Its Sunday.
+    /// Returns the Sunday of the week.
     pub fn last_day(self) -> Date {
         self.monday.saturating_add(jiff::Span::new().days(6))
     }
 
-    /// Its first moment, and the first one after it.
+    /// Returns the start of the week and the start of the next one.
     pub fn bounds(self) -> (Timestamp, Timestamp) {
         let midnight = |date: Date| {
             date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |zoned| zoned.timestamp())
@@ -41,14 +41,15 @@ impl Week {
         (midnight(self.monday), midnight(self.monday.saturating_add(jiff::Span::new().days(7))))
     }
 
-    /// The week so many weeks before.
+    /// Returns the week that is `weeks` weeks earlier.
     #[must_use]
     pub fn before(self, weeks: u8) -> Self {
         Self { monday: back(self.monday, 7 * i64::from(weeks)) }
     }
 }
 
-/// The first Monday of the calendar is a Monday too, so that saturation keeps the invariant.
+/// Subtracts days. The first day of the calendar is also a Monday, so saturation preserves the
+/// invariant.
 fn back(date: Date, days: i64) -> Date {
     date.saturating_sub(jiff::Span::new().days(days))
 }
@@ -60,7 +61,7 @@ impl fmt::Display for Week {
     }
 }
 
-/// The text is no ISO week.
+/// Error for a text that is not an ISO week.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no week, expected an ISO week such as 2026-W47")]
 pub struct WeekError(String);

@@ -1,5 +1,5 @@
-//! The weekly report (docs/spec/session-grades.md#weekly-report): one pure function from records to
-//! the document that is stored in `weekly_reports.report_json` and rendered elsewhere.
+//! The weekly report (docs/spec/session-grades.md#weekly-report). A pure function turns records
+//! into the document that is stored in `weekly_reports.report_json` and rendered elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -18,46 +18,47 @@ use super::{
 };
 use selftest_models::prices::Prices;
 
-/// Weeks of the charts, this one among them.
+/// Number of weeks in the charts, including this one.
 const HISTORY: u8 = 12;
-/// Weeks before this one that it is held against.
+/// Number of previous weeks to compare with.
 const COMPARED: u8 = 4;
 
-/// Where the grades of a report come from: what became of the files of the scan that was made for
-/// it, whatever week their sessions are of; without a scan, of all files that were ever read.
-/// All are counts of files, except where it says sessions.
+/// Counts of the files behind a report.
+///
+/// With a scan, they cover the files of that scan, whatever week their sessions belong to. Without
+/// a scan, they cover all files ever read. Counts are files unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
-    /// Whether there was a scan for this report.
+    /// True if a scan was made for this report.
     pub scanned: bool,
-    /// Files that could hold sessions; without a scan those that the database knows, also such as
-    /// are gone by now.
+    /// Files that could contain sessions. Without a scan, the files known to the database, some of
+    /// which may no longer exist.
     pub found: u64,
-    /// Of them read.
+    /// Files read.
     pub read: u64,
     /// Sessions graded.
     pub graded: u64,
-    /// Files with too little in them.
+    /// Files with too little content to grade.
     pub not_gradable: u64,
-    /// Files that are as they were when they were read before; none without a scan.
+    /// Files unchanged since they were last read; 0 without a scan.
     pub unchanged: u64,
-    /// Files that this scan was not for: too old, of another agent, still being written.
+    /// Files outside the scope of this scan: too old, of another agent, or still being written.
     pub left_out: u64,
     /// Files that could not be read.
     pub unreadable: u64,
     /// Files without a session.
     pub no_session: u64,
-    /// Files whose session another file has too.
+    /// Files whose session is also in another file.
     pub duplicate: u64,
-    /// Graded sessions in the database after the scan, those of earlier ones among them.
+    /// Graded sessions in the database after the scan, including those of earlier scans.
     pub stored: u64,
-    /// Of them those of which nothing says when they were: they are in no week.
+    /// Stored sessions without a date, which belong to no week.
     #[serde(default)]
     pub undated: u64,
 }
 
-/// The numbers of one week.
+/// Numbers of one week.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeekNumbers {
     /// The week.
@@ -67,40 +68,40 @@ pub struct WeekNumbers {
     pub summary: GradeSummary,
 }
 
-/// This week against the four before it.
+/// Comparison of this week with the previous four.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
-    /// The four weeks, oldest first, those without a session too.
+    /// The four weeks, oldest first, including those without sessions.
     pub weeks: Vec<WeekNumbers>,
     /// All their sessions together.
     pub before: GradeSummary,
-    /// This week less `before`.
+    /// This week minus `before`.
     pub change: Change,
 }
 
-/// Differences; absent where one side is absent.
+/// Differences between two summaries; absent if either side is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Of means of 1 to 5.
+    /// Difference of means of 1 to 5.
     pub avg_tool_efficiency: Option<f64>,
-    /// Of means of 1 to 5.
+    /// Difference of means of 1 to 5.
     pub avg_response_quality: Option<f64>,
-    /// Of rates of 0.0 to 1.0.
+    /// Difference of rates of 0.0 to 1.0.
     #[serde(default)]
     pub verified: Option<f64>,
-    /// Of rates of 0.0 to 1.0; above 0 is worse.
+    /// Difference of rates of 0.0 to 1.0; above 0 is worse.
     #[serde(default)]
     pub contradicted: Option<f64>,
-    /// Of rates of 0.0 to 1.0.
+    /// Difference of rates of 0.0 to 1.0.
     pub completion_rate: Option<f64>,
-    /// Of rates of 0.0 to 1.0.
+    /// Difference of rates of 0.0 to 1.0.
     pub error_recovery_rate: Option<f64>,
-    /// Of rates of 0.0 to 1.0; above 0 is worse.
+    /// Difference of rates of 0.0 to 1.0; above 0 is worse.
     pub error_rate: Option<f64>,
 }
 
 impl Change {
-    /// The change from `before` to `now`.
+    /// Computes the change from `before` to `now`.
     fn between(before: &GradeSummary, now: &GradeSummary) -> Self {
         let less = |number: fn(&GradeSummary) -> Option<f64>| {
             number(now).zip(number(before)).map(|(now, before)| rounded(now - before))
@@ -117,24 +118,24 @@ impl Change {
     }
 }
 
-/// A number of the week and of the four weeks before.
+/// A value of this week and of the previous four weeks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Compared<T> {
-    /// Of the week.
+    /// Value of this week.
     pub now: T,
-    /// Of the four weeks before.
+    /// Value of the previous four weeks.
     pub before: T,
 }
 
-/// The settings of a weekly report.
+/// Settings of a weekly report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportRules<'a> {
-    /// When it suggests something.
+    /// Thresholds for suggestions.
     pub suggestions: &'a SuggestionRules,
-    /// When it alerts.
+    /// Settings for alerts.
     pub alerts: &'a AlertSettings,
-    /// The prices of tokens.
+    /// Prices of tokens.
     pub prices: &'a Prices,
 }
 
@@ -143,47 +144,49 @@ pub struct ReportRules<'a> {
 pub struct WeeklyReport {
     /// The week.
     pub week: Week,
-    /// The agent whose sessions alone it is of; absent: all sessions.
+    /// Agent to which the report is limited; absent for all sessions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<String>,
-    /// Its Monday.
+    /// Monday of the week.
     pub week_start: Date,
-    /// Its Sunday.
+    /// Sunday of the week.
     pub week_end: Date,
-    /// When the report was made; before the end of the week it is a report so far.
+    /// Time of the report. Before the end of the week, the report is partial.
     pub generated_at: Timestamp,
-    /// Files found, read and skipped.
+    /// Numbers of files found, read and skipped.
     pub coverage: Coverage,
     /// Summary statistics.
     pub summary: GradeSummary,
-    /// The numbers of the week against the four weeks before, each tested.
+    /// Tested comparisons of the week's numbers with the previous four weeks.
     #[serde(default)]
     pub differences: Vec<Difference>,
-    /// Why calls failed, each cause with one suggestion.
+    /// Causes of failed calls, each with one suggestion.
     #[serde(default)]
     pub findings: Findings,
-    /// The cost of the tasks of the week, and of those of the four weeks before.
+    /// Cost of the tasks of the week and of the previous four weeks.
     #[serde(default)]
     pub cost: Compared<CostSummary>,
-    /// By project, agent and model, and the tasks that are not done.
+    /// Splits by project, agent and model, and the contradicted tasks.
     #[serde(default)]
     pub breakdown: Breakdown,
     /// Problem areas, worst first.
     pub problem_areas: Patterns,
     /// Improvement suggestions.
     pub suggestions: Suggestions,
-    /// Against the four weeks before.
+    /// Comparison with the previous four weeks.
     pub trend: Trend,
-    /// Metrics that became worse beyond chance.
+    /// Metrics that became significantly worse.
     pub alerts: Alerts,
-    /// Up to twelve weeks, oldest first and this one last, from the first that has a session.
+    /// Up to twelve weeks, oldest first, from the first with a session up to this one.
     pub history: Vec<WeekNumbers>,
 }
 
 impl WeeklyReport {
-    /// The report of a week. `records` are those of the week and of weeks before it, in any
-    /// order, overrides applied; a session belongs to the week in which it began, records of
-    /// other weeks and those without a date are left aside.
+    /// Builds the report of a week.
+    ///
+    /// `records` contains the week and the weeks before it, in any order, with overrides applied. A
+    /// session belongs to the week in which it started. Undated records and records of other weeks
+    /// are ignored.
     pub fn of(
         week: Week,
         records: &[GradeRecord],
@@ -208,13 +211,14 @@ impl WeeklyReport {
         let trend_weeks =
             history[usize::from(HISTORY - 1 - COMPARED)..usize::from(HISTORY - 1)].to_vec();
         let first = history.iter().position(|week| week.summary.sessions > 0);
+        // Leading weeks without sessions are dropped; the current week always stays.
         history.drain(..first.unwrap_or(history.len() - 1));
 
         let mut current = within(week, week);
         let mut previous = within(week.before(COMPARED), week.before(1));
         let summary = GradeSummary::of(current.iter().copied());
         let before = GradeSummary::of(previous.iter().copied());
-        // Everything else is of people's tasks.
+        // Everything below counts only people's tasks.
         current.retain(|record| record.is_task());
         previous.retain(|record| record.is_task());
         let rule = Rule { alpha: alerts.alpha, min_tasks: alerts.min_sessions.max(1) };
@@ -243,13 +247,13 @@ impl WeeklyReport {
         }
     }
 
-    /// Whether the week had ended when the report was made.
+    /// Returns true if the week had ended when the report was made.
     pub fn is_complete(&self) -> bool {
         Week::of(self.generated_at) > self.week
     }
 }
 
-/// The numbers of a week that are tested together.
+/// Measures of a week that are tested together.
 const MEASURES: [Measure; 8] = [
     Measure::Verified,
     Measure::Contradicted,

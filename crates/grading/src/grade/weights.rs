@@ -1,5 +1,5 @@
-//! The weight of each point. The defaults are the numbers of docs/spec/session-grades.md; a project
-//! may change them, for instance to what `selftest grade agreement` proposes.
+//! Weights of the grading points. The defaults are the numbers of docs/spec/session-grades.md. A
+//! project may change them, for instance to what `selftest grade agreement` proposes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::Point;
 use selftest_text::digest;
 
-/// Counts the changes of the rules between two versions of the program.
+/// Revision of the rules, incremented when they change without a new version of the program.
 const REVISION: u32 = 3;
 
 /// Weights of the two grades that are sums of points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Weights {
-    /// Whether the task was completed: it was when the sum is above 0.
+    /// Weights for task completion. The task counts as completed if the sum is above 0.
     pub completion: CompletionWeights,
-    /// Quality of the final response: base and sum, rounded and clamped to 1 to 5.
+    /// Weights for the quality of the final response: base plus sum, rounded and clamped to 1 to 5.
     pub quality: ResponseWeights,
 }
 
 impl Weights {
-    /// Which rules grade with these weights: another text for other weights and for another
-    /// version of the program. A grade by other rules is made again.
+    /// Returns a digest that identifies the rules. It differs for other weights and other versions
+    /// of the program; grades made by other rules are redone.
     pub fn rules(&self) -> String {
         let weights = serde_json::to_string(self).unwrap_or_default();
         let rules = format!("{} {REVISION} {weights}", env!("CARGO_PKG_VERSION"));
@@ -30,8 +30,8 @@ impl Weights {
     }
 }
 
-/// Indicators of completion. The specification names them without numbers: each counts one, for or
-/// against.
+/// Weights of the completion indicators. The specification lists them without numbers, so each
+/// counts one point, for or against.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompletionWeights {
@@ -41,13 +41,13 @@ pub struct CompletionWeights {
     /// The final message says "saved to", "here is" or "output:".
     #[schemars(range(min = -10.0, max = 10.0))]
     pub names_output: f64,
-    /// Errors in at most 10 % of the calls.
+    /// At most 10 % of the calls had errors.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub few_errors: f64,
     /// The final message says failed, unable to or could not.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub says_failed: f64,
-    /// Errors in more than 30 % of the calls.
+    /// More than 30 % of the calls had errors.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub many_errors: f64,
     /// The final message is empty or shorter than 20 characters.
@@ -72,28 +72,28 @@ impl Default for CompletionWeights {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResponseWeights {
-    /// Where every session begins.
+    /// Starting value for every session.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub base: f64,
     /// The final message is longer than 500 characters.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub over_500: f64,
-    /// The final message is longer than 1000 characters; on top of `over_500`.
+    /// The final message is longer than 1000 characters; added to `over_500`.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub over_1000: f64,
-    /// The final message has code blocks.
+    /// The final message contains code blocks.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub has_code: f64,
-    /// The final message has links or references.
+    /// The final message contains links or references.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub has_links: f64,
-    /// 3 or more errors in a row.
+    /// There were 3 or more errors in a row.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub repeated_errors: f64,
-    /// More than 5 errors.
+    /// There were more than 5 errors.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub over_5_errors: f64,
-    /// 5 or more errors in a row, or more than 50 calls.
+    /// There were 5 or more errors in a row, or more than 50 calls.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub loop_risk: f64,
 }
@@ -114,7 +114,7 @@ impl Default for ResponseWeights {
 }
 
 impl CompletionWeights {
-    /// The points that it weighs, each with its key in the settings and its weight.
+    /// Returns the weighted points, each with its key in the settings and its weight.
     pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
         vec![
             (Point::SaysDone, "says_done", self.says_done),
@@ -128,7 +128,7 @@ impl CompletionWeights {
 }
 
 impl ResponseWeights {
-    /// The points that it weighs, each with its key in the settings and its weight.
+    /// Returns the weighted points, each with its key in the settings and its weight.
     pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
         vec![
             (Point::Over500, "over_500", self.over_500),

@@ -1,4 +1,4 @@
-//! Which skills are disabled, and why (docs/spec/skills-and-signals.md#disabling). Pure.
+//! Rules that disable skills (docs/spec/skills-and-signals.md#disabling).
 
 use std::fmt;
 
@@ -8,22 +8,24 @@ use super::effectiveness::{Effectiveness, ExecutionCounts};
 use super::skill_settings::DisableSettings;
 use selftest_stats::wilson;
 
-/// A rule by which a skill is disabled without being asked.
+/// A rule that disables a skill automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisableRule {
-    /// Specified: the score is below the threshold.
+    /// The score is below the threshold. Part of the specification.
     LowScore,
-    /// Not specified: the success rate is low beyond chance. By the score alone a skill that always
-    /// fails while users stay silent, which has 0.45, could never be disabled.
+    /// The success rate is significantly low. Not part of the specification.
+    ///
+    /// A skill that always fails while users stay silent still scores 0.45, so the score alone
+    /// could never disable it.
     RareSuccess,
 }
 
 impl DisableRule {
-    /// Every rule.
+    /// All rules.
     pub const ALL: [DisableRule; 2] = [DisableRule::LowScore, DisableRule::RareSuccess];
 
-    /// Why a skill with these executions is disabled by this rule; `None` when it is not. No rule
-    /// applies with fewer executions than the settings ask for.
+    /// Returns the reason why this rule disables a skill with these executions, if it does. No rule
+    /// applies below the minimum number of executions.
     pub fn reason(self, counts: &ExecutionCounts, settings: &DisableSettings) -> Option<Reason> {
         let ExecutionCounts { executions, successes, .. } = *counts;
         if executions < settings.min_executions {
@@ -44,46 +46,46 @@ impl DisableRule {
         }
     }
 
-    /// Why a skill is disabled by any rule; empty when it stays.
+    /// Returns the reasons to disable a skill under all rules; empty if it stays enabled.
     pub fn reasons(counts: &ExecutionCounts, settings: &DisableSettings) -> Vec<Reason> {
         Self::ALL.into_iter().filter_map(|rule| rule.reason(counts, settings)).collect()
     }
 }
 
-/// Why something was done with a skill. Kept as JSON with what was done.
+/// Reason for a change to a skill, stored as JSON with the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum Reason {
-    /// By [`DisableRule::LowScore`].
+    /// [`DisableRule::LowScore`] applied.
     LowScore {
-        /// The score.
+        /// Score of the skill.
         score: f64,
-        /// The limit that it is below.
+        /// Threshold that the score is below.
         threshold: f64,
-        /// Executions that it is of.
+        /// Executions behind the score.
         executions: u32,
     },
-    /// By [`DisableRule::RareSuccess`].
+    /// [`DisableRule::RareSuccess`] applied.
     RareSuccess {
-        /// Executions that ended well.
+        /// Number of successful executions.
         successes: u32,
-        /// All executions.
+        /// Total number of executions.
         executions: u32,
         /// Upper end of the 95 % interval of the success rate.
         upper: f64,
-        /// The limit that it is below.
+        /// Limit that the upper end is below.
         limit: f64,
     },
-    /// A version took the place of another one by a rollback.
+    /// A rollback replaced one version by another.
     Rollback {
-        /// The version that was in use before.
+        /// Version that was in use before.
         from: String,
-        /// The version that is in use since.
+        /// Version now in use.
         to: String,
     },
-    /// In words: of a person, or of what went wrong.
+    /// Free text: a user's reason, or an error message.
     Words {
-        /// The words.
+        /// The text.
         words: String,
     },
 }

@@ -1,7 +1,7 @@
-//! Drafting a skill for a gap: what the model is asked, the strict reading of its reply, and the
-//! SKILL.md that is made of it. Pure.
+//! Drafts a skill for a gap: the prompt, a strict reader for the reply, and the resulting SKILL.md.
 //!
-//! The model's words are foreign: they fill three fields, and the file around them is ours.
+//! The model's output is untrusted. It only fills three fields; the rest of the file is generated
+//! here.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,36 +12,39 @@ use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::StrictReader;
 use selftest_models::structured::Unreadable;
 
-/// The template, path under `prompts/`.
+/// Path of the template under `prompts/`.
 pub const TEMPLATE: &str = "skill/draft_v1.md";
 
-/// Most characters of a name.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 64;
-/// Most characters of a description that a model is asked for.
+/// Maximum length of a description that the model is asked for, in characters.
 const MAX_ASKED_DESCRIPTION: usize = 300;
-/// Most characters of a description that is taken.
+/// Maximum length of an accepted description, in characters.
 const MAX_DESCRIPTION: usize = 1024;
-/// Most characters of a body that a model is asked for: a string without a bound rambles.
+/// Maximum length of a body that the model is asked for, in characters. Without a bound on strings,
+/// models ramble.
 const MAX_ASKED_BODY: usize = 3000;
-/// Tokens of a reply beside its body: a name, a description, and the JSON around them.
+/// Tokens of a reply apart from the body: name, description and the JSON around them.
 const BESIDE_BODY: usize = MAX_NAME + MAX_ASKED_DESCRIPTION + 64;
-/// Most characters of a body that is taken.
+/// Maximum length of an accepted body, in characters.
 const MAX_BODY: usize = 16_000;
 
-/// A skill as a model drafts it.
+/// A skill drafted by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkillDraft {
-    /// Small letters, digits and hyphens.
+    /// Name of lower-case letters, digits and hyphens.
     pub name: String,
-    /// When an agent is to use it, on one line.
+    /// One-line description of when an agent should use the skill.
     pub description: String,
-    /// The instructions, in Markdown.
+    /// Instructions, in Markdown.
     pub body: String,
 }
 
-/// The JSON Schema of a reply of at most so many tokens, with the forms that a model can be held to
-/// while it writes. At one token for a character, which is as many as plain text takes, a reply ends
-/// before it is cut.
+/// Returns the JSON Schema for a reply of at most `max_tokens` tokens, including patterns that
+/// constrained decoding can enforce.
+///
+/// The body's length limit assumes one token per character, the worst case for plain text, so that
+/// a reply finishes before it is cut off.
 pub fn reply_schema(max_tokens: u32) -> Value {
     let for_body = (max_tokens as usize).saturating_sub(BESIDE_BODY);
     let mut schema = shape();
@@ -54,8 +57,8 @@ pub fn reply_schema(max_tokens: u32) -> Value {
     schema
 }
 
-/// The rules to which [`DraftReader`] holds a reply before it looks at each field, which it does in words that
-/// a model understands better.
+/// Returns the schema that [`DraftReader`] validates replies against. The reader checks the
+/// individual fields itself, with error messages that a model understands better.
 fn shape() -> Value {
     json!({
         "type": "object",
@@ -86,14 +89,14 @@ struct Values<'a> {
     evidence: String,
 }
 
-/// Renders the prompt for a gap, with the [`reply_schema`]. [`TEMPLATE`] must be loaded.
+/// Renders the prompt for a gap with the [`reply_schema`]. [`TEMPLATE`] must be loaded.
 pub fn render_prompt(
     library: &PromptLibrary,
     gap: &Gap,
     schema: &Value,
     nonce: &Nonce,
 ) -> Result<Rendered, PromptError> {
-    // Tools and requests are foreign too: they stand inside of the fence.
+    // Tool names and requests are untrusted as well, so the description goes inside the fence.
     let mut lines = vec![gap.description.clone()];
     for one in &gap.evidence {
         let event = one.event.map(|event| format!(", event {event}")).unwrap_or_default();
@@ -111,7 +114,7 @@ pub fn render_prompt(
     library.render(TEMPLATE, &values)
 }
 
-/// Reads drafts; the schema is compiled once.
+/// Reads drafts with a schema that is compiled once.
 pub struct DraftReader(StrictReader);
 
 impl Default for DraftReader {
@@ -121,12 +124,13 @@ impl Default for DraftReader {
 }
 
 impl DraftReader {
-    /// A reader of drafts.
+    /// Creates a reader and compiles its schema.
     pub fn new() -> Self {
         Self(StrictReader::new(&shape()))
     }
 
-    /// The draft in a complete reply; all that is wrong with it otherwise.
+    /// Parses a complete reply into a draft. The error lists everything that is wrong with the
+    /// reply.
     pub fn read(&self, reply: &str) -> Result<SkillDraft, Unreadable> {
         let value = self.0.read(reply)?;
         let field = |name: &str| value[name].as_str().unwrap_or_default().trim().to_owned();
@@ -140,15 +144,15 @@ impl DraftReader {
     }
 }
 
-/// Whether a skill may have that name: 1 to 64 small letters, digits and hyphens. Such a name is
-/// one part of a path, whoever made it.
+/// Returns true for a valid skill name: 1 to 64 lower-case letters, digits and hyphens. A valid
+/// name is always a single path component, even if its origin is untrusted.
 pub fn is_skill_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 impl SkillDraft {
-    /// Everything that keeps this from being a skill.
+    /// Lists everything that makes this draft invalid.
     fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if !is_skill_name(&self.name) {
@@ -170,26 +174,32 @@ impl SkillDraft {
         if self.description.contains('\n') {
             faults.push("/description: expected one line".to_owned());
         }
+        // `render` writes the front matter.
         if self.body.starts_with("---") || self.body.starts_with("+++") {
             faults.push("/body: begins with front matter, which is written for you".to_owned());
         }
         faults
     }
 
-    /// The file: front matter, then the body.
+    /// Renders the SKILL.md file: front matter followed by the body.
     pub fn render(&self) -> String {
-        // A JSON string is a YAML string too, and cannot end the front matter.
+        // A JSON string is also a YAML string, and it cannot terminate the front matter.
         let description = Value::String(self.description.clone());
         format!("---\nname: {}\ndescription: {description}\n---\n\n{}\n", self.name, self.body)
     }
 }
 
-/// Control characters but line breaks and tabs, and those that hide or reorder text: what nobody
-/// sees an agent would read.
+/// Returns true for control characters other than line breaks and tabs, and for characters that
+/// hide or reorder text. An agent would read what a reviewer cannot see.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
+        // Soft hyphen, Arabic letter mark, Mongolian vowel separator, line and paragraph
+        // separators, byte order mark.
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        // Zero-width characters, direction marks, embeddings, overrides and isolates, invisible
+        // operators.
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        // Interlinear annotations and tag characters.
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 

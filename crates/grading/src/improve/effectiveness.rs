@@ -1,75 +1,76 @@
-//! How well a promoted skill works (docs/spec/skills-and-signals.md#skill-effectiveness): from
-//! counts over its executions to a score. Pure; whether a skill stays in use is decided in
-//! `disabling.rs`.
+//! Effectiveness score of a promoted skill, computed from counts over its executions
+//! (docs/spec/skills-and-signals.md#skill-effectiveness). `disabling.rs` decides whether the skill
+//! stays in use.
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-/// Fewest executions that make a score (`compute_effectiveness`).
+/// Minimum number of executions for a score (`compute_effectiveness`).
 pub const MIN_EXECUTIONS: u32 = 5;
 
-/// Shares of the dopamine score (`compute_effectiveness`); they sum to 1.
+/// Weights of the dopamine score (`compute_effectiveness`); they sum to 1.
 const SUCCESS: f64 = 0.40;
 const NOT_EDITED: f64 = 0.25;
 const NOT_REPEATED: f64 = 0.20;
 const GRATITUDE: f64 = 0.15;
 
-/// Counts over the executions that were looked at.
+/// Counts over the executions of a skill in the lookback window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecutionCounts {
-    /// All of them.
+    /// Total number of executions.
     pub executions: u32,
-    /// Those that ended well.
+    /// Successful executions.
     pub successes: u32,
-    /// Those whose result the user changed.
+    /// Executions whose result the user changed.
     pub edited: u32,
-    /// Those after which the user asked for the same again.
+    /// Executions after which the user repeated the request.
     pub repeated: u32,
-    /// Those after which the user said thank you.
+    /// Executions after which the user said thank you.
     pub thanked: u32,
 }
 
 impl ExecutionCounts {
-    /// A part of all executions, 0.0 to 1.0; 0.0 where there are none.
+    /// Returns `part` as a share of all executions, 0.0 to 1.0; 0.0 without executions.
     fn rate(&self, part: u32) -> f64 {
         let whole = self.executions.max(1);
         f64::from(part.min(whole)) / f64::from(whole)
     }
 }
 
-/// How well a skill works, as far as its executions tell. Its JSON has the keys of
+/// Effectiveness of a skill. Serializes with the keys of
 /// docs/spec/skills-and-signals.md#effectiveness-score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Effectiveness {
-    /// Enough executions to tell.
+    /// Enough executions for a score.
     Scored {
-        /// The dopamine score, 0.0 to 1.0, rounded to nine decimals.
+        /// Dopamine score, 0.0 to 1.0, rounded to nine decimals.
         score: f64,
-        /// Executions that were looked at.
+        /// Number of executions scored.
         total_executions: u32,
-        /// Share that ended well.
+        /// Share of successful executions.
         success_rate: f64,
-        /// Share whose result the user changed.
+        /// Share of executions whose result the user changed.
         edit_rate: f64,
-        /// Share after which the user asked for the same again.
+        /// Share of executions after which the user repeated the request.
         repeat_rate: f64,
-        /// Share after which the user said thank you.
+        /// Share of executions after which the user said thank you.
         gratitude_rate: f64,
     },
-    /// Fewer than [`MIN_EXECUTIONS`].
+    /// Fewer than [`MIN_EXECUTIONS`] executions.
     #[serde(serialize_with = "insufficient_data")]
     InsufficientData {
-        /// Executions that were looked at.
+        /// Number of executions.
         total_executions: u32,
     },
 }
 
 impl Effectiveness {
-    /// docs/spec/skills-and-signals.md#effectiveness-score:
+    /// Computes the score of docs/spec/skills-and-signals.md#effectiveness-score:
     ///
     /// ```text
-    /// 0.40 * success_rate + 0.25 * (1 - edit_rate) + 0.20 * (1 - repeat_rate) + 0.15 * gratitude_rate
+    /// 0.40 * success_rate + 0.25 * (1 - edit_rate) + 0.20 * (1 - repeat_rate) + 0.15 *
+    /// gratitude_rate
     /// ```
     pub fn of(counts: &ExecutionCounts) -> Self {
         let total_executions = counts.executions;
@@ -83,7 +84,8 @@ impl Effectiveness {
             + NOT_EDITED * (1.0 - edit_rate)
             + NOT_REPEATED * (1.0 - repeat_rate)
             + GRATITUDE * gratitude_rate;
-        // So that a score that is exactly a threshold does not fall below it by a rounding error.
+        // Rounded so that a score of exactly a threshold does not fall below it by a rounding
+        // error.
         let score = ((score * 1e9).round() / 1e9).clamp(0.0, 1.0);
         Effectiveness::Scored {
             score,
@@ -95,7 +97,7 @@ impl Effectiveness {
         }
     }
 
-    /// The score, where there are enough executions.
+    /// Returns the score if there are enough executions.
     pub fn score(&self) -> Option<f64> {
         match self {
             Effectiveness::Scored { score, .. } => Some(*score),
@@ -103,7 +105,7 @@ impl Effectiveness {
         }
     }
 
-    /// Executions that were looked at.
+    /// Returns the number of executions.
     pub fn total_executions(&self) -> u32 {
         let (Effectiveness::Scored { total_executions, .. }
         | Effectiveness::InsufficientData { total_executions }) = self;

@@ -1,4 +1,4 @@
-//! A gap in the agent's skills as it is found and as it is kept. Plain data.
+//! Gaps in the agent's skills, as detected and as stored.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::grade::TaskType;
 use selftest_text::digest;
 
-/// The evidence of a gap.
+/// Kind of evidence for a gap.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -16,120 +16,120 @@ use selftest_text::digest;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum GapKind {
-    /// The same class of errors at the same tool, in several sessions.
+    /// Errors of the same class from the same tool in several sessions.
     ToolError,
     /// Calls of a tool that does not exist.
     UnknownTool,
-    /// A task type that goes badly.
+    /// A task type with poor results.
     LowTaskType,
-    /// A request that people had to make again.
+    /// A request that users had to repeat.
     RepeatedRequest,
 }
 
 selftest_text::named!(GapKind);
 
-/// The state of a gap.
+/// State of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum GapStatus {
-    /// Nothing was proposed yet.
+    /// Nothing has been proposed yet.
     Open,
-    /// A proposal waits for a decision.
+    /// A proposal is waiting for a decision.
     Proposed,
-    /// A proposal was accepted. Opens again when the gap shows in sessions after that.
+    /// A proposal was accepted. The gap reopens if later sessions show it again.
     Closed,
-    /// Nobody wants to hear of it again.
+    /// Dismissed by the user; not reported again.
     Dismissed,
 }
 
 selftest_text::named!(GapStatus);
 
-/// One session that shows a gap, and where in it.
+/// A session that shows a gap, and the place in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GapEvidence {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// Number of the event; null where the whole session shows it.
+    /// Number of the event; null if the whole session shows the gap.
     pub event: Option<u64>,
-    /// When the session counts.
+    /// Time at which the session counts.
     pub at: Timestamp,
-    /// The words, on one line, secrets redacted.
+    /// Text on one line, with secrets redacted.
     pub words: String,
 }
 
-/// A gap as one look at the grades shows it.
+/// A gap found by one detection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundGap {
-    /// The evidence.
+    /// Kind of evidence.
     pub kind: GapKind,
-    /// The key by which it is the same gap next week: kind and subject.
+    /// Key that identifies the gap across weeks: kind and subject.
     pub key: String,
-    /// The tool, the task type or the request.
+    /// The tool, task type or request.
     pub subject: String,
-    /// The class of errors, where errors show it.
+    /// Class of the errors, for gaps shown by errors.
     pub detail: Option<String>,
-    /// The gap in one sentence with its numbers.
+    /// One-sentence description with numbers.
     pub description: String,
-    /// Errors, repeated requests, or sessions that went badly.
+    /// Number of errors, repeated requests, or sessions with poor results.
     pub occurrences: u64,
-    /// Sessions that show it.
+    /// Number of sessions that show the gap.
     pub sessions: u64,
-    /// Types of their tasks.
+    /// Task types of these sessions.
     pub task_types: Vec<TaskType>,
-    /// Some of the sessions, the newest first.
+    /// Some of the sessions, newest first.
     pub evidence: Vec<GapEvidence>,
 }
 
 impl FoundGap {
-    /// The id under which it is kept.
+    /// Returns the ID under which the gap is stored.
     pub fn id(&self) -> String {
         gap_id(&self.key)
     }
 }
 
-/// The id of the gap with that key: short enough to be typed.
+/// Returns the ID of the gap with a key. It is short enough to type.
 pub fn gap_id(key: &str) -> String {
     format!("gap-{}", &digest::of_bytes(key.as_bytes())[..12])
 }
 
-/// A gap as it is kept: one row, however often it is found.
+/// A stored gap. It has a single row, no matter how often it is found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Gap {
-    /// Unique.
+    /// Unique ID.
     pub id: String,
-    /// The evidence.
+    /// Kind of evidence.
     pub kind: GapKind,
-    /// Kind and what it speaks of.
+    /// Kind and subject.
     pub key: String,
-    /// The tool, the task type or the request.
+    /// The tool, task type or request.
     pub subject: String,
-    /// The class of errors, where errors show it.
+    /// Class of the errors, for gaps shown by errors.
     pub detail: Option<String>,
-    /// The gap in one sentence with its numbers.
+    /// One-sentence description with numbers.
     pub description: String,
-    /// Its state.
+    /// Current state.
     pub status: GapStatus,
-    /// When it came to that.
+    /// Time of the last change of state.
     pub status_at: Timestamp,
-    /// Errors, repeated requests or bad sessions when it was last found.
+    /// Number of errors, repeated requests or sessions with poor results when last found.
     pub occurrences: u64,
-    /// Sessions that showed it when it was last found.
+    /// Number of sessions that showed the gap when last found.
     pub sessions: u64,
-    /// Calendar weeks in which it was found.
+    /// Number of calendar weeks in which the gap was found.
     pub weeks: u64,
-    /// When it was found first.
+    /// Time when the gap was first found.
     pub first_seen: Timestamp,
-    /// When it was found last.
+    /// Time when the gap was last found.
     pub last_seen: Timestamp,
-    /// Drafts that failed.
+    /// Number of failed drafts.
     pub attempts: u64,
-    /// Why the last draft failed.
+    /// Reason why the last draft failed.
     pub last_fault: Option<String>,
-    /// Types of the tasks of its sessions.
+    /// Task types of its sessions.
     #[schema(value_type = Vec<String>)]
     pub task_types: Vec<TaskType>,
-    /// Some of the sessions that show it, the newest first.
+    /// Some of the sessions that show the gap, newest first.
     pub evidence: Vec<GapEvidence>,
 }

@@ -1,10 +1,9 @@
-//! Improving agents, with evidence: experiments, how well promoted skills work and
-//! which of them are disabled, gaps and proposals that could close them
-//! (docs/spec/skills-and-signals.md), and which model a kind of task needs
-//! (docs/spec/session-grades.md#routing).
+//! Evidence for improving agents: effectiveness of promoted skills and when to disable them, gaps
+//! and proposals to close them (docs/spec/skills-and-signals.md), and the model tier that a type of
+//! task needs (docs/spec/session-grades.md#routing).
 //!
-//! Pure: results come in; scores, decisions with their reasons, prompts and advice go out. Touches
-//! neither clock nor disk nor database, and promotes nothing.
+//! These are pure functions from results to scores, decisions with reasons, prompts and advice.
+//! They use no clock, disk or database, and promote nothing.
 
 pub mod detect;
 pub mod disabling;

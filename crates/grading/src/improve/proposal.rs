@@ -1,4 +1,4 @@
-//! A proposed skill as it is kept, and what its test came to. Plain data.
+//! A proposed skill as stored, and the result of its test.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,42 +6,42 @@ use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-/// The decision of people on a proposal.
+/// Decision on a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalStatus {
-    /// It waits for a decision.
+    /// Waiting for a decision.
     Proposed,
-    /// Its SKILL.md was written to a file. It is in use only where somebody puts it to use.
+    /// Its SKILL.md was written to a file. The user still has to install it.
     Accepted,
-    /// It is not wanted.
+    /// Declined.
     Rejected,
 }
 
 selftest_text::named!(ProposalStatus);
 
-/// The result of an experiment with a drafted skill.
+/// Result of an experiment with a drafted skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SkillTest {
-    /// Cases were run without and with the skill.
+    /// Cases were run with and without the skill.
     Tested {
-        /// The result in one sentence, with its numbers.
+        /// One-sentence result with numbers.
         conclusion: String,
-        /// All numbers.
+        /// Full numbers.
         details: Value,
     },
-    /// It was not tested, and why.
+    /// The skill was not tested.
     NotTested {
-        /// Why.
+        /// Reason why it was not tested.
         reason: String,
     },
 }
 
 impl SkillTest {
-    /// The result, or that there is none and why, in words. May hold foreign text.
+    /// Describes the result, or why the skill was not tested. May contain untrusted text.
     pub fn describe(&self) -> String {
         match self {
             SkillTest::Tested { conclusion, .. } => conclusion.clone(),
@@ -53,35 +53,35 @@ impl SkillTest {
 /// A proposed skill.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Proposal {
-    /// Unique.
+    /// Unique ID.
     pub id: String,
-    /// The gap that it is to close.
+    /// ID of the gap that the skill should close.
     pub gap_id: String,
     /// Name of the skill.
     pub skill_name: String,
-    /// When an agent is to use it.
+    /// Description of when an agent should use it.
     pub description: String,
-    /// The whole file. Foreign text.
+    /// Content of the whole file. Untrusted text.
     pub skill_md: String,
-    /// The decision of people on it.
+    /// Decision on the proposal.
     pub status: ProposalStatus,
-    /// The model that drafted it.
+    /// Model that drafted it.
     pub model: String,
-    /// SHA-256 of the request that it was drafted by.
+    /// SHA-256 of the request that produced the draft.
     pub prompt_digest: String,
-    /// The result of its test; null where the row does not say.
+    /// Result of its test; null if the row does not record one.
     pub experiment: Option<SkillTest>,
-    /// When it was drafted.
+    /// Time of the draft.
     pub created_at: Timestamp,
-    /// When it was decided upon.
+    /// Time of the decision.
     pub decided_at: Option<Timestamp>,
-    /// Why so.
+    /// Reason for the decision.
     pub reason: Option<String>,
-    /// Where the accepted skill was written.
+    /// Path that the accepted skill was written to.
     pub file: Option<String>,
 }
 
-/// The id of a proposal that was drafted for that gap at that time.
+/// Returns the ID of a proposal drafted for a gap at the given time.
 pub fn proposal_id(gap_id: &str, created_at: Timestamp) -> String {
     let text = format!("{gap_id}\0{}", created_at.as_nanosecond());
     format!("proposal-{}", &selftest_text::digest::of_bytes(text.as_bytes())[..12])

@@ -1,5 +1,5 @@
-//! Recommendations for weak task types (docs/spec/session-grades.md#skill-recommendations):
-//! skills that are known, gaps that are open, skills that are proposed. Pure.
+//! Recommendations for weak task types (docs/spec/session-grades.md#skill-recommendations): known
+//! skills, open gaps and proposed skills.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,64 +10,64 @@ use super::proposal::{Proposal, ProposalStatus};
 use super::routing::{Advice, RoutingSettings};
 use crate::grade::TaskType;
 
-/// Most gaps and proposals that are named for a type.
+/// Maximum number of gaps and proposals listed per task type.
 const MAX_NAMED: usize = 10;
 
-/// A recommendation for one type of task.
+/// Recommendation for one task type.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Recommendation {
-    /// The type.
+    /// Task type.
     #[schema(value_type = String)]
     pub task_type: TaskType,
-    /// Its score, below `routing.weak_score`.
+    /// Score, which is below `routing.weak_score`.
     pub score: f64,
-    /// Its sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Skills of `routing.skills` that are known to help.
+    /// Skills from `routing.skills` that are known to help.
     pub skills: Vec<String>,
-    /// Gaps that its sessions show and that nobody has closed or dismissed; at most 10.
+    /// Gaps shown by its sessions that are neither closed nor dismissed; at most 10.
     pub gaps: Vec<GapName>,
-    /// Skills that are proposed or accepted for such gaps; at most 10.
+    /// Skills proposed or accepted for these gaps; at most 10.
     pub proposals: Vec<ProposalName>,
 }
 
-/// Advice for all types of tasks.
+/// Advice for all task types.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Routing {
-    /// Begin of the days that scores look at.
+    /// Start of the days that scores cover.
     pub from: Timestamp,
-    /// Their end: when this was asked.
+    /// End of these days: the time of the request.
     pub to: Timestamp,
-    /// Types that had sessions in these days or those before, the lowest score first; one type,
-    /// where one is asked for.
+    /// Task types with sessions in these days or in the days before, lowest score first. A single
+    /// type if the request asks for one.
     pub items: Vec<Advice>,
-    /// Recommendations for the weak ones.
+    /// Recommendations for the weak task types.
     pub recommendations: Vec<Recommendation>,
 }
 
-/// A gap by name.
+/// Reference to a gap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct GapName {
-    /// Its id.
+    /// ID of the gap.
     pub id: String,
-    /// The gap in one sentence.
+    /// One-sentence description.
     pub description: String,
-    /// Its state.
+    /// State of the gap.
     pub status: GapStatus,
 }
 
-/// A proposal by name.
+/// Reference to a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ProposalName {
-    /// Its id.
+    /// ID of the proposal.
     pub id: String,
     /// Name of the skill.
     pub skill_name: String,
-    /// The decision of people on it.
+    /// Decision on the proposal.
     pub status: ProposalStatus,
 }
 
-/// Recommendations for the weak ones of these types, in their order.
+/// Returns recommendations for the weak types among these, in the same order.
 pub fn recommendations(
     advice: &[Advice],
     gaps: &[Gap],

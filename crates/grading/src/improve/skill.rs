@@ -1,5 +1,5 @@
-//! Records of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions,
-//! executions, and what was done with them. Plain data.
+//! Skill records (docs/spec/skills-and-signals.md#skill-effectiveness): versions, executions and
+//! the audit log.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use utoipa::ToSchema;
 
 use super::disabling::Reason;
 
-/// Whether a version is in use.
+/// Status of a skill version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum SkillStatus {
-    /// In use. At most one version of a skill is.
+    /// In use. At most one version of a skill is active.
     Active,
-    /// Another version took its place.
+    /// Replaced by another version.
     Superseded,
     /// Disabled.
     Disabled,
@@ -24,167 +24,167 @@ pub enum SkillStatus {
 
 selftest_text::named!(SkillStatus);
 
-/// One version of a skill, without its text.
+/// A version of a skill, without its text.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SkillVersion {
-    /// Unique.
+    /// Unique ID.
     pub id: String,
-    /// Whose it is.
+    /// Owner of the skill.
     pub user_id: String,
-    /// The skill.
+    /// Name of the skill.
     pub skill_name: String,
-    /// Unique among the versions of the skill.
+    /// Version name, unique within the skill.
     pub version: String,
-    /// Whether it is in use.
+    /// Current status.
     pub status: SkillStatus,
-    /// When it was made known.
+    /// Time of registration.
     pub created_at: Timestamp,
-    /// When it was last put to use.
+    /// Time of the last promotion.
     pub promoted_at: Option<Timestamp>,
-    /// When it was disabled.
+    /// Time when it was disabled.
     pub disabled_at: Option<Timestamp>,
-    /// The latest score, 0 to 1; null before the first one and with too few executions.
+    /// Latest score, 0 to 1; null before the first scoring and with too few executions.
     pub effectiveness_score: Option<f64>,
-    /// Executions that the latest score looked at.
+    /// Number of executions in the latest score.
     pub total_executions: u32,
-    /// When it was last scored.
+    /// Time of the latest scoring.
     pub last_scored_at: Option<Timestamp>,
-    /// Why it was disabled; empty while it is in use.
+    /// Reasons why it was disabled; empty while it is in use.
     #[schema(value_type = Vec<Object>)]
     pub reasons: Vec<Reason>,
 }
 
-/// How well a version in use works (docs/spec/skills-and-signals.md#scoring-all-skills).
+/// Score of an active version (docs/spec/skills-and-signals.md#scoring-all-skills).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillScore {
-    /// The skill.
+    /// Name of the skill.
     pub skill_name: String,
-    /// Its version.
+    /// Version name.
     pub version: String,
-    /// The score, 0.0 to 1.0; `None` with too few executions.
+    /// Score, 0.0 to 1.0; `None` with too few executions.
     pub score: Option<f64>,
-    /// Executions that were looked at.
+    /// Number of executions scored.
     pub total_executions: u32,
 }
 
-/// A version that was disabled by a rule (docs/spec/skills-and-signals.md#disabling).
+/// A version disabled by a rule (docs/spec/skills-and-signals.md#disabling).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DisabledSkill {
-    /// Its score and executions.
+    /// Score and number of executions.
     #[serde(flatten)]
     pub scored: SkillScore,
-    /// Why.
+    /// Reasons why it was disabled.
     pub reasons: Vec<Reason>,
-    /// The error of the hook.
+    /// Errors from the refresh hook.
     pub refresh_faults: Vec<String>,
 }
 
-/// A change that was made.
+/// A change made to a skill.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SkillChange {
-    /// The change.
+    /// Kind of change.
     pub action: AuditAction,
-    /// The version that it was done with, as it is now.
+    /// The changed version, in its new state.
     pub skill: SkillVersion,
-    /// The version of the skill that is in use now.
+    /// The version of the skill that is active now.
     pub active: Option<SkillVersion>,
-    /// The error of the hook; the change was made all the same.
+    /// Errors from the refresh hook. The change was made nevertheless.
     pub refresh_faults: Vec<String>,
 }
 
-/// How an execution ended.
+/// Outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// It worked.
+    /// The execution succeeded.
     Success,
-    /// It failed.
+    /// The execution failed.
     Error,
-    /// Its time was up.
+    /// The execution timed out.
     Timeout,
 }
 
 selftest_text::named!(ExecutionStatus);
 
 /// One use of a skill: a row of the table `skill_executions`
-/// (docs/spec/skills-and-signals.md#skill-tables), and what it has no column for.
+/// (docs/spec/skills-and-signals.md#skill-tables) plus fields without a column.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SkillExecution {
-    /// Unique.
+    /// Unique ID.
     pub id: String,
-    /// The version that was used.
+    /// ID of the version used.
     pub skill_version_id: String,
-    /// Who used it.
+    /// User of the skill.
     pub user_id: String,
-    /// The session that it was used in.
+    /// ID of the session in which it was used.
     pub session_id: Option<String>,
-    /// How it ended.
+    /// Outcome of the execution.
     pub execution_status: ExecutionStatus,
-    /// Whether the user significantly changed the result.
+    /// True if the user significantly changed the result.
     pub user_edited_output: bool,
-    /// Whether the next message was gratitude.
+    /// True if the next message expressed gratitude.
     pub user_sent_thank_you: bool,
-    /// Whether the user rephrased the same request.
+    /// True if the user rephrased the same request.
     pub user_repeated_request: bool,
-    /// Whether the next message was frustrated; null before there is one. Not in the score.
+    /// True if the next message was frustrated; null before there is one. Not part of the score.
     pub user_was_frustrated: Option<bool>,
-    /// How many turns the task took.
+    /// Number of turns the task took.
     pub conversation_turns: Option<u32>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub execution_time_ms: Option<u32>,
-    /// The error; secrets redacted.
+    /// Error message, with secrets redacted.
     pub error_message: Option<String>,
-    /// When.
+    /// Time of the execution.
     pub created_at: Timestamp,
 }
 
-/// The verdict on an execution in the user's next message.
+/// Reaction to an execution in the user's next message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Reaction {
-    /// It is gratitude.
+    /// True if the message expresses gratitude.
     pub gratitude: bool,
-    /// It asks for the same again; unknown without the message before.
+    /// True if the message repeats the request; unknown without the previous message.
     pub repetition: Option<bool>,
-    /// It is frustrated. Kept and shown; the score does not know it.
+    /// True if the message is frustrated. Stored and displayed, but not part of the score.
     pub frustration: bool,
-    /// The user changed the result, as the caller says.
+    /// True if the caller reports that the user changed the result.
     pub edited: bool,
 }
 
-/// A change of a version.
+/// Kind of an audited change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum AuditAction {
-    /// Put to use.
+    /// The version was promoted.
     Promote,
-    /// Disabled by a person or a program.
+    /// A user or a program disabled the version.
     Disable,
-    /// Disabled by a rule.
+    /// A rule disabled the version.
     AutoDisable,
-    /// Disabled in favour of the version before.
+    /// The version was disabled in favour of the previous one.
     Rollback,
-    /// The hook that was to be told of a change failed.
+    /// The hook for announcing a change failed.
     RefreshFailed,
 }
 
 selftest_text::named!(AuditAction);
 
-/// One thing that was done with a version, by whom and why.
+/// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct AuditEntry {
-    /// When.
+    /// Time of the change.
     pub time: Timestamp,
-    /// The version.
+    /// ID of the version.
     pub skill_version_id: String,
-    /// The kind of change.
+    /// Kind of change.
     pub action: AuditAction,
-    /// Why.
+    /// Reasons for the change.
     #[schema(value_type = Vec<Object>)]
     pub reasons: Vec<Reason>,
-    /// Who: `cli`, `api`, `schedule`, …
+    /// Origin of the change: `cli`, `api`, `schedule`, …
     pub actor: String,
 }

@@ -1,26 +1,27 @@
-//! The `skills` section of the configuration. Reads nothing itself.
+//! The `skills` section of the configuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `skills` section: how executions of skills are counted, and what becomes of bad skills.
+/// The `skills` section: how executions of skills are scored, and when bad skills are disabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SkillSettings {
-    /// Whose skills these are; kept with every version and every execution.
+    /// Owner of the skills, stored with every version and execution.
     #[schemars(length(min = 1, max = 200))]
     pub user_id: String,
-    /// Days that a score looks back.
+    /// Number of days that a score covers.
     #[schemars(range(min = 1, max = 3650))]
     pub lookback_days: u32,
-    /// When a skill is disabled without being asked.
+    /// Rules for disabling a skill automatically.
     pub disable: DisableSettings,
-    /// Who is told after a skill was promoted, disabled or rolled back.
+    /// Hooks to run after a skill was promoted, disabled or rolled back.
     pub refresh: RefreshSettings,
 }
 
 impl Default for SkillSettings {
-    /// docs/spec/skills-and-signals.md#effectiveness-score: 30 days. The user is a setting.
+    /// The 30 days come from docs/spec/skills-and-signals.md#effectiveness-score; the specification
+    /// leaves the user open.
     fn default() -> Self {
         Self {
             user_id: "local".to_owned(),
@@ -31,38 +32,38 @@ impl Default for SkillSettings {
     }
 }
 
-/// When a skill is disabled without being asked.
+/// Rules for disabling a skill automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DisableSettings {
-    /// The score below which a skill is disabled.
+    /// Score below which a skill is disabled.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub threshold: f64,
-    /// Fewest executions that such a decision takes.
+    /// Minimum number of executions before a skill can be disabled.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_executions: u32,
-    /// A skill is disabled too when the upper end of the 95 % interval of its success rate is
-    /// below this; 0.0 switches that off.
+    /// A skill is also disabled if the upper end of the 95 % interval of its success rate is below
+    /// this; 0.0 turns this rule off.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub success_rate: f64,
 }
 
 impl Default for DisableSettings {
-    /// docs/spec/skills-and-signals.md#disabling; the success rate is not specified.
+    /// Values from docs/spec/skills-and-signals.md#disabling. The success rate is not specified.
     fn default() -> Self {
         Self { threshold: 0.3, min_executions: 10, success_rate: 0.5 }
     }
 }
 
-/// Who is told that the skills in use have changed.
+/// Hooks that announce changes to the active skills.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RefreshSettings {
-    /// A program and its arguments that get the change. Absent: none is started.
+    /// Program and arguments that receive the change. Absent: no program is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
-    /// An address that the change is posted to. Absent: nothing is sent.
+    /// URL that the change is posted to. Absent: nothing is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub webhook: Option<String>,

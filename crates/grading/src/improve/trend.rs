@@ -1,32 +1,32 @@
-//! How often a skill was used in the last weeks. Pure.
+//! Weekly usage of a skill over the last weeks.
 
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Weeks of a trend.
+/// Number of weeks in a trend.
 pub const WEEKS: i64 = 8;
 
-/// Executions of one week.
+/// Executions in one week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct WeekCount {
-    /// Its Monday.
+    /// Monday of the week.
     #[schema(value_type = String, format = Date)]
     pub week_start: Date,
-    /// All executions.
+    /// Number of executions.
     pub executions: u32,
-    /// Those that ended well.
+    /// Number of successful executions.
     pub successes: u32,
 }
 
-/// The first day of the weeks that end with that day's.
+/// Returns the first day of the trend whose last week contains `today`.
 pub fn first_day(today: Date) -> Date {
     monday(today).saturating_sub((7 * (WEEKS - 1)).days())
 }
 
-/// The last [`WEEKS`] weeks, oldest first, those without executions too; from days with counts
-/// of executions and successes.
+/// Aggregates daily counts of executions and successes into the last [`WEEKS`] weeks, oldest first.
+/// Weeks without executions are included.
 pub fn weeks(days: impl IntoIterator<Item = (Date, u32, u32)>, today: Date) -> Vec<WeekCount> {
     let first = first_day(today);
     let mut weeks: Vec<WeekCount> = (0..WEEKS)

@@ -1,12 +1,12 @@
-//! The estimate of success as text: how good it is, then the sessions that it doubts. Decides
-//! nothing.
+//! Renders a success estimate as text: its quality, then the sessions that look doubtful.
 
 use std::fmt::Write as _;
 
 use crate::grade::estimate::{Fit, SuccessEstimate};
 use selftest_text::one_line;
 
-/// The estimate of a project, and sessions with the least probability: id, title, probability.
+/// Renders the estimate for a project, followed by the least probable sessions as (ID, title,
+/// probability).
 pub fn estimate(
     project: Option<&str>,
     estimate: &SuccessEstimate,

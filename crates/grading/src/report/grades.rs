@@ -1,4 +1,4 @@
-//! Grades of recorded sessions for a terminal. Pure; the texts in them are foreign.
+//! Renders grades of recorded sessions for a terminal. Texts inside the grades are untrusted.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const ID_WIDTH: usize = 36;
 const MAX_REQUEST: usize = 50;
 const MAX_WORDS: usize = 160;
 
-/// One line for each grade, with a heading.
+/// Renders a table with one line per grade and a heading.
 pub fn table(grades: &[GradeRecord]) -> String {
     let mut text = heading();
     for grade in grades {
@@ -21,7 +21,7 @@ pub fn table(grades: &[GradeRecord]) -> String {
     text
 }
 
-/// The heading of [`line()`].
+/// Returns the heading for [`line()`].
 pub fn heading() -> String {
     format!(
         "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
@@ -38,7 +38,7 @@ pub fn heading() -> String {
     )
 }
 
-/// One grade on one line.
+/// Renders a grade as one line.
 pub fn line(grade: &GradeRecord) -> String {
     let recovered = match (grade.total_errors, grade.errors_recovered) {
         (0, _) => "-",
@@ -59,12 +59,13 @@ pub fn line(grade: &GradeRecord) -> String {
     )
 }
 
-/// An id that fits into its column. Cut without a sign: what is left still finds the session.
+/// Returns an ID that fits its column. It is cut without an ellipsis, since a prefix still finds
+/// the session.
 fn session(id: &str) -> String {
     terminal(id, 2 * ID_WIDTH).chars().take(ID_WIDTH).collect()
 }
 
-/// The outcome of the task; of what is none, its kind.
+/// Returns the outcome of a task, or the kind of a session that is not a task.
 fn outcome(grade: &GradeRecord) -> &'static str {
     if grade.is_task() { grade.outcome.name() } else { grade.session_kind.name() }
 }
@@ -73,8 +74,8 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// One grade with everything behind it. `grade` is what the rules say, `lost` what of its file
-/// could not be read.
+/// Renders a grade in full. `grade` is the grade by the rules, `lost` describes the part of its
+/// file that could not be read.
 pub fn card(
     grade: &GradeRecord,
     overrides: &[Override],
@@ -169,7 +170,7 @@ pub fn card(
     text
 }
 
-/// How the rules agree with people and models.
+/// Renders the agreement of the rules with people and models.
 pub fn agreement(agreement: &Agreement) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", agreement.sessions);
     if agreement.comparisons.is_empty() {
@@ -247,14 +248,14 @@ fn compared(comparison: &Comparison) -> String {
     text
 }
 
-/// `, kappa 0.61 (0.40 to 0.82)`, as far as it is known.
+/// Returns `, kappa 0.61 (0.40 to 0.82)`, or the part of it that is known.
 fn kappa_text(kappa: Option<f64>, interval: Option<Interval>) -> String {
     let kappa = kappa.map(|kappa| format!(", kappa {kappa:.2}"));
     let interval = interval.map(|ends| format!(" ({:.2} to {:.2})", ends.low, ends.high));
     kappa.into_iter().chain(interval).collect()
 }
 
-/// How far the graders are apart.
+/// Renders the differences between graders.
 pub fn calibration(calibration: &Calibration) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", calibration.sessions);
     if calibration.discrepancies.is_empty() {

@@ -1,4 +1,4 @@
-//! Gaps, proposals and routing for a terminal. Pure; the texts in them are foreign.
+//! Renders gaps, proposals and routing for a terminal. Texts inside them are untrusted.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use selftest_text::wording::plural;
 
 const MAX_WORDS: usize = 160;
 const MAX_SKILL: usize = 64 * 1024;
-/// Sessions that are shown for a gap.
+/// Maximum number of sessions shown per gap.
 const MAX_SHOWN: usize = 5;
 
-/// Gaps with what shows them.
+/// Renders gaps with their evidence.
 pub fn gaps(gaps: &[Gap]) -> String {
     let mut text = String::new();
     for gap in gaps {
@@ -44,15 +44,15 @@ pub fn gaps(gaps: &[Gap]) -> String {
     text
 }
 
-/// One line for each proposal, with a heading.
+/// Renders a table with one line per proposal and a heading.
 pub fn proposals(proposals: &[Proposal]) -> String {
     let mut text =
         format!("{:<21} {:<9} {:<30} {:<12} {}\n", "PROPOSAL", "STATUS", "SKILL", "TEST", "GAP");
     for one in proposals {
         let test = match &one.experiment {
             Some(SkillTest::Tested { details, .. }) => {
-                // As `harness` writes conclusions, of which this crate knows nothing else; a test of
-                // `src/command/improve/propose.rs` holds these words.
+                // The conclusions as written by `harness`, which this crate does not depend on. A
+                // test in `src/command/improve/propose.rs` keeps the two in sync.
                 match details["conclusion"].as_str() {
                     Some("helps") => "helps",
                     Some("harms") => "harms",
@@ -74,7 +74,7 @@ pub fn proposals(proposals: &[Proposal]) -> String {
     text
 }
 
-/// One proposal with its skill, its gap and what is known of it.
+/// Renders a proposal with its skill, gap and test.
 pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
@@ -102,7 +102,7 @@ pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
     text
 }
 
-/// Advice for each type of task, and recommendations for the weak ones.
+/// Renders the advice for each task type and the recommendations for the weak ones.
 pub fn routing(routing: &Routing) -> String {
     let mut text = format!(
         "{:<15} {:>5} {:>12} {:>8} {:<8} {:<10} {:<8} {}\n",

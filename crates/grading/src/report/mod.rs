@@ -1,5 +1,5 @@
-//! Renderers of grades, skills, gaps, reflections and weekly reports. They return text; only
-//! `weekly` writes files. Decides nothing.
+//! Renders grades, skills, gaps, reflections and weekly reports as text. Only `weekly` writes
+//! files.
 
 pub mod estimate;
 pub mod grades;
@@ -16,7 +16,8 @@ use std::fmt;
 
 use selftest_text::escape::inline;
 
-/// Escapes each value that a Markdown template prints: a line of at most 700 bytes.
+/// Askama escaper for values in Markdown templates. Each value becomes a single line of at most 700
+/// bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MarkdownEscaper;
 

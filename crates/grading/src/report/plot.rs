@@ -1,8 +1,8 @@
-//! Lines over weeks, as the pictures of reports draw them. Text for templates; draws nothing.
+//! Data for line charts over weeks, formatted for the SVG templates of reports.
 
 use selftest_stats::plot::{Scale, column, number};
 
-/// A horizontal line and what it stands for.
+/// A horizontal grid line and its label.
 pub(super) struct GridLine {
     pub(super) y: String,
     pub(super) label: String,
@@ -14,16 +14,16 @@ impl GridLine {
     }
 }
 
-/// The name of a week below its column.
+/// Label of a week below its column.
 pub(super) struct WeekLabel {
     pub(super) x: String,
     pub(super) label: String,
 }
 
-/// One number over the weeks.
+/// A number plotted over the weeks.
 #[derive(Default)]
 pub(super) struct Series {
-    /// Broken where a week has no number.
+    /// SVG path, interrupted at weeks without a value.
     pub(super) path: String,
     pub(super) points: Vec<Point>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Point {
 }
 
 impl Series {
-    /// The numbers of the weeks, each with its title.
+    /// Plots the values of the weeks, each with a title.
     pub(super) fn of(
         scale: Scale,
         weeks: impl ExactSizeIterator<Item = Option<(f64, String)>>,

@@ -1,4 +1,4 @@
-//! Grades by models for a terminal. Pure; the texts in them are foreign.
+//! Renders grades by models for a terminal. Texts inside the grades are untrusted.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const ID_WIDTH: usize = 36;
 const MODEL_WIDTH: usize = 28;
 const MAX_WORDS: usize = 160;
 
-/// One line for each grade, with a heading.
+/// Renders a table with one line per grade and a heading.
 pub fn table(grades: &[QualityGrade]) -> String {
     let mut text = heading();
     for grade in grades {
@@ -20,7 +20,7 @@ pub fn table(grades: &[QualityGrade]) -> String {
     text
 }
 
-/// The heading of [`line()`].
+/// Returns the heading for [`line()`].
 pub fn heading() -> String {
     format!(
         "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL_WIDTH$} {:<ID_WIDTH$} {}\n",
@@ -28,7 +28,7 @@ pub fn heading() -> String {
     )
 }
 
-/// One grade on one line. `-` stands where the model could not tell.
+/// Renders a grade as one line. `-` means that the model could not tell.
 pub fn line(grade: &QualityGrade) -> String {
     format!(
         "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL_WIDTH$} {:<ID_WIDTH$} {}\n",
@@ -38,14 +38,14 @@ pub fn line(grade: &QualityGrade) -> String {
         score(grade.code_clean),
         score(grade.edge_cases),
         terminal(&grade.model, MODEL_WIDTH),
-        // Cut without a sign: what is left still finds the session.
+        // Cut without an ellipsis, since a prefix still finds the session.
         terminal(&grade.session_id, 2 * ID_WIDTH).chars().take(ID_WIDTH).collect::<String>(),
         terminal(grade.reasoning.as_deref().unwrap_or_default(), MAX_WORDS),
     )
 }
 
-/// The grades of one session with the words behind them, and their average where there are
-/// several.
+/// Renders the grades of one session with their quotes and reasons, and the average of several
+/// grades.
 pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
     let mut text = String::new();
     for grade in grades {

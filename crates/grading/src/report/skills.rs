@@ -1,4 +1,4 @@
-//! Skills for a terminal. Pure; the texts in them are foreign.
+//! Renders skills for a terminal. Texts inside them are untrusted.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const NAME_WIDTH: usize = 32;
 const VERSION_WIDTH: usize = 12;
 const MAX_WORDS: usize = 160;
 
-/// One line for each version, with a heading. `-` stands where there is no score.
+/// Renders a table with one line per version and a heading. `-` stands for a missing score.
 pub fn table(skills: &[SkillVersion]) -> String {
     let mut text = format!(
         "{:<NAME_WIDTH$} {:<VERSION_WIDTH$} {:<10} {:>5} {:>10}  {}\n",
@@ -34,7 +34,7 @@ pub fn table(skills: &[SkillVersion]) -> String {
     text
 }
 
-/// The scores that were made now, and what was disabled for them.
+/// Renders the new scores and the skills disabled because of them.
 pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
     let mut text = String::new();
     if !scores.is_empty() {
@@ -61,7 +61,7 @@ pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
     text
 }
 
-/// A change in one line, and what is in use after it.
+/// Renders a change on one line, with the version in use afterwards.
 pub fn change(change: &SkillChange) -> String {
     let SkillVersion { skill_name, version, .. } = &change.skill;
     let (name, version) = (terminal(skill_name, NAME_WIDTH), terminal(version, VERSION_WIDTH));
@@ -75,7 +75,7 @@ pub fn change(change: &SkillChange) -> String {
     }
 }
 
-/// The versions of a skill, and what was done with them.
+/// Renders the versions of a skill and its audit log.
 pub fn history(versions: &[SkillVersion], audit: &[AuditEntry]) -> String {
     let mut text = table(versions);
     if !audit.is_empty() {
@@ -98,7 +98,7 @@ pub fn history(versions: &[SkillVersion], audit: &[AuditEntry]) -> String {
     text
 }
 
-/// Name and version in their columns.
+/// Formats name and version as columns.
 fn columns(name: &str, version: &str) -> String {
     format!(
         "{:<NAME_WIDTH$} {:<VERSION_WIDTH$}",

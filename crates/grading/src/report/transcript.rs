@@ -1,5 +1,7 @@
-//! A recorded session for people to read: one line a fact, numbered as evidence numbers them.
-//! Pure. The texts are foreign: secrets are redacted, nothing steers a terminal, lengths are bounded.
+//! Renders a recorded session as a readable transcript, with events numbered as in evidence.
+//!
+//! Session texts are untrusted: secrets are redacted, terminal control characters are escaped and
+//! lengths are limited.
 
 use std::fmt::Write as _;
 
@@ -9,23 +11,24 @@ use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
 use selftest_text::escape::{terminal, visible};
 use selftest_text::redact::Redactor;
 
-/// Bytes of a text when it is not printed whole.
+/// Maximum length in bytes of a text, unless printed in full.
 const MAX_BEGINNING: usize = 400;
-/// Bytes of a call's arguments.
+/// Maximum length in bytes of a call's arguments.
 const MAX_ARGUMENTS: usize = 200;
-/// Bytes of arguments and results of the event that is looked for.
+/// Maximum length in bytes of arguments and results of the requested event.
 const MAX_TARGET: usize = 4000;
 
-/// How a session is printed.
+/// Print options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Printing {
-    /// Messages whole, lines included.
+    /// Prints messages in full, with all their lines.
     pub full: bool,
-    /// The event that is looked for: it is marked.
+    /// Number of the requested event, which is highlighted.
     pub target: Option<u64>,
 }
 
-/// The session as text, or the part of it that is there; the overview is of all of it.
+/// Renders the events that `session` contains, which may be only part of it. The overview covers
+/// the whole session.
 pub fn transcript(
     session: &Session,
     overview: &Overview,

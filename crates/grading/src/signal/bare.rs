@@ -1,10 +1,10 @@
-//! A message without what is quoted in it, and its sentences. Pure.
+//! Strips quoted text from a message and splits the rest into sentences.
 
 use std::borrow::Cow;
 
 use selftest_text::words::is_fenced;
 
-/// The text without fenced code, code in backticks and what stands in double quotes.
+/// Removes fenced code, code in backticks and text in double quotes.
 pub(super) fn without_quotes(text: &str) -> Cow<'_, str> {
     if !text.contains(['`', '"', '“', '„', '«']) {
         return Cow::Borrowed(text);
@@ -23,10 +23,11 @@ pub(super) fn without_quotes(text: &str) -> Cow<'_, str> {
             _ => ("\"", "\""),
         };
         let inside = &from[open.len()..];
+        // A placeholder, so that the words on either side are not joined.
         bare.push_str(" x ");
         rest = match inside.find(close) {
             Some(end) => &inside[end + close.len()..],
-            // A fence that is not closed is code to the end; another mark is a mark.
+            // An unclosed fence is code up to the end; any other unclosed mark is literal.
             None if is_fenced(open) => "",
             None => inside,
         };
@@ -35,8 +36,8 @@ pub(super) fn without_quotes(text: &str) -> Cow<'_, str> {
     Cow::Owned(bare)
 }
 
-/// The sentences of a text, trimmed, each with its mark at the end. Lines that look like a log or
-/// code are none.
+/// Returns the sentences of a text, trimmed, each with its closing mark. Skips lines that look like
+/// a log or code.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter(|line| !looks_pasted(line))
@@ -45,7 +46,7 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
         .filter(|sentence| !sentence.is_empty())
 }
 
-/// The sentences of a line: a dot or colon within a name ends none.
+/// Splits a line into sentences. A dot or colon within a name does not end a sentence.
 fn split(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -66,7 +67,7 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a line begins as output and code do.
+/// Returns true if a line starts like program output or code.
 fn looks_pasted(line: &str) -> bool {
     const BEGINNINGS: [&str; 12] = [
         "error:",

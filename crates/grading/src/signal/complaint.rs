@@ -1,7 +1,9 @@
-//! Plain complaints in English: *doesn't work*, *still broken*, *why did you …*, *I told you …*,
-//! profanity. Beside the specification's patterns, which are in `frustration.rs`. Pure.
+//! Detects plain complaints in English: *doesn't work*, *still broken*, *why did you …*, *I told
+//! you …*, profanity. These come on top of the specification's patterns, which are in
+//! `frustration.rs`.
 //!
-//! Read sentence by sentence: what a sentence supposes, asks for or quotes is no complaint.
+//! Works sentence by sentence. A sentence that supposes, asks for or quotes something is not a
+//! complaint.
 
 use std::sync::LazyLock;
 
@@ -9,12 +11,12 @@ use regex::Regex;
 
 use crate::english;
 
-/// Words that lead into a sentence without changing its meaning.
+/// Words that introduce a sentence without changing its meaning.
 const LEAD: &str = r"^(?:(?:no+|nope|nah|ok|okay|but|and|so|sorry|hmm+|well|hey|hm|wait|man|dude|bro|omg|oh|argh|ugh|thanks|thank you|thx|great|nice|perfect|yeah|yes|also|again|now|seriously|unfortunately|actually|sadly|fyi)[,.! ]+)*";
 
-/// A complaint wherever it stands in a sentence that supposes nothing.
+/// Complaints that match anywhere in an unconditional sentence.
 const ANYWHERE: [&str; 17] = [
-    // Told before.
+    // The user has said it before.
     r"\bi(?:'ve| have|'d)? (?:(?:already|just|clearly|specifically|explicitly|literally|never|repeatedly) )*(?:told|asked) you\b",
     r"\bi (?:already |clearly |specifically |explicitly |literally )*said (?:that |this |it )?(?:already|before|no|not|do not|don't)\b|\bi said [^.!?]{1,40}, not\b|\bas i(?:'ve| have)? (?:already )?said (?:before|already|twice|multiple)",
     r"\bi (?:didn't|did not|never|haven't) (?:ask|asked|want|wanted|tell|told|say|said) (?:you|for|to|that|this|it)\b",
@@ -25,7 +27,7 @@ const ANYWHERE: [&str; 17] = [
     r"\byou (?:never|didn't even|did not even|didn't actually|haven't even) \w+|\byou (?:didn't|did not) (?:do|read|listen|fix|follow|answer|change|understand|finish|run|test)\b|\byou (?:were|are) supposed to\b|\byou said (?:it|that|this|they)(?:'s| was| is| were| are| would)? (?:\w+ )?(?:fixed|done|working|work|passing|pass|tested|ready)\b",
     r"\byour (?:\w+ )?(?:fix|change|changes|code|edit|edits|version|solution|patch|refactor|commit|suggestion|answer) (?:broke|breaks|made|makes|doesn't|does not|didn't|did not|is wrong|is broken|fails|failed|causes?d?|introduced|crashes|is useless|makes no)\b",
     r"\bhallucinat(?:ed|ing|ion)\b|\byou made (?:that|this|it) up\b",
-    // How it goes.
+    // How the work is going.
     r"\b(?:it's|its|that's|this is|is|made it|makes it|making it|it got|gets|got|even|much) (?:even |much |now )*worse\b",
     r"\bmakes? (?:absolutely )?no sense\b|\bwaste of (?:my |everyone's )?time\b|\blosing (?:my )?patience\b|\bi give up\b|\b(?:sick|tired) of (?:this|you|it)\b|\bfed up\b|\bin circles\b|\bfor the love of\b|\bkidding me\b|\bhow hard (?:can|is) (?:it|this)\b|\bwhat a (?:mess|waste|disaster|joke)\b|\bi can't believe\b",
     r"\b(?:this|that|it|that's|it's|this's|everything|the (?:code|answer|result|output|page|test|layout)) (?:is |was |looks )?(?:just |all |so |complete(?:ly)? |total(?:ly)? |absolute(?:ly)? |pure |really |such |a )*(?:garbage|trash|useless|terrible|horrible|awful|nonsense|ridiculous|absurd|unacceptable|a mess|a joke|pathetic|crap|rubbish|stupid|dumb|unusable)\b",
@@ -36,7 +38,7 @@ const ANYWHERE: [&str; 17] = [
     r"\bundo (?:that|this|it) (?:right )?now\b|\brevert everything\b|\bleave (?:it|that|this|my \w+|the \w+) alone\b",
 ];
 
-/// A complaint at the beginning of a sentence.
+/// Complaints that match only at the start of a sentence.
 const AT_THE_BEGINNING: [&str; 16] = [
     r"(?:(?:it|this|that|they|these|both|which|the \w+(?: \w+)?)(?:'s)? )?(?:(?:is|are|was|just|also|still|now|really|simply|seem to|seems to) )*(?:(?:does|did|do|is|are|has|have|was|were)(?:n't|nt| not)|won't|wont|not|never) (?:(?:even|really|seem to|seem|actually|quite) )*(?:working|work|works|worked|helping|help|helped|compiling|compile|running|loading|fixed|solved|solve|fix|building|build|done|there yet|better)\b[^?]{0,60}$",
     r"(?:(?:it|this|that|they|i|we|the \w+(?: \w+)?|and)(?:'s|'m|'re)? (?:is |are |am |was )?)*still (?:(?:just|completely|totally|also) )*(?:broken|fail\w*|crash\w*|wrong|red|blank|empty|nothing|there|the same|throw\w*|error\w*|get|getting|gets|see|seeing|no|not|doesn't|doesnt|don't|isn't|isnt|does nothing|does not|can't|won't|hang\w*|stuck|slow|missing|incorrect)\b",
@@ -60,14 +62,14 @@ const AT_THE_BEGINNING: [&str; 16] = [
 const OUTCRIES: &str = r"\b(?:wtf|wth|omfg|ffs|jfc|fgs|bullshit|bs|fuck(?:ing|ed|s|in)?|fck|shit(?:ty|s)?|crap(?:py)?|damn(?: ?it)?|dammit|goddamn(?:it)?|bloody hell|jesus(?: christ)?|christ|omg no|grr+|idiot|idiotic|moron|what the (?:hell|heck|fuck|actual))\b";
 const PRAISED: &str = r"\b(?:fuck(?:ing|in)?|damn|holy (?:shit|crap|fuck)|hot damn|hell)[,! ]+(?:yes|yeah|great|good|nice|awesome|amazing|cool|perfect|brilliant|love|beautiful|that works|it works|this is (?:great|good|amazing|awesome)|that's (?:great|good|amazing|awesome|nice|fast))\b|\bno shit\b";
 
-/// Sentences that suppose, ask for work, or ask what is so.
+/// Conditional sentences, requests for work, and plain questions.
 const SUPPOSES: &str = r"\b(?:if|unless|whether|in case|suppose|when(?:ever)?|so that|such that|until|where|users?|customers?|people|should|could|would be|might|tests? that|case|message|text|word)\b";
 const ORDERS: &str = r"^(?:(?:please|pls|now|then|also|and|ok|okay|so|next|can you|could you|would you|let's|i want you to|i need you to|we need to|you can|try to)[, ]+)*(?:add|write|make|fix|implement|create|change|update|handle|show|explain|check|test|ensure|remove|let|tell|find|use|rename|move|run|build|describe|list|document|replace|set|give|look|see|review|investigate|debug|help|try|keep|put|return|print|log|catch|rerun|re-run|remind|drop|delete|label|call|name|read|do not|don't|does|is|are|was|were|do|has|have|can|could|will|would|what|where|which|who|how|when)\b";
-/// Reasons that somebody asks for, in place of *why on earth*.
+/// Questions about a reason, as opposed to *why on earth*.
 const ASKS_FOR_REASONS: &str = r"\bwhy (?:did|do|are|have|would|were|must|don't|didn't|won't|haven't|aren't) (?:you|u) (?:\w+ )?(?:choose|chose|chosen|pick|picked|think|recommend|prefer|need|suggest|suggesting|believe|want|use|using|went|go with|going with|decide|decided|say|expect|consider|call it|do it this way|assume)\b";
 
 struct Patterns {
-    /// Matches anywhere in a sentence: [`OUTCRIES`], [`ANYWHERE`] and [`ASKED`].
+    /// Alternation of [`OUTCRIES`], [`ANYWHERE`] and [`ASKED`], matched anywhere in a sentence.
     any: Regex,
     anywhere: Regex,
     at_the_beginning: Regex,
@@ -89,14 +91,15 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns {
     asks_for_reasons: english::regex(ASKS_FOR_REASONS),
 });
 
-/// Whether a folded sentence complains.
+/// Returns true if a folded sentence complains.
 pub(super) fn is_said(sentence: &str) -> bool {
     let patterns = &*PATTERNS;
-    // One search in place of several for most sentences, which complain of nothing.
+    // Most sentences are not complaints; one search rules them out instead of several.
     let may_complain = patterns.any.is_match(sentence);
     if !may_complain && !patterns.at_the_beginning.is_match(sentence) {
         return false;
     }
+    // A strong word within a path or an identifier is no outcry.
     let is_name = |hit: regex::Match<'_>| {
         let mut after = sentence[hit.end()..].chars();
         let joins = |c: Option<char>| c.is_some_and(|c| "._-/\\=@".contains(c));
@@ -108,7 +111,7 @@ pub(super) fn is_said(sentence: &str) -> bool {
     }
     if patterns.at_the_beginning.is_match(sentence) && !patterns.asks_for_reasons.is_match(sentence)
     {
-        // A plain statement of the agent's fault; what is supposed behind it belongs to it.
+        // A plain statement of the agent's fault. A condition later in the sentence is part of it.
         let starts = patterns.supposes.find(sentence).is_some_and(|hit| hit.start() < 12);
         if !starts {
             return true;
@@ -120,7 +123,7 @@ pub(super) fn is_said(sentence: &str) -> bool {
         || is_accusation(sentence)
 }
 
-/// Questions that are none.
+/// Rhetorical questions.
 const ASKED: [&str; 7] = [
     "what are you doing",
     "how did you mess",

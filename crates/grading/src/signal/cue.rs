@@ -1,7 +1,7 @@
-//! The words that a remark can be known by. Each stands in the middle or at an end of one; what
-//! stands around it decides.
+//! Cue words that can indicate a remark. A cue may be anywhere in the remark; the words around it
+//! decide.
 
-/// The remark that a word may be a part of.
+/// The remark that a word may belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cue {
     /// *thanks*
@@ -42,7 +42,7 @@ pub(super) enum Cue {
     Annoyed,
 }
 
-/// The cue that a word is.
+/// Returns the cue for a word.
 pub(super) fn cue(word: &str) -> Option<Cue> {
     Some(match word {
         "thank" | "thanks" | "thx" | "ty" | "thankyou" | "thanx" | "thnx" | "tysm" | "tyvm" => {

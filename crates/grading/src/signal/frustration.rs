@@ -1,11 +1,11 @@
-//! Clear frustration (docs/spec/skills-and-signals.md#frustration). Polite corrections are none.
-//! Pure.
+//! Detects clear frustration (docs/spec/skills-and-signals.md#frustration). Polite corrections do
+//! not count.
 
 use super::cue::Cue;
 use super::place::{Place, is_one_of};
 use selftest_text::words::Gap;
 
-/// Whether the cue at this place is a remark of frustration.
+/// Returns true if the cue at this place expresses frustration.
 pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     let looks_so = match cue {
         Cue::Wrong => is_wrong(place),
@@ -25,8 +25,8 @@ pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     looks_so && place.stands_alone()
 }
 
-/// *That's wrong*, *this is all wrong*; not *the file that's wrong* and not *tell
-/// me if that's wrong*.
+/// Matches *that's wrong* and *this is all wrong*, but not *the file that's wrong* or *tell me if
+/// that's wrong*.
 fn is_wrong(place: &Place<'_>) -> bool {
     if is_conditional(place) {
         return false;
@@ -43,7 +43,7 @@ fn is_wrong(place: &Place<'_>) -> bool {
         && before.next().is_none_or(begins_clause)
 }
 
-/// *Still wrong*, *still doesn't work*, *still the same error*.
+/// Matches *still wrong*, *still doesn't work* and *still the same error*.
 fn is_still_failing(place: &Place<'_>) -> bool {
     if is_conditional(place) {
         return false;
@@ -69,14 +69,14 @@ fn is_still_failing(place: &Place<'_>) -> bool {
         .any(|word| is_one_of(word, "same error errors issue issues problem problems"))
 }
 
-/// *This is annoying*; not *fix the annoying bug*.
+/// Matches *this is annoying*, but not *fix the annoying bug*.
 fn is_annoying(place: &Place<'_>) -> bool {
     let holder = place.clause_before().find(|word| !is_degree(word));
     holder.is_none_or(|word| is_one_of(word, "is was it's its this's that's thats you're youre"))
         && !is_conditional(place)
 }
 
-/// *I'm really unhappy with …*; not *users are unhappy*.
+/// Matches *I'm really unhappy with …*, but not *users are unhappy*.
 fn is_annoyed(place: &Place<'_>) -> bool {
     let mut before = place.clause_before().skip_while(|word| is_degree(word));
     let by_me = before.next().is_some_and(|word| match word {
@@ -86,7 +86,7 @@ fn is_annoyed(place: &Place<'_>) -> bool {
     by_me && !is_conditional(place)
 }
 
-/// *Not what I asked for*, *you didn't do what I wanted*.
+/// Matches *not what I asked for* and *you didn't do what I wanted*.
 fn is_not_what_i(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
     before.next() == Some("i")
@@ -109,7 +109,7 @@ fn is_misunderstood(place: &Place<'_>) -> bool {
     by_you && !is_conditional(place)
 }
 
-/// As an order to the agent; not *let it try again* and not *please try again later*.
+/// Matches an order to the agent, but not *let it try again* or *please try again later*.
 fn is_try_again(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
     let is_order = before.next() == Some("try")
@@ -123,7 +123,7 @@ fn is_try_again(place: &Place<'_>) -> bool {
             .is_none_or(|word| !is_one_of(word, "later in after when once until if tomorrow"))
 }
 
-/// *No, that's not …*; not *no, that's not necessary*.
+/// Matches *no, that's not …*, but not *no, that's not necessary*.
 fn is_no_that_is_not(place: &Place<'_>) -> bool {
     let mut after = place.after();
     let mut next = || after.next().map(|(word, _)| word);
@@ -154,19 +154,19 @@ fn is_come_on(place: &Place<'_>) -> bool {
     is_whole && place.clause_before().next().is_none_or(begins_clause)
 }
 
-/// *What the hell*.
+/// Matches *what the hell*.
 fn is_what_the(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
     before.next() == Some("the") && before.next() == Some("what")
 }
 
-/// *Seriously?* and *seriously?!*; not *seriously consider it*.
+/// Matches *seriously?* and *seriously?!*, but not *seriously consider it*.
 fn is_asked(place: &Place<'_>) -> bool {
     let after = place.text[place.word().end()..].chars();
     after.take_while(|c| matches!(c, '!' | '?' | '？')).any(|c| c != '!')
 }
 
-/// Words after which a remark begins as well as at the beginning of a clause.
+/// Returns true for words after which a remark can start, as it can at the start of a clause.
 fn begins_clause(word: &str) -> bool {
     is_one_of(
         word,
@@ -183,12 +183,12 @@ fn is_adverb(word: &str) -> bool {
     )
 }
 
-/// How much somebody feels.
+/// Returns true for words that grade the strength of a feeling.
 fn is_degree(word: &str) -> bool {
     is_adverb(word) || is_one_of(word, "really being getting pretty extremely super quite")
 }
 
-/// Whether the clause supposes what it says.
+/// Returns true if the clause is conditional.
 fn is_conditional(place: &Place<'_>) -> bool {
     place.clause_before().any(|word| is_one_of(word, "if unless whether when whenever"))
 }

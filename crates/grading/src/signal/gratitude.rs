@@ -1,14 +1,14 @@
-//! Thanks and praise (docs/spec/skills-and-signals.md#gratitude), and what only looks like them.
-//! Pure.
+//! Detects thanks and praise (docs/spec/skills-and-signals.md#gratitude), and rules out what only
+//! looks like them.
 
 use super::cue::Cue;
 use super::place::{Place, is_one_of};
 use selftest_text::words::Gap;
 
-/// Words after thanks among which a *but* takes them back.
+/// Number of words after thanks in which a *but* takes them back.
 const TAKEN_BACK_WITHIN: usize = 12;
 
-/// Whether the cue at this place is a remark of thanks or praise.
+/// Returns true if the cue at this place expresses thanks or praise.
 pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     let looks_so = match cue {
         Cue::Thanks => is_thanks(place),
@@ -22,12 +22,12 @@ pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     looks_so && counts(place)
 }
 
-/// Neither a mention nor taken back.
+/// Returns true if the remark is neither a mention nor taken back.
 fn counts(place: &Place<'_>) -> bool {
     place.stands_alone() && !is_taken_back(place)
 }
 
-/// *Thanks but …*, *Thanks for the fix, however …*, *Nice! But …*
+/// Matches *Thanks but …*, *Thanks for the fix, however …* and *Nice! But …*.
 fn is_taken_back(place: &Place<'_>) -> bool {
     for (word, gap) in place.after().take(TAKEN_BACK_WITHIN) {
         if is_one_of(word, "but however except although though unfortunately sadly") {
@@ -52,7 +52,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
     }
     let mut after = place.clause_after();
     if place.word().text == "thank" {
-        // To thank somebody is no thanks, but for those whom everybody thanks.
+        // *Thank them* is an instruction; only *thank you*, *thank god* and the like count.
         let whom = after.next();
         if !whom.is_some_and(|word| is_one_of(word, "you u ya god goodness")) {
             return false;
@@ -67,7 +67,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
     if next == "for" {
         return then != Some("nothing");
     }
-    // Thanks for what is not done yet say nothing about what was done.
+    // Thanks in advance say nothing about what was done.
     let in_advance = next == "in" && then == Some("advance");
     let is_thing = is_one_of(
         next,
@@ -76,7 +76,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
     !in_advance && !is_thing
 }
 
-/// *Exactly what I needed*.
+/// Matches *exactly what I needed*.
 fn is_what_i_needed(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
     before.next().is_some_and(|word| is_one_of(word, "i we"))
@@ -85,7 +85,7 @@ fn is_what_i_needed(place: &Place<'_>) -> bool {
         && is_praise(place, 3)
 }
 
-/// *I appreciate your help* and *much appreciated*; not *I would appreciate a log*.
+/// Matches *I appreciate your help* and *much appreciated*, but not *I would appreciate a log*.
 fn is_appreciation(place: &Place<'_>) -> bool {
     if place.word().text == "appreciated" {
         let mut before = place.clause_before();
@@ -100,7 +100,7 @@ fn is_appreciation(place: &Place<'_>) -> bool {
             .is_some_and(|word| is_one_of(word, "it you your the that this all"))
 }
 
-/// *I love it*, and neither *I'd love it if* nor *they don't love it*.
+/// Matches *I love it*, but not *I'd love it if* or *they don't love it*.
 fn is_love(place: &Place<'_>) -> bool {
     let mut after = place.clause_after();
     if after.next() != Some("it") {
@@ -112,12 +112,12 @@ fn is_love(place: &Place<'_>) -> bool {
     !conditional && by_us
 }
 
-/// Whether an adjective says that something *is* good. Between it and the place stand `words`
-/// words of the remark itself.
+/// Returns true if an adjective says that something *is* good. `words` is the number of words of
+/// the remark itself between the adjective and this place.
 ///
-/// It does in a clause of its own (*Perfect, now …*) and after words such as *is* and *looks*.
-/// Anywhere else it wishes for something good (*make it nice*, *it would be nice*), or denies it
-/// (*not perfect*).
+/// The adjective counts in a clause of its own (*Perfect, now …*) and after words such as *is* and
+/// *looks*. Anywhere else it is a wish (*make it nice*, *it would be nice*) or a denial (*not
+/// perfect*).
 fn is_praise(place: &Place<'_>, words: usize) -> bool {
     let mut before = place
         .before()
@@ -147,7 +147,8 @@ fn is_praise(place: &Place<'_>, words: usize) -> bool {
     says_so && !is_supposed && !place.in_question()
 }
 
-/// At the beginning of a message: anything but *nice to have*, *nice try* and *nice looking*.
+/// Matches *nice to have*, *nice try* and *nice looking* at the start of a message, which are not
+/// praise.
 fn is_wish(place: &Place<'_>) -> bool {
     let mut after = place.clause_after();
     let Some(next) = after.next() else { return false };
@@ -155,8 +156,8 @@ fn is_wish(place: &Place<'_>) -> bool {
         || (next == "to" && after.next().is_some_and(|word| is_one_of(word, "have haves")))
 }
 
-/// Whether the clause ends here or goes on with something else than what the adjective belongs
-/// to: *perfect now add …*, but not *nice buttons*.
+/// Returns true if the clause ends here or continues without a noun for the adjective: *perfect now
+/// add …*, but not *nice buttons*.
 fn stands_for_itself(place: &Place<'_>) -> bool {
     place.clause_after().next().is_none_or(|next| {
         is_one_of(

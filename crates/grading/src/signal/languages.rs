@@ -1,8 +1,7 @@
-//! Complaints and thanks in German, French, Spanish, Chinese and Japanese, by their own idioms.
-//! Pure.
+//! Detects complaints and thanks in German, French, Spanish, Chinese and Japanese by idiom.
 //!
-//! No language is guessed: the words themselves are of one. What a sentence supposes is no
-//! complaint; what is refused is no thanks.
+//! The language is not detected, since each idiom belongs to one language. A conditional sentence
+//! is not a complaint, and declining something (*no, thanks*) is not thanks.
 
 use std::sync::LazyLock;
 
@@ -10,7 +9,7 @@ use regex::Regex;
 
 use super::bare::{sentences, without_quotes};
 
-/// Complaints, German, French, Spanish, Chinese, Japanese.
+/// Complaints in German, French, Spanish, Chinese and Japanese.
 const COMPLAINTS: [&str; 30] = [
     // German
     r"\b(?:geht|funktioniert|klappt|läuft|tut|hilft|stimmt)\b(?: (?:das|es|aber|leider|so|doch|noch|immer|weiterhin|trotzdem|auch|jetzt|gar|überhaupt|schon|wieder))* (?:nicht|nix|net)\b",
@@ -49,7 +48,7 @@ const COMPLAINTS: [&str; 30] = [
     r"全然(?:違|だめ|ダメ|駄目|動|使え|直)|(?:違います|違う|ちがう|違うよ|違うって)(?:$|[。！!、])|ふざけ|くそ|クソ|ひどい|最悪|使えない|役に立た|意味(?:が)?(?:わから|不明)|いい加減|勝手に|壊れ(?:た|てる|ました|てしま)|(?:動|直)(?:か|き|って)(?:ない|ません|いない|いません)|うまくいか|できていません|頼んでいない",
 ];
 
-/// Words by which a sentence supposes what it says.
+/// Words that make a sentence conditional.
 const SUPPOSED: &str = r"\b(?:wenn|falls|ob|sobald|si|s'il|cuando|lorsque|quand|en cas)\b|如果|要是|假如|万一|的话|(?:場合|たら|なら|もし|れば|とき|時)(?:は|、|に|$|の|どう)|もし";
 
 /// Thanks and praise.
@@ -63,7 +62,7 @@ const THANKS: [&str; 7] = [
     r"^\s*(?:thx|merci|danke|gracias)\s*[!.]*$",
 ];
 
-/// Thanks that refuse.
+/// Thanks that decline an offer.
 const REFUSED: &str =
     r"\b(?:nein|non|no)[, ]+(?:danke|merci|gracias)\b|不用|不必|结构|結構です|いいえ|大丈夫です";
 
@@ -84,20 +83,21 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// The complaints without word boundaries: matches whatever they match, and more. With boundaries of
-/// Unicode the engine needs several times as long for text that is not all ASCII.
+/// The complaint patterns without word boundaries, which match a superset. With Unicode boundaries
+/// the engine takes several times as long on text that is not all ASCII.
 static PREFILTER: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = COMPLAINTS.join("|").replace(r"\b", "");
     Regex::new(&pattern).expect("the pattern is a constant")
 });
 
-/// Whether a folded sentence complains in one of the languages.
+/// Returns true if a folded sentence complains in one of the languages.
 pub(super) fn is_complaint(sentence: &str) -> bool {
+    // The engine is fast on ASCII text anyway.
     let may_complain = sentence.is_ascii() || PREFILTER.is_match(sentence);
     may_complain && PATTERNS.complaints.is_match(sentence) && !PATTERNS.supposed.is_match(sentence)
 }
 
-/// Whether a folded text thanks or praises in one of the languages.
+/// Returns true if a folded text thanks or praises in one of the languages.
 pub(super) fn thanks(text: &str) -> bool {
     let bare = without_quotes(text);
     sentences(&bare)

@@ -1,8 +1,8 @@
-//! Signals in a user's message about the answer before it: thanks, a repeated request, frustration
+//! Signals in a user's message about the previous answer: thanks, a repeated request, frustration
 //! (docs/spec/skills-and-signals.md#signals).
 //!
-//! Words and what stands around them, in English and, with fewer, in German, French, Spanish,
-//! Chinese and Japanese. Pure; asks no model and stores nothing.
+//! Detection looks at words and their surroundings. English has the most rules; German, French,
+//! Spanish, Chinese and Japanese have fewer. Calls no model and stores nothing.
 
 mod bare;
 mod complaint;
@@ -21,32 +21,34 @@ pub use objection::{Objection, Request, objection};
 use place::{Place, is_one_of};
 use selftest_text::words::{Word, WordSet, Words, fold};
 
-/// Bytes at each end of a message that are looked at; a message of up to twice as many is looked
-/// at whole. People thank and complain at either end, and what is in between was pasted.
+/// Number of bytes examined at each end of a message; messages up to twice this long are examined
+/// whole. People thank and complain at either end, and what is in between was pasted.
 pub const LOOKED_AT: usize = 256;
 
-/// The signals of a message about the answer before it.
+/// Signals in a message about the previous answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {
-    /// It thanks or praises.
+    /// True if the message thanks or praises.
     pub gratitude: bool,
-    /// It asks the same as the message before it; `None` without one.
+    /// True if the message asks the same as the previous one; `None` without a previous message.
     pub repetition: Option<bool>,
-    /// It is clearly dissatisfied.
+    /// True if the message is clearly dissatisfied.
     pub frustration: bool,
-    /// The skill that was used for the answer, as given.
+    /// Skill version used for the answer, as passed in.
     pub skill_version_id: Option<String>,
 }
 
 impl Signals {
-    /// Whether there is one.
+    /// Returns true if at least one signal is set.
     pub fn any(&self) -> bool {
         self.gratitude || self.frustration || self.repetition == Some(true)
     }
 }
 
-/// All signals of a message. `previous` is what the same person said before it, and
-/// `skill_version_id` is handed through.
+/// Detects all signals in a message.
+///
+/// `previous` is the preceding message by the same user. `skill_version_id` is passed through
+/// unchanged.
 ///
 /// ```
 /// use selftest_grading::signal::classify_signals;
@@ -63,7 +65,7 @@ pub fn classify_signals(
     let texts = ends(current);
     let parts = texts.each_ref().map(|text| Part::of(text));
     let frustration = is_frustrated(&parts);
-    // Thanks before a complaint are manners.
+    // Thanks before a complaint are only politeness.
     let gratitude = !frustration
         && parts
             .iter()
@@ -77,17 +79,17 @@ pub fn classify_signals(
     }
 }
 
-/// Whether the message thanks or praises, and does not take it back.
+/// Returns true if the message thanks or praises without taking it back.
 pub fn classify_gratitude(message: &str) -> bool {
     classify_signals(message, None, None).gratitude
 }
 
-/// Whether the message asks in other words, or the same, what the one before it asked.
+/// Returns true if the message repeats the request of the previous one, reworded or not.
 pub fn classify_repetition(current: &str, previous: &str) -> bool {
     classify_signals(current, Some(previous), None).repetition == Some(true)
 }
 
-/// Whether the message is clearly dissatisfied. A polite correction is not.
+/// Returns true if the message is clearly dissatisfied. A polite correction does not count.
 pub fn classify_frustration(message: &str) -> bool {
     classify_signals(message, None, None).frustration
 }
@@ -96,19 +98,19 @@ fn is_frustrated(parts: &[Part<'_>; 2]) -> bool {
     parts.iter().any(|part| part.any_remark(frustration::is_said) || complains(part.text))
 }
 
-/// Whether a sentence of a folded text complains, in any of the languages. Quotes, code and pasted
-/// logs are not looked at.
+/// Returns true if a sentence of a folded text complains, in any supported language. Ignores
+/// quotes, code and pasted logs.
 fn complains(text: &str) -> bool {
     let bare = without_quotes(text);
     sentences(&bare)
         .any(|sentence| complaint::is_said(sentence) || languages::is_complaint(sentence))
 }
 
-/// A part of a message, folded.
+/// One end of a message, folded and split into words.
 struct Part<'t> {
     text: &'t str,
     words: Vec<Word<'t>>,
-    /// The cues among its words, with their numbers.
+    /// Cue words with their indexes in `words`.
     cues: Vec<(usize, Cue)>,
 }
 
@@ -126,34 +128,35 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Whether a message asks for the same as the one before it
+/// Returns true if a message makes the same request as the previous one
 /// (docs/spec/skills-and-signals.md#repetition).
 ///
-/// Two messages are the same request when at least half of their words are. The specification has
-/// *more than* half; its own first example, without contractions and possessives, has exactly half.
+/// Two messages are the same request if they share at least half of their words. The specification
+/// says *more than* half, but its own first example shares exactly half once contractions and
+/// possessives are removed.
 fn is_repeated(parts: &[Part<'_>; 2], words: &WordSet, previous: &WordSet) -> bool {
     const MIN_SIMILARITY: f64 = 0.5;
     words.jaccard(previous) >= MIN_SIMILARITY && !is_answer(&parts[0])
 }
 
-/// The words of a message by which it is compared with another.
+/// Collects the words by which two messages are compared.
 fn words(parts: &[Part<'_>; 2]) -> WordSet {
     parts.iter().flat_map(|part| part.words.iter().copied()).collect()
 }
 
-/// The same of a message that is not looked at otherwise.
+/// Collects the comparison words of a message that needs no other analysis.
 fn words_of(message: &str) -> WordSet {
     ends(message).iter().flat_map(|text| Words::of(text)).collect()
 }
 
-/// Whether a message begins with a yes or an order to go on: it answers what the agent asked, and
-/// says again what it agrees to.
+/// Returns true if a message starts with a yes or an order to continue. Such a message answers the
+/// agent's question and repeats what it agrees to.
 fn is_answer(beginning: &Part<'_>) -> bool {
     let answers = "yes yeah yep yup y sure ok okay correct continue proceed";
     beginning.words.first().is_some_and(|word| is_one_of(word.text, answers))
 }
 
-/// Both ends of a message, as far as they are looked at, folded, without the halves of words.
+/// Returns both examined ends of a message, folded, without words cut in half.
 fn ends(message: &str) -> [String; 2] {
     if message.len() <= 2 * LOOKED_AT {
         return [fold(message), String::new()];
@@ -161,6 +164,7 @@ fn ends(message: &str) -> [String; 2] {
     let head = &message[..message.floor_char_boundary(LOOKED_AT)];
     let tail = &message[message.ceil_char_boundary(message.len() - LOOKED_AT)..];
     let of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
+    // A cut word could match by itself, such as the `ty` of `type`.
     [fold(head.trim_end_matches(of_word)), fold(tail.trim_start_matches(of_word))]
 }
 

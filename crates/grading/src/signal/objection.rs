@@ -1,8 +1,8 @@
-//! Whether a message objects to what the agent has just done: it complains, corrects, has it taken
-//! back, or asks for the same again. English. Pure.
+//! Detects objections to what the agent has just done: complaints, corrections, requests to revert,
+//! and repeated requests. English only.
 //!
-//! Wider than frustration: a correction may be polite. Whether a message is the first of a session
-//! is known to whoever asks: a first one objects to nothing.
+//! This is wider than frustration, since a correction may be polite. The first message of a session
+//! cannot object to anything, but only the caller can tell that it is the first.
 
 use std::sync::LazyLock;
 
@@ -12,55 +12,56 @@ use super::{LOOKED_AT, Part, ends, is_frustrated, is_repeated, words, words_of};
 use crate::english;
 use selftest_text::words::WordSet;
 
-/// How a message objects.
+/// Form of an objection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objection {
-    /// It is clearly dissatisfied.
+    /// The message is clearly dissatisfied.
     Complains,
-    /// It says that something else was asked for.
+    /// The message says that something else was asked for.
     Corrects,
-    /// It has the work taken back.
+    /// The message asks to undo the work.
     Reverts,
-    /// It asks for what the message before it asked for.
+    /// The message repeats the previous request.
     AsksAgain,
 }
 
-/// An order to take work back, at the beginning of a message.
+/// Matches an order to undo work at the start of a message.
 static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:(?:no|nope|please|pls|ok|okay|just|then|actually|so|wait|stop|hmm)[,.! ]+){0,3}(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this) back)\b",
     )
 });
 
-/// A correction, at the beginning of a message.
+/// Matches a correction at the start of a message.
 static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:(?:no|nope|wait|hmm|hey|stop|ok|okay|but|sorry|well)[,.! ]+){0,3}(?:no[,.! ]+(?:you (?:should|need|have to|must|forgot|missed)|i (?:meant|said|asked|want|wanted|told|need)|it(?:'s| is) (?:not|still|wrong)|use|don't|do not|instead|stop|not (?:that|this|like|the)|(?:that's|that is|this is) (?:not|wrong))\b|not (?:that|this|like (?:that|this)|the|in|there|what)\b|that's not|that is not|this is not|it's not|it is not|i (?:meant|said|asked|told|wanted)\b|you (?:forgot|missed|didn't|did not|haven't|have not|broke|removed|deleted|changed the wrong|misread|ignored|skipped|used the wrong|put it)|why (?:did|didn't|are|aren't|have|would) you\b|actually,? i (?:meant|wanted)|wrong (?:file|place|one|branch|folder|function|line)|stop\b|don't do (?:that|this)|there(?:'s| is| are) still\b|still (?:not|doesn't|broken|failing|wrong|the same|get|see)|it (?:doesn't|does not|didn't|still|isn't|is still|crashes|fails)\b)",
     )
 });
 
-/// A message of a person, as far as a later one may repeat it.
+/// Words of a user's message, kept to detect that a later message repeats it.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     words: WordSet,
 }
 
 impl Request {
-    /// A message that can object to nothing, because nothing was answered before it.
+    /// Records a message without a preceding answer, which therefore cannot object to anything.
     pub fn of(message: &str) -> Self {
+        // A later message is compared with the start of this one.
         let end = message.floor_char_boundary(2 * LOOKED_AT);
         Self { words: words_of(&message[..end]) }
     }
 }
 
-/// How a message objects, if it does, and the message for the one behind it. `previous` is what
-/// the same person said before it.
+/// Returns the objection in a message, if any, and the request to pass in with the next message.
+/// `previous` is the preceding message by the same user.
 pub fn objection(message: &str, previous: Option<&Request>) -> (Option<Objection>, Request) {
     let texts = ends(message);
     let parts = texts.each_ref().map(|text| Part::of(text));
     let words = words(&parts);
     let objection = of_parts(&parts, &words, previous);
-    // Of a long one its end counts for the comparison with the one before it only.
+    // The end of a long message counts only in the comparison with the previous one.
     let is_long = message.len() > 2 * LOOKED_AT;
     (objection, if is_long { Request::of(message) } else { Request { words } })
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One message on each line that is not empty.
+/// Returns the non-empty lines as messages.
 fn each(lines: &str) -> impl Iterator<Item = &str> {
     lines.lines().map(str::trim).filter(|line| !line.is_empty())
 }

@@ -1,6 +1,8 @@
-//! Grades by rules, to the letter of docs/spec/session-grades.md, with repairs that are stated
-//! where they are made: words on word boundaries, negated phrases, harmless exit codes, and only
-//! what the session's own agent did. Every grade carries its evidence.
+//! Grades by rules, following docs/spec/session-grades.md to the letter.
+//!
+//! Exceptions are documented where they are made: phrases match on word boundaries, negated phrases
+//! and harmless exit codes are ignored, and only actions of the session's own agent count. Every
+//! grade includes its evidence.
 
 use jiff::Timestamp;
 
@@ -14,37 +16,37 @@ use selftest_sessions::{Event, Head, Origin, Sink, Source, Usage};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// Most groups of errors that a grade names.
+/// Maximum number of error groups in a grade.
 const MAX_GROUPS: usize = 50;
-/// Bytes of words that are kept as evidence.
+/// Maximum length in bytes of an evidence text.
 const MAX_WORDS: usize = 240;
 
-/// The result of grading a session.
+/// Result of grading a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Grading {
-    /// It has a grade.
+    /// The session was graded.
     Graded(Box<GradeRecord>),
-    /// There is too little in it: no grade, and no average either.
+    /// The session contains too little to grade. It also stays out of averages.
     NotGradable {
-        /// The session.
+        /// ID of the session.
         session_id: String,
-        /// Why, for a person.
+        /// Readable reason.
         reason: &'static str,
     },
 }
 
-/// The facts of a session that are not in its events.
+/// Facts about a session that its events do not contain.
 #[derive(Debug, Clone)]
 pub struct GradingContext<'a> {
-    /// Path of the file, as it is shown and kept.
+    /// Path of the file, as displayed and stored.
     pub session_file: &'a str,
-    /// When the file was changed last: when a session counts that has no time of its own.
+    /// Last modification of the file. Used for sessions without timestamps.
     pub modified: Timestamp,
-    /// Now.
+    /// Current time.
     pub graded_at: Timestamp,
 }
 
-/// Grades the sessions of one source while they are read.
+/// Grades the sessions of one source as they are read.
 pub struct Heuristic<'a> {
     context: GradingContext<'a>,
     weights: Weights,
@@ -55,13 +57,13 @@ pub struct Heuristic<'a> {
 }
 
 impl<'a> Heuristic<'a> {
-    /// A grader for one source.
+    /// Creates a grader for one source.
     pub fn new(context: GradingContext<'a>, weights: Weights, redactor: &'a Redactor) -> Self {
         let (own, subagents) = (Tally::default(), Tally::default());
         Self { context, weights, redactor, own, subagents, gradings: Vec::new() }
     }
 
-    /// The results of the sessions, in the order of the source.
+    /// Returns the results in the order of the source.
     pub fn into_gradings(self) -> Vec<Grading> {
         self.gradings
     }
@@ -72,7 +74,7 @@ impl Sink for Heuristic<'_> {
         match event.origin {
             Origin::Subagent => {
                 self.subagents.add(&event);
-                // What a subagent changes, and checks, is part of the work.
+                // Changes and checks by a subagent are part of the work.
                 self.own.outcome.add_work(&event);
                 self.own.work.add(&event);
             }
@@ -83,8 +85,8 @@ impl Sink for Heuristic<'_> {
     fn end(&mut self, head: Head) {
         let own = std::mem::take(&mut self.own);
         let subagents = std::mem::take(&mut self.subagents);
-        // A file may hold nothing but a subagent's work: then that is what is graded. Its prompt
-        // is marked as a subagent's even where its answers are not.
+        // A file may contain only a subagent's work, which is then graded itself. Its prompt may be
+        // marked as a subagent's even if its answers are not.
         let is_subagent = if own.has_answered() {
             own.request.is_none() && subagents.request.is_some()
         } else {
@@ -94,6 +96,7 @@ impl Sink for Heuristic<'_> {
             subagents
         } else {
             let mut own = own;
+            // The cost of a session includes its subagents.
             own.spending.join(subagents.spending);
             Tally { request: own.request.or(subagents.request), ..own }
         };
@@ -123,6 +126,7 @@ impl Heuristic<'_> {
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
         let shown = Shown::new(&tally.response, &redacted);
+        // Redacted before it is cut, since part of a secret may not be recognized.
         let redact = |text: &str| one_line(&self.redactor.apply(text), MAX_WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
@@ -188,6 +192,7 @@ impl Heuristic<'_> {
                 rejected_calls: tally.rejected,
                 pending_calls: tally.pending,
                 longest_error_run: tally.longest_error_run,
+                // The file's own total takes precedence over the sum of its events.
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
@@ -201,7 +206,7 @@ impl Heuristic<'_> {
         }))
     }
 
-    /// The errors by cause, tool and template, most frequent first.
+    /// Returns the errors by cause, tool and template, most frequent first.
     fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
         let mut groups: Vec<_> = tally.error_groups.iter().collect();
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
@@ -227,10 +232,10 @@ const SAMPLE: &str = r#"{"type":"user","uuid":"1","sessionId":"s","timestamp":"2
 {"type":"user","uuid":"5","parentUuid":"4","sessionId":"s","timestamp":"2026-01-01T00:00:04Z","message":{"role":"user","content":"It still does not work, as I said. Why did you stop?"}}
 "#;
 
-/// Compiles the regular expressions of the rules, which takes as long as grading many sessions: for
-/// a thread that runs beside other preparations.
+/// Compiles the regular expressions of the rules, which takes as long as grading many sessions.
+/// Meant for a thread that runs in parallel with other preparations.
 pub fn warm_up() {
-    // Its grade is of no interest.
+    // The grade itself is not needed.
     drop(grade_sample());
 }
 
@@ -248,7 +253,7 @@ fn sum(evidence: &[Evidence]) -> f64 {
     evidence.iter().map(|evidence| evidence.worth).sum()
 }
 
-/// The classes of the errors, most frequent first, each once.
+/// Returns the distinct error classes, most frequent first.
 fn classes(tally: &Tally) -> Vec<ErrorClass> {
     let mut counts = std::collections::BTreeMap::<_, u64>::new();
     for (key, group) in &tally.error_groups {
@@ -264,8 +269,8 @@ struct Recovery {
     evidence: Option<Evidence>,
 }
 
-/// Whether something worked after the last error. Without errors there was nothing to recover
-/// from, which counts as recovered; recovery rates leave such sessions out.
+/// Determines if a tool worked after the last error. A session without errors counts as recovered,
+/// but recovery rates exclude it.
 fn recovery(tally: &Tally) -> Recovery {
     let Some(error) = tally.last_error else {
         return Recovery { recovered: true, evidence: None };

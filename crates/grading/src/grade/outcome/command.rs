@@ -1,10 +1,10 @@
-//! Effects of a shell command that outcomes depend on: checks, changes of files, merges. Reads the
-//! command only; never its output.
+//! Parses shell commands for steps that affect the outcome: checks, file changes and merges. Output
+//! is not considered.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The kind of check.
+/// Kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckKind {
     Tests,
@@ -13,28 +13,28 @@ pub(super) enum CheckKind {
     Ci,
 }
 
-/// A check in a command.
+/// A check run by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
     pub(super) kind: CheckKind,
-    /// Files and folders that it is confined to.
+    /// Files and folders to which the check is limited.
     pub(super) targets: Vec<String>,
-    /// Whether the command's exit code 0 says that the check passed: not behind a pipe, `;` or
-    /// `||`.
+    /// True if the command's exit code 0 means that the check passed. Not the case before a pipe,
+    /// `;` or `||`.
     pub(super) code_tells: bool,
 }
 
-/// A step of a command that counts.
+/// A relevant step of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Check(Check),
-    /// Files change.
+    /// Files are changed.
     Change,
     /// The work is merged.
     Merge,
 }
 
-/// The operator between two commands.
+/// Operator between two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     And,
@@ -43,39 +43,41 @@ enum Link {
     Then,
 }
 
-/// A command and what stands behind it.
+/// A simple command and the operator after it.
 struct Segment<'a> {
     words: Vec<Cow<'a, str>>,
-    /// Files that its output goes to.
+    /// Files that its output is redirected to.
     outputs: Vec<Cow<'a, str>>,
     next: Link,
 }
 
-/// Bytes of a command that are looked at.
+/// Maximum number of bytes of a command to parse.
 const MAX_LOOKED_AT: usize = 8 * 1024;
-/// Commands in one that are looked at.
+/// Maximum number of simple commands to parse.
 const MAX_SEGMENTS: usize = 64;
-/// How names of scripts end.
+/// File extension of shell scripts.
 const SCRIPT: &str = ".sh";
 
-/// The steps of a command that count, in order.
+/// Returns the relevant steps of a command, in order.
 pub(super) fn steps(command: &str) -> Vec<Step> {
     let command = &command[..command.floor_char_boundary(MAX_LOOKED_AT)];
     let segments = segments(command);
     let keeps_pipe_codes = command.contains("pipefail");
     let mut steps = Vec::new();
-    // What a check prints is no change of files, wherever it is kept.
+    // Saving the output of a check to a file does not count as a change.
     let mut is_printed = false;
     for (at, segment) in segments.iter().enumerate() {
         is_printed &= segments[at - usize::from(at > 0)].next == Link::Pipe;
         let words = without_wrappers(&segment.words);
         if let Some(kind) = check(words) {
             let later = &segments[at..segments.len() - 1];
+            // The exit code survives `&&` and, with pipefail, a pipe.
             let behind = later.iter().all(|one| match one.next {
                 Link::And => true,
                 Link::Pipe => keeps_pipe_codes,
                 Link::Or | Link::Then => false,
             });
+            // After `||` the check may not have run at all.
             let is_alternative = at > 0 && segments[at - 1].next == Link::Or;
             steps.push(Step::Check(Check {
                 kind,
@@ -94,7 +96,8 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a change of this file can change what tests say: not notes, logs and what is elsewhere.
+/// Returns true if changing this file can affect test results. Notes, logs and files outside the
+/// project cannot.
 pub(super) fn matters(path: &str) -> bool {
     const ELSEWHERE: [&str; 5] = ["/dev/", "/tmp/", "/var/tmp/", "/private/tmp/", "/proc/"];
     const NOTES: [&str; 7] = ["md", "mdx", "rst", "adoc", "log", "out", "patch"];
@@ -106,8 +109,8 @@ pub(super) fn matters(path: &str) -> bool {
         && !NOTES.iter().any(|known| known.eq_ignore_ascii_case(extension))
 }
 
-/// Takes a line apart at `&&`, `||`, `|`, `;` and line feeds outside of quotes. The text of
-/// here-documents is passed over.
+/// Splits a command at `&&`, `||`, `|`, `;` and newlines outside of quotes. Skips the text of
+/// here-documents.
 fn segments(command: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
@@ -136,6 +139,7 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 continue;
             }
             '\\' => {
+                // A backslash before a newline continues the line.
                 if let Some((at, escaped)) = chars.next()
                     && escaped != '\n'
                 {
@@ -144,16 +148,18 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 }
                 continue;
             }
+            // `#` starts a comment only at the start of a word.
             '#' if !has_word => {
                 chars.skip_while(|byte| byte != b'\n');
                 continue;
             }
             '<' if chars.rest().starts_with("<<") => {
-                // A text for the program, which is a word of the line.
+                // A here-string; its text is parsed as an ordinary word.
                 chars.at += 2;
                 None
             }
             '<' if chars.rest().starts_with('<') && !is_arithmetic(&command[..at]) => {
+                // The operator may be `<<-`, and the name may be quoted.
                 let rest = command[at + 2..].trim_start_matches('-').trim_start();
                 let end = rest.find(|c: char| c.is_whitespace() || ";|&)>".contains(c));
                 let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"', '\\']);
@@ -162,13 +168,15 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 continue;
             }
             '>' => {
-                // `2>&1` and `>>`.
+                // Handles `2>&1` and `>>`.
                 let before = word.take();
+                // A number right before `>` is a file descriptor, not a word.
                 if has_word && !before.bytes().all(|byte| byte.is_ascii_digit()) {
                     now.words.push(before);
                 }
                 has_word = false;
                 chars.skip_while(|byte| byte == b'>' || byte == b'|');
+                // `>&1` duplicates a descriptor, so there is no file.
                 if chars.next_if('&') {
                     chars.skip_while(|byte| byte.is_ascii_digit() || byte == b'-');
                 } else {
@@ -177,10 +185,12 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 continue;
             }
             '&' if chars.next_if('&') => Some(Link::And),
+            // `&>` redirects both streams.
             '&' if chars.rest().starts_with('>') => continue,
             '|' if chars.next_if('|') => Some(Link::Or),
             '|' => Some(Link::Pipe),
             '&' | ';' | '\n' => Some(Link::Then),
+            // Grouped commands are read as if they were not grouped.
             '(' | ')' | '{' | '}' if !has_word => None,
             c if c.is_whitespace() => None,
             _ => {
@@ -224,16 +234,16 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
     found
 }
 
-/// Whether what follows stands in `$((…))`, where `<<` is an operator.
+/// Returns true inside `$((…))`, where `<<` is a shift operator.
 fn is_arithmetic(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or(before);
     line.rfind("((") > line.rfind("))")
 }
 
-/// The characters of a command with their places.
+/// Cursor over the characters of a command.
 struct Chars<'a> {
     text: &'a str,
-    /// Where the next one begins.
+    /// Byte offset of the next character.
     at: usize,
 }
 
@@ -248,20 +258,21 @@ impl<'a> Chars<'a> {
         Some((at, c))
     }
 
-    /// Passes over the next one if it is that one of ASCII.
+    /// Skips the next character if it equals `c`.
     fn next_if(&mut self, c: char) -> bool {
         let is_next = self.rest().starts_with(c);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Passes over bytes that are all of ASCII or, of whole characters, none.
+    /// Skips bytes that match. To stay on character boundaries, the predicate must treat all
+    /// non-ASCII bytes alike.
     fn skip_while(&mut self, skips: impl Fn(u8) -> bool) {
         self.at += self.rest().bytes().take_while(|byte| skips(*byte)).count();
     }
 }
 
-/// Whether a byte means nothing to a shell, wherever it stands.
+/// Returns true for a byte without special meaning to a shell.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_graphic()
         && !matches!(
@@ -282,12 +293,13 @@ fn is_plain(byte: u8) -> bool {
         )
 }
 
-/// A word while it is read: a part of the command as long as it has no quotes or escapes within.
+/// A word being parsed. It borrows from the command unless quotes or escapes inside it force a
+/// copy.
 struct Word<'a> {
     command: &'a str,
     from: usize,
     to: usize,
-    /// The word where it is no part of the command.
+    /// Copy of the word, if it is not a contiguous part of the command.
     owned: Option<String>,
 }
 
@@ -296,7 +308,7 @@ impl<'a> Word<'a> {
         Self { command, from: 0, to: 0, owned: None }
     }
 
-    /// Adds these bytes of the command.
+    /// Appends a range of the command.
     fn push(&mut self, part: Range<usize>) {
         if let Some(owned) = &mut self.owned {
             owned.push_str(&self.command[part]);
@@ -311,14 +323,14 @@ impl<'a> Word<'a> {
         self.to = part.end;
     }
 
-    /// The word; the next one begins.
+    /// Returns the word and starts a new one.
     fn take(&mut self) -> Cow<'a, str> {
         let whole = std::mem::replace(self, Self::new(self.command));
         whole.owned.map_or(Cow::Borrowed(&whole.command[whole.from..whole.to]), Cow::Owned)
     }
 }
 
-/// Moves behind the line that ends a here-document.
+/// Moves past the line that ends a here-document.
 fn skip_heredoc(name: &str, chars: &mut Chars<'_>) {
     for line in chars.rest().split_inclusive('\n') {
         chars.at += line.len();
@@ -328,13 +340,15 @@ fn skip_heredoc(name: &str, chars: &mut Chars<'_>) {
     }
 }
 
-/// The words of the program itself, behind assignments and programs that start others.
+/// Returns the words from the actual program on, skipping assignments and wrappers such as `sudo`
+/// or `npx`.
 fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
     let mut words = words;
     loop {
         let first = words.first().map_or("", |word| &**word);
         let second = words.get(1).map_or("", |word| &**word);
         let skipped = match (base_name(first), second) {
+            // A variable assignment before the command.
             _ if is_assignment(first) => 1,
             (
                 "sudo" | "env" | "time" | "command" | "exec" | "nohup" | "xvfb-run" | "npx"
@@ -344,6 +358,7 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
             ("poetry" | "uv" | "pipenv" | "hatch" | "rye" | "pdm" | "pixi", "run")
             | ("pnpm" | "npm" | "yarn", "exec" | "dlx")
             | ("bundle" | "mise", "exec") => 2,
+            // Followed by flags and a duration or priority.
             ("timeout" | "nice" | "gtimeout", _) => {
                 1 + words[1..]
                     .iter()
@@ -352,7 +367,9 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
                     })
                     .count()
             }
+            // `docker exec FLAGS CONTAINER`, then the command.
             ("docker" | "podman", "exec") => 3 + container_flags(&words[2..]),
+            // `docker compose FLAGS exec FLAGS SERVICE`, then the command.
             ("docker" | "podman", "compose") | ("docker-compose", _) => {
                 let from = if first.ends_with("-compose") { 1 } else { 2 };
                 let verb = from + container_flags(&words[from..]);
@@ -364,13 +381,14 @@ fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
             _ => return words,
         };
         words = words.get(skipped..).unwrap_or_default();
+        // Flags of the wrapper.
         while words.first().is_some_and(|word| word.starts_with('-')) {
             words = &words[1..];
         }
     }
 }
 
-/// How many of the first words are flags of docker's, with their values.
+/// Counts the leading words that are flags of Docker, including their values.
 fn container_flags(words: &[Cow<'_, str>]) -> usize {
     const WITH_VALUES: [&str; 23] = [
         "-u",
@@ -414,10 +432,10 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The kind of check that the words run.
+/// Returns the kind of check that the words run.
 fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
     use CheckKind::{Build, Ci, Lint, Tests};
-    /// They only say what would be run, or run for ever.
+    /// Flags that only print what would be run, or that never finish.
     const IDLE: [&str; 11] = [
         "--help",
         "-h",
@@ -437,7 +455,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
         return None;
     }
     let program = base_name(word(0)).trim_end_matches(".exe");
-    // The first word behind the program that is no flag: its subcommand.
+    // The subcommand: the first word after the program that is not a flag.
     let verb = words.iter().skip(1).find(|word| !word.starts_with(['-', '+']));
     let verb = verb.map_or("", |word| &**word);
     let of_script = |script: &str| {
@@ -487,6 +505,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
         "cargo" => match verb {
             "test" | "t" if !has("--no-run") => Some(Tests),
             "nextest" if has("run") && !has("--no-run") => Some(Tests),
+            // `cargo test --no-run` only compiles.
             "build" | "b" | "check" | "c" | "test" => Some(Build),
             "clippy" => Some(Lint),
             "fmt" if has("--check") => Some(Lint),
@@ -527,6 +546,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
                     goals.contains(&goal)
                 })
             };
+            // `-DskipTests` of Maven and `-x test` of Gradle.
             let skips = words.iter().any(|word| word.contains("skipTests") || word == "-x");
             if has_goal(&["test", "verify", "check", "spec", "runtest"]) && !skips {
                 Some(Tests)
@@ -561,6 +581,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
         | "shellcheck" | "stylelint" | "biome" | "oxlint" | "ktlint" | "swiftlint" | "hadolint"
         | "markdownlint" | "ty" => Some(Lint),
         "ruff" if verb != "format" || has("--check") => Some(Lint),
+        // Without `--check` these rewrite files.
         "black" | "isort" | "prettier" if has("--check") || has("-c") => Some(Lint),
         "pre-commit" if verb == "run" => Some(Lint),
         "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => Some(Ci),
@@ -572,10 +593,11 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
     }
 }
 
-/// The files and folders that a check is confined to.
+/// Returns the files and folders that a check is limited to.
 fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
     const MAX: usize = 20;
     let is_file = |word: &&Cow<'_, str>| {
+        // pytest selects single tests with `file.py::test`.
         let path = word.split("::").next().unwrap_or(word);
         !word.starts_with('-')
             && path.rsplit_once('.').is_some_and(|(stem, extension)| {
@@ -589,10 +611,12 @@ fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
 fn is_merge(words: &[Cow<'_, str>]) -> bool {
     let words: Vec<&str> = words.iter().map(|word| &**word).collect();
     match words.as_slice() {
+        // `--auto` only schedules the merge.
         ["gh", "pr", "merge", rest @ ..] => !rest.contains(&"--auto"),
         ["glab", "mr", "merge", ..] => true,
         ["git", "merge", rest @ ..] => {
-            // Into the branch that others build on; the other way round is an update.
+            // Only a merge into a shared branch counts. Merging a shared branch into the current
+            // one is an update.
             let updates = ["main", "master", "develop", "upstream", "origin"];
             !rest.is_empty()
                 && !rest.iter().any(|word| {
@@ -605,7 +629,7 @@ fn is_merge(words: &[Cow<'_, str>]) -> bool {
     }
 }
 
-/// Whether the words change files of the work.
+/// Returns true if the words change files of the project.
 fn changes(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| &**word);
     let has_flag = |flag: &str| words.iter().skip(1).any(|word| word.starts_with(flag));

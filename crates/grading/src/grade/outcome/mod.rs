@@ -1,8 +1,8 @@
-//! The outcome of a task: claimed by the agent, verified by something else than its words,
-//! contradicted, or unknown; with the events that say it.
+//! Outcome of a task: claimed by the agent, verified by independent evidence, contradicted, or
+//! unknown, together with the events that show it.
 //!
-//! Whether the task was *completed* by the specification's indicators is `completion.rs`: that is
-//! an appearance. What stands here needs a test, a merge, a verifier or a person.
+//! `completion.rs` estimates completion by the specification's indicators, which is only an
+//! appearance. An outcome here requires a test, a merge, a verifier or a person.
 
 mod command;
 mod output;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 pub(super) use tools::{is_editor, is_shell, without_server};
 pub(super) use track::OutcomeTracker;
 
-/// The outcome of a task.
+/// Outcome of a task.
 #[derive(
     Debug,
     Clone,
@@ -35,45 +35,45 @@ pub(super) use track::OutcomeTracker;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskOutcome {
-    /// Tests or CI passed after the last change to files, the work was merged, or a verifier found
-    /// it done.
+    /// Tests or CI passed after the last file change, the work was merged, or a verifier found it
+    /// done.
     Verified,
-    /// A check failed after all, a verifier found it not done, or a person objected and nothing
-    /// settled it.
+    /// A check failed at the end, a verifier found the task not done, or a person objected and
+    /// nothing resolved the objection.
     Contradicted,
-    /// The agent says that it is done, and nothing else does.
+    /// The agent claims that the task is done, without further evidence.
     Claimed,
-    /// Nothing says how it ended.
+    /// There is no evidence of how the task ended.
     #[default]
     Unknown,
 }
 
 selftest_text::named!(TaskOutcome);
 
-/// An event that says what became of a task.
+/// An event that is evidence for a task's outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeEvidence {
-    /// The kind of evidence.
+    /// Kind of evidence.
     pub sign: OutcomeSign,
     /// Number of the event in the session, from 0.
     pub event: u64,
-    /// The command, or the words of the person or the agent; on one line, secrets redacted.
+    /// The command, or the message of the person or agent, on one line with secrets redacted.
     pub words: String,
 }
 
-/// The kind of evidence that an event gives about the outcome of a task.
+/// A kind of evidence about the outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum OutcomeSign {
-    /// The agent says at the end that it is done.
+    /// The agent's last message claims that the task is done.
     Claims,
     /// Tests passed after the last change.
     TestsPassed,
-    /// Only tests passed that the agent wrote in the same session.
+    /// Tests passed, but only ones that the agent wrote in the same session.
     OwnTestsPassed,
-    /// A build or a type check passed after the last change.
+    /// A build or type check passed after the last change.
     BuildPassed,
     /// A linter passed after the last change.
     LintPassed,
@@ -83,30 +83,30 @@ pub enum OutcomeSign {
     Merged,
     /// Tests failed, and no later run passed.
     TestsFailed,
-    /// A build or a type check failed, and no later one passed.
+    /// A build or type check failed, and no later one passed.
     BuildFailed,
     /// A linter failed, and no later run passed.
     LintFailed,
     /// Continuous integration failed.
     CiFailed,
-    /// A verifier beside the agent found the task done.
+    /// An independent verifier found the task done.
     VerifierPassed,
-    /// A verifier found it not done.
+    /// A verifier found the task not done.
     VerifierFailed,
     /// The person says that it does not work, or is angry.
     UserComplains,
     /// The person says that something else was asked for.
     UserCorrects,
-    /// The person has the work taken back.
+    /// The person has the work reverted.
     UserReverts,
-    /// The person asks for the same again.
+    /// The person repeats the request.
     UserAsksAgain,
     /// The person stopped the agent.
     UserInterrupts,
 }
 
 impl OutcomeSign {
-    /// Whether the task succeeded, where it is a verifier's word.
+    /// Returns the verifier's verdict on the task, if this is one.
     pub fn verdict(self) -> Option<bool> {
         match self {
             OutcomeSign::VerifierPassed => Some(true),
@@ -115,7 +115,7 @@ impl OutcomeSign {
         }
     }
 
-    /// As a sentence for people.
+    /// Returns a readable description.
     pub fn words(self) -> &'static str {
         match self {
             OutcomeSign::Claims => "the agent says that it is done",

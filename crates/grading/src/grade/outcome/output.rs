@@ -1,5 +1,5 @@
-//! Whether tests, a build or a linter passed, from the exit code where it is theirs and from the
-//! words that they print.
+//! Determines if tests, a build or a linter passed, from the exit code if it belongs to the check,
+//! and from the output.
 
 use std::sync::LazyLock;
 
@@ -8,27 +8,28 @@ use regex::RegexSet;
 use super::super::ErrorClass;
 use crate::english;
 
-/// How a command ended, as far as that says anything of the check in it.
+/// Exit status of a command, as far as it reveals the result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// With the code 0, which is that of the check.
+    /// Exit code 0 of the check itself.
     Zero,
-    /// With another code.
+    /// A nonzero exit code.
     NonZero,
-    /// Nothing says, or the code is that of another program.
+    /// No exit code, or that of another program.
     Unknown,
 }
 
-/// The result of a run of a check.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckResult {
     Passed,
     Failed,
-    /// It did not run, or ran nothing.
+    /// The check did not run, or had nothing to check.
     Nothing,
 }
 
-/// Bytes at each end of an output that are looked at: summaries stand at the end.
+/// Numbers of bytes examined at the start and end of an output. The tail is longer because
+/// summaries come last.
 const MAX_HEAD: usize = 1000;
 const MAX_TAIL: usize = 4000;
 
@@ -38,7 +39,7 @@ const NOTHING: &str = r"(?mi)\bno tests? (?:ran|found|to run|files? found|were e
 
 static WORDS: LazyLock<RegexSet> = LazyLock::new(|| english::regex_set([FAILS, PASSES, NOTHING]));
 
-/// The result of a check, by its exit code and output.
+/// Determines the result of a check from its exit code and output.
 pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
     let looked_at: String = if words.len() <= MAX_HEAD + MAX_TAIL {
         words.to_owned()
@@ -61,7 +62,8 @@ pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
     }
 }
 
-/// Whether the words say that the check itself could not run, which is no verdict on the work.
+/// Returns true if the output shows that the check itself could not run, which says nothing about
+/// the work.
 fn did_not_run(words: &str) -> bool {
     matches!(
         ErrorClass::of(words, None),

@@ -1,5 +1,5 @@
-//! Which tools run commands and which change files, by the names that agents give them, and what
-//! of their arguments counts. Judges no outcome.
+//! Recognizes tools that run commands or change files by the names agents use, and extracts the
+//! relevant arguments.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Tools that run commands of a shell, in lower case.
+/// Names of tools that run shell commands, in lower case.
 const SHELLS: [&str; 19] = [
     "bash",
     "shell",
@@ -30,7 +30,7 @@ const SHELLS: [&str; 19] = [
     "command",
 ];
 
-/// Tools that change files, in lower case.
+/// Names of tools that change files, in lower case.
 const EDITORS: [&str; 30] = [
     "edit",
     "multiedit",
@@ -64,22 +64,22 @@ const EDITORS: [&str; 30] = [
     "fileeditaction",
 ];
 
-/// The effect of a tool call, as far as outcomes depend on it.
+/// Effect of a tool call, as far as it matters for outcomes.
 #[derive(Debug, PartialEq)]
 pub(super) enum ToolWork<'a> {
     /// Runs a command.
     Command(Cow<'a, str>),
-    /// Changes the file; empty where it is not named.
+    /// Changes a file. The path is empty if the call does not name one.
     Edit {
         path: Cow<'a, str>,
-        /// The whole file is written.
+        /// True if the whole file is written.
         is_whole: bool,
     },
-    /// Neither.
+    /// Has no relevant effect.
     Other,
 }
 
-/// Arguments of tools that edit, in the spellings of the agents. The first path that is there counts.
+/// Arguments of editing tools in the spellings of different agents. The first path present is used.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct EditArguments<'a> {
@@ -111,25 +111,25 @@ impl<'a> EditArguments<'a> {
     }
 }
 
-/// The name of a tool without that of the server that it is from, as MCP joins them.
+/// Strips the server prefix that MCP adds to a tool's name.
 pub(in crate::grade) fn without_server(tool: &str) -> &str {
-    // Names are short, and every call has one: to set up a search would take longer.
+    // Names are short and every call has one, so setting up a substring search would take longer.
     let joint = tool.as_bytes().windows(2).rposition(|two| two == b"__");
     joint.map_or(tool, |at| &tool[at + 2..])
 }
 
-/// Whether the tool runs commands of a shell.
+/// Returns true if the tool runs shell commands.
 pub(in crate::grade) fn is_shell(tool: &str) -> bool {
     let name = without_server(tool);
     SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether the tool changes files.
+/// Returns true if the tool changes files.
 pub(in crate::grade) fn is_editor(tool: &str) -> bool {
     EDITORS.iter().any(|known| known.eq_ignore_ascii_case(tool))
 }
 
-/// The effect of a call.
+/// Determines the effect of a call.
 pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
     let name = without_server(tool);
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -141,7 +141,7 @@ pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
     if is(&SHELLS) && is_json {
         return command(text).map_or(ToolWork::Other, ToolWork::Command);
     }
-    // Some formats name a call by the first word of its command.
+    // Some formats name a call after the first word of its command.
     if !is_json && !text.is_empty() && (is(&SHELLS) || text.starts_with(tool)) {
         return ToolWork::Command(text.into());
     }
@@ -150,7 +150,7 @@ pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
 
 fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     if !is_json {
-        // `create src/x.py`, or the text of a patch.
+        // Either `create src/x.py`, or the text of a patch.
         let mut words = text.split_whitespace();
         let is_command = words.next().is_some_and(|word| word.eq_ignore_ascii_case(name));
         let path = words.next().filter(|_| is_command).unwrap_or_default();
@@ -161,6 +161,7 @@ fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     }
     let arguments: EditArguments<'_> = serde_json::from_str(text).unwrap_or_default();
     let command = arguments.command.as_deref().unwrap_or_default();
+    // Some editing tools also have a command that only reads.
     if command == "view" {
         return ToolWork::Other;
     }
@@ -169,8 +170,7 @@ fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     ToolWork::Edit { path: arguments.into_path(), is_whole }
 }
 
-/// Arguments of tools that run commands, in the spellings of the agents. The first that is there
-/// counts.
+/// Arguments of shell tools in the spellings of different agents. The first one present is used.
 #[derive(Deserialize)]
 struct ShellArguments<'a> {
     #[serde(borrow)]
@@ -190,12 +190,13 @@ struct ShellArguments<'a> {
     background: Option<Value>,
 }
 
-/// A command as a text, or as the words of a program's start: the last one is the shell's text.
-/// Anything else is none.
+/// A command given as a string or as an argument list, whose last element is the shell's script.
+/// `None` for any other JSON type.
 struct Words<'a>(Option<Cow<'a, str>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A raw value lets long commands be borrowed instead of copied.
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         Ok(Self(match raw.as_bytes().first() {
             Some(b'"') => serde_json::from_str::<Said<'_>>(raw).ok().map(|said| said.0),
@@ -208,12 +209,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
     }
 }
 
-/// A text, borrowed where it has no escapes.
+/// A string that is borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The command among the arguments of a shell. One in the background has not ended when its
-/// result comes: it is none.
+/// Returns the command in the arguments of a shell tool. A background command is ignored, because
+/// it is still running when its result arrives.
 fn command(json: &str) -> Option<Cow<'_, str>> {
     if json.starts_with('[') {
         return serde_json::from_str::<Words<'_>>(json).ok()?.0;

@@ -1,5 +1,5 @@
-//! Follows a session and says at its end what became of its task. Memory stays small however long
-//! the session is.
+//! Follows the events of a session and determines the outcome of its task. Memory use stays small
+//! for sessions of any length.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -17,15 +17,15 @@ use crate::grade::final_message::{FinalMessage, Shown};
 use crate::signal::{self, Objection, Request};
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, ToolResult};
 
-/// Calls that wait for their results, and runs, that are kept.
+/// Maximum numbers of calls awaiting a result, and of stored runs.
 const MAX_OPEN: usize = 64;
 const MAX_RUNS: usize = 16;
-/// Names of files that the agent made.
+/// Maximum number of stored names of files that the agent created.
 const MAX_CREATED: usize = 500;
-/// Bytes of a command or message that are kept.
+/// Maximum length in bytes of a stored command or message.
 const MAX_WORDS: usize = 1000;
 
-/// Phrases that claim completion, beside the specification's indicators.
+/// Phrases that claim completion, in addition to the specification's indicators.
 static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?i)\b(done|completed?|finished|success(ful|fully)?|fixed|resolved|implemented|(has|have) been (added|updated|created|changed|removed|fixed|cancelled|canceled|booked|processed)|I(['’]ve| have)( now| also| just)? (added|updated|created|changed|removed|fixed|written|built|refactored|renamed|moved|set up|made)|tests? (are |is )?(now )?(all )?pass(es|ing|ed)?|(now )?works?( now| as expected| correctly| again)|is (now )?(ready|working|in place)|all set|saved to)\b";
     english::regex(pattern)
@@ -37,11 +37,11 @@ struct Run {
     check: Check,
     command: String,
     event: u64,
-    /// It ran only tests that were made in the session.
+    /// True if it ran only tests created in the same session.
     is_own: bool,
 }
 
-/// A call whose result is to come.
+/// A call awaiting its result.
 #[derive(Debug)]
 struct Open {
     call_id: String,
@@ -49,18 +49,18 @@ struct Open {
     command: String,
 }
 
-/// Follows a session.
+/// Tracks the outcome of a session's task.
 #[derive(Debug, Default)]
 pub(in crate::grade) struct OutcomeTracker {
     open: Vec<Open>,
     has_changed: bool,
-    /// Base names of files that the agent made.
+    /// Base names of files that the agent created.
     created: BTreeSet<String>,
-    /// Runs since the last change, the newest last.
+    /// Runs since the last change, oldest first.
     passed: Vec<Run>,
     failed: Vec<Run>,
     merged: Option<OutcomeEvidence>,
-    /// Results of verifiers.
+    /// Verdicts of verifiers.
     verdicts: Vec<OutcomeEvidence>,
     objection: Option<OutcomeEvidence>,
     corrections: u64,
@@ -69,7 +69,7 @@ pub(in crate::grade) struct OutcomeTracker {
 }
 
 impl OutcomeTracker {
-    /// Takes an event into account.
+    /// Processes an event.
     pub(in crate::grade) fn add(&mut self, event: &Event<'_>) {
         match event.mark {
             Some(Mark::Interrupted) => self.object(OutcomeSign::UserInterrupts, event),
@@ -84,10 +84,10 @@ impl OutcomeTracker {
         self.add_work(event);
     }
 
-    /// Takes the calls of an event into account, whoever made them.
+    /// Processes the calls and results of an event by the agent or a subagent.
     pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
         for call in &event.calls {
-            // What was cut is no JSON, and its path would be unknown.
+            // Truncated arguments are no longer valid JSON, so the path could not be read.
             let whole = call.arguments.mended_json();
             match work(&call.name, whole.as_deref().unwrap_or(&call.arguments)) {
                 ToolWork::Edit { path, is_whole } => self.change(&path, is_whole),
@@ -112,15 +112,15 @@ impl OutcomeTracker {
         }
     }
 
-    /// Whether the output of a check is to come: it says how that went, also where the call
-    /// worked.
+    /// Returns true if the output of a check is pending. It is needed even if the call succeeded,
+    /// since it contains the result.
     pub(in crate::grade) fn awaits_output(&self) -> bool {
         let is_check = |step: &Step| matches!(step, Step::Check(_));
         self.open.iter().any(|open| open.steps.iter().any(is_check))
     }
 
-    /// The kind of check that a call awaiting its result runs; `None` where it runs none, or asks a
-    /// CI.
+    /// Returns the kind of check run by a pending call. Returns `None` for CI, or if the call runs
+    /// no check.
     pub(in crate::grade) fn failed_check(&self, call_id: &str) -> Option<FailedCheck> {
         let open = self.open.iter().find(|open| open.call_id == call_id)?;
         open.steps.iter().find_map(|step| match step {
@@ -134,7 +134,7 @@ impl OutcomeTracker {
         })
     }
 
-    /// How often the person corrected the agent.
+    /// Returns the number of times that the person corrected the agent.
     pub(in crate::grade) fn corrections(&self) -> u64 {
         self.corrections
     }
@@ -160,7 +160,7 @@ impl OutcomeTracker {
                 };
                 self.object(sign, event);
             }
-            // The person goes on with something else: what was wrong is settled.
+            // The person continues with something else, so the objection counts as resolved.
             None => self.objection = None,
         }
     }
@@ -180,11 +180,12 @@ impl OutcomeTracker {
         if !path.is_empty() && !matters(path) {
             return;
         }
+        // Earlier results do not apply to the changed files.
         self.has_changed = true;
         self.passed.clear();
         self.failed.clear();
         self.merged = None;
-        // What runs beside the change has not seen it.
+        // A check that runs concurrently with the change may not have seen it.
         self.open
             .iter_mut()
             .for_each(|open| open.steps.retain(|step| !matches!(step, Step::Check(_))));
@@ -195,10 +196,11 @@ impl OutcomeTracker {
 
     fn end_command(&mut self, open: Open, event: u64, result: &ToolResult<'_>) {
         let Open { steps, command, .. } = open;
-        // What was refused or has no result has not been done.
+        // A rejected call, or one without a result, had no effect.
         if matches!(result.outcome, Outcome::Rejected | Outcome::Pending) {
             return;
         }
+        // With several checks, a failure does not tell which one failed.
         let is_alone = steps.iter().filter(|step| matches!(step, Step::Check(_))).count() == 1;
         for step in steps {
             match step {
@@ -229,7 +231,7 @@ impl OutcomeTracker {
     fn end_check(&mut self, run: Run, said: CheckResult) {
         match said {
             CheckResult::Passed => {
-                // The same run again, without a change between them.
+                // A repeated run without a change in between replaces the earlier result.
                 self.failed.retain(|failed| failed.command != run.command);
                 push(&mut self.passed, run);
             }
@@ -241,7 +243,8 @@ impl OutcomeTracker {
         }
     }
 
-    /// The outcome of the task, and the events that say it: those that decide, then the claim.
+    /// Returns the outcome of the task with its evidence: decisive events first, then the agent's
+    /// claim.
     pub(in crate::grade) fn end(
         &self,
         response: &FinalMessage,
@@ -258,6 +261,7 @@ impl OutcomeTracker {
     }
 
     fn decide(&self, claims: bool) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+        // A verifier outranks all other evidence.
         if !self.verdicts.is_empty() {
             let failed = self.verdicts.iter().any(|one| one.sign == OutcomeSign::VerifierFailed);
             let outcome = if failed { TaskOutcome::Contradicted } else { TaskOutcome::Verified };
@@ -267,7 +271,8 @@ impl OutcomeTracker {
         let proofs = self.proofs();
         let last_pass = self.passed.last().map(|run| run.event);
         if let Some(objection) = &self.objection {
-            // What passed before may pass again and miss what the person means.
+            // The objection is about work that passed its checks before; only a later check can
+            // resolve it.
             let is_checked = proofs.iter().any(|proof| proof.event > objection.event);
             let outcome = if is_checked { settled } else { TaskOutcome::Contradicted };
             let later = proofs.into_iter().filter(|proof| proof.event > objection.event);
@@ -286,18 +291,18 @@ impl OutcomeTracker {
             return (settled, Vec::new());
         }
         if !self.failed.is_empty() {
-            // Some runs failed and others passed, without a change between them.
+            // Some runs failed and others passed without a change in between.
             let failed = self.failed.iter().map(|run| run.evidence(false));
             return (settled, failed.chain(proofs).collect());
         }
-        // That it builds says little of what it does: docs/grading.md has the numbers.
+        // A successful build says little about behaviour; docs/grading.md has the numbers.
         let is_proved = proofs
             .iter()
             .any(|proof| matches!(proof.sign, OutcomeSign::TestsPassed | OutcomeSign::CiPassed));
         (if is_proved { TaskOutcome::Verified } else { settled }, proofs)
     }
 
-    /// Everything that passed since the last change, one for each sign.
+    /// Returns everything that passed since the last change, one entry per sign.
     fn proofs(&self) -> Vec<OutcomeEvidence> {
         let mut proofs: Vec<OutcomeEvidence> = Vec::new();
         for proof in self.passed.iter().rev().map(|run| run.evidence(true)) {
@@ -327,7 +332,7 @@ impl Run {
     }
 }
 
-/// The agent's word at the end that it is done.
+/// Returns the agent's final claim that the task is done.
 fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> {
     let at = completion::find(response.text(), &CLAIM)?.start();
     let words = completion::said(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
@@ -335,13 +340,14 @@ fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> 
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }
 
-/// Evidence with the event's own text.
+/// Creates evidence from the event's own text.
 fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
     let words = event.text[..event.text.floor_char_boundary(MAX_WORDS)].to_owned();
     OutcomeEvidence { sign, event: event.number, words }
 }
 
 fn push(runs: &mut Vec<Run>, run: Run) {
+    // A repeated command replaces its earlier run.
     runs.retain(|known| known.command != run.command);
     if runs.len() >= MAX_RUNS {
         runs.remove(0);

@@ -1,5 +1,5 @@
-//! Several models on one session: their mean, and how far they lie apart. A model has its biases;
-//! where precision matters, several are asked (docs/spec/session-quality.md#biases).
+//! Combines grades of one session by several models into a mean and a spread. Each model has its
+//! biases, so several can be asked if precision matters (docs/spec/session-quality.md#biases).
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::grade::QualityGrade;
 
 // The doc comments of this type and of `Spread` are descriptions in the schema of the MCP tools.
 // Only grades by the latest version of the rubric count; numbers are rounded to nine decimals.
-/// The average over the models, by the rubric of now.
+/// Average over the models, using the latest version of the rubric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Average")]
 pub struct Combined {
     /// Version of the rubric.
     pub rubric_version: u32,
-    /// How many models have graded the session by it.
+    /// Number of models that graded the session by it.
     pub models: usize,
     /// Was the problem solved?
     pub problem_solved: Option<Spread>,
@@ -27,12 +27,12 @@ pub struct Combined {
     pub code_clean: Option<Spread>,
     /// Were edge cases handled?
     pub edge_cases: Option<Spread>,
-    /// Of the models' overall scores.
+    /// Average of the models' overall scores.
     pub overall: Option<Spread>,
 }
 
 impl Combined {
-    /// Names and values: the overall score, and each dimension.
+    /// Returns the overall score and each dimension as pairs of name and value.
     pub fn rows(&self) -> [(&'static str, Option<Spread>); 5] {
         let of = |dimension: Dimension| match dimension {
             Dimension::ProblemSolved => self.problem_solved,
@@ -46,15 +46,15 @@ impl Combined {
     }
 }
 
-/// The mean over the models that have a score; null where none has.
+/// Mean over the models with a score; null if no model has one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Consensus")]
 pub struct Spread {
-    /// 0 to 1.
+    /// Mean score, 0 to 1.
     pub mean: f64,
-    /// Highest minus lowest: 0 where all agree, and where there is only one model.
+    /// Highest minus lowest score; 0 if all models agree or there is only one.
     pub spread: f64,
-    /// Models that have a score.
+    /// Number of models with a score.
     pub models: usize,
 }
 
@@ -75,8 +75,8 @@ impl Spread {
     }
 }
 
-/// The grades of one session as one: of the latest rubric version, the latest of each model.
-/// `None` without a grade.
+/// Combines the grades of one session: the latest of each model by the latest rubric version.
+/// Returns `None` without grades.
 pub fn combine(grades: &[QualityGrade]) -> Option<Combined> {
     let rubric_version = grades.iter().map(|grade| grade.rubric_version).max()?;
     let mut latest: BTreeMap<&str, &QualityGrade> = BTreeMap::new();

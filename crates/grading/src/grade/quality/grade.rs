@@ -1,5 +1,5 @@
-//! A grade by a language model as it is kept (docs/spec/session-quality.md#table), made from what
-//! the model said. Pure.
+//! Stored grades by a language model (docs/spec/session-quality.md#table), built from the model's
+//! reply.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,66 +11,66 @@ use super::rubric::{Dimension, FIRST_OWN_VERSION};
 use selftest_sessions::LeftOut;
 use utoipa::ToSchema;
 
-/// One model's grade of one session, by one version of the rubric. Scores are in 0 to 1; `None`
-/// where the model cannot tell.
+/// Grade of a session by one model with one version of the rubric. Scores range from 0 to 1; `None`
+/// if the model could not tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QualityGrade {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
-    /// The model that graded.
+    /// Model that graded.
     pub model: String,
-    /// Version of the rubric; from 1073741824 on of a prompt that the project has edited.
+    /// Version of the rubric. Versions from 1073741824 on stand for a prompt edited by the project.
     pub rubric_version: u32,
-    /// When it was graded.
+    /// Time of grading.
     pub ts: Timestamp,
-    /// Whether the problem was solved.
+    /// Score for solving the problem.
     pub problem_solved: Option<f64>,
-    /// Whether tests were added.
+    /// Score for adding tests.
     pub tests_added: Option<f64>,
-    /// Whether the code is clean.
+    /// Score for clean code.
     pub code_clean: Option<f64>,
-    /// Whether edge cases were handled.
+    /// Score for handling edge cases.
     pub edge_cases: Option<f64>,
-    /// Weighted average of the scores that there are.
+    /// Weighted average of the available scores.
     pub overall: Option<f64>,
-    /// A short summary.
+    /// Short summary.
     pub reasoning: Option<String>,
-    /// Notes on each score and the weights; `None` also where they are no JSON.
+    /// Notes on each score and the weights; `None` also if they are not valid JSON.
     #[schema(value_type = Option<Object>)]
     pub details: Option<Value>,
 }
 
-/// The facts of a grade that do not come from the model.
+/// Facts of a grade that do not come from the model.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// The session.
+    /// ID of the session.
     pub session_id: &'a str,
     /// Full name of the model.
     pub model: &'a str,
-    /// Now.
+    /// Current time.
     pub ts: Timestamp,
-    /// The parts that the transcript leaves out.
+    /// Parts that the transcript leaves out.
     pub left_out: &'a LeftOut,
-    /// Estimated tokens of the transcript.
+    /// Estimated number of tokens in the transcript.
     pub transcript_tokens: u32,
-    /// Version of the rubric that the prompt held; see [`super::rubric_version`].
+    /// Version of the rubric in the prompt; see [`super::rubric_version`].
     pub rubric_version: u32,
 }
 
-/// A model's words on one dimension, as they are kept in a grade's details.
+/// A model's note on one dimension, stored in the details of a grade.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Note {
-    /// A quote from the session.
+    /// Quote from the session.
     pub evidence: String,
-    /// Why the score is what it is.
+    /// Reason for the score.
     pub reasoning: String,
-    /// The quote does not occur in the session, so that the score was dropped.
+    /// True if the quote does not occur in the session, so that the score was dropped.
     pub unsupported: bool,
 }
 
 impl Dimension {
-    /// Its score in a grade.
+    /// Returns the dimension's score in a grade.
     pub fn score_of(self, grade: &QualityGrade) -> Option<f64> {
         match self {
             Dimension::ProblemSolved => grade.problem_solved,
@@ -80,7 +80,7 @@ impl Dimension {
         }
     }
 
-    /// Its note in a grade; `None` where the details hold nothing that can be read.
+    /// Returns the dimension's note in a grade, or `None` if the details contain no readable note.
     pub fn note_of(self, grade: &QualityGrade) -> Option<Note> {
         let note = grade.details.as_ref()?.get("dimensions")?.get(self.name())?;
         Note::deserialize(note).ok()
@@ -88,7 +88,8 @@ impl Dimension {
 }
 
 impl QualityReading {
-    /// The grade that is kept. Words are bounded again here, whatever made them.
+    /// Converts the reading to a grade for storage. Texts are truncated again here, whatever their
+    /// origin.
     pub fn into_grade(self, about: About<'_>, weights: &QualityWeights) -> QualityGrade {
         let weights_of: Map<String, Value> = Dimension::ALL
             .iter()

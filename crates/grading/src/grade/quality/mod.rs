@@ -1,8 +1,8 @@
 //! Grades of recorded sessions by a language model (docs/spec/session-quality.md): rubric, prompt,
-//! strict reading of the reply, and what the harness makes of it.
+//! strict reader for the reply, and the resulting grade.
 //!
-//! Pure: calls no model, reads no clock and no database. The overall score is computed here and
-//! never asked for.
+//! Nothing here calls a model or uses the clock or the database. The overall score is computed
+//! here; the model is never asked for it.
 
 mod combine;
 mod grade;

@@ -1,4 +1,5 @@
-//! The grader's prompt: rubric and rules first and byte-identical, the transcript last. Pure.
+//! The grader's prompt. Rubric and rules come first and are byte-identical across sessions; the
+//! transcript comes last.
 
 use serde::Serialize;
 use serde_json::json;
@@ -9,7 +10,7 @@ use selftest_models::fence::{Nonce, fence};
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_text::digest;
 
-/// The grader's template, path under `prompts/`.
+/// Path of the grader's template under `prompts/`.
 pub const TEMPLATE: &str = "grade/session_v1.md";
 
 #[derive(Serialize)]
@@ -21,7 +22,7 @@ struct Values<'a> {
     transcript: String,
 }
 
-/// Renders the prompt of one session from its condensed transcript. [`TEMPLATE`] must be loaded.
+/// Renders the prompt for a session from its condensed transcript. [`TEMPLATE`] must be loaded.
 pub fn render(
     library: &PromptLibrary,
     transcript: &str,
@@ -37,22 +38,24 @@ pub fn render(
     library.render(TEMPLATE, &values)
 }
 
-/// The template of this binary.
+/// Returns the built-in template.
 pub(super) fn built_in() -> &'static str {
     let found = crate::prompts::BUILT_IN.iter().find(|(name, _)| *name == TEMPLATE);
     found.map_or("", |(_, text)| text)
 }
 
-/// The version of the rubric that the loaded template puts to the model: [`RUBRIC_VERSION`] of the
-/// one of this binary. One that the project has edited is another rubric, with a version made from
-/// its digest and that of this binary: grades by different texts are never mixed, and who takes an
-/// edit back finds the grades from before.
+/// Returns the version of the rubric in the loaded template.
+///
+/// The built-in template has [`RUBRIC_VERSION`]. A template edited by the project is a different
+/// rubric, whose version is derived from its digest and the built-in version. Grades by different
+/// texts are therefore never mixed, and reverting an edit makes the earlier grades valid again.
 pub fn rubric_version(library: &PromptLibrary) -> u32 {
     let built_in = digest::of_bytes(built_in().as_bytes());
     match library.digests().get(TEMPLATE) {
         Some(own) if *own != built_in => {
             let digest = digest::of_json(json!([RUBRIC_VERSION, own]));
             let number = digest.get(..8).and_then(|first| u32::from_str_radix(first, 16).ok());
+            // Keeps the version within 31 bits.
             FIRST_OWN_VERSION + number.unwrap_or_default() % FIRST_OWN_VERSION
         }
         _ => RUBRIC_VERSION,

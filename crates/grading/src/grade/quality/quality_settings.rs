@@ -1,4 +1,4 @@
-//! The `grade.quality` section of the configuration. Reads nothing itself.
+//! The `grade.quality` section of the configuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,31 @@ use selftest_stats::score::Weight;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QualitySettings {
-    /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
+    /// Model to use: `auto`, `provider/model`, or a bare name that `auto` resolves.
     #[schemars(length(min = 1))]
     pub model: String,
     /// Sampling temperature; 0.0 is deterministic.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// Most tokens of a reply.
+    /// Maximum number of tokens in a reply.
     #[schemars(range(min = 16, max = 32768))]
     pub max_tokens: u32,
-    /// How often a malformed reply is asked for again.
+    /// Number of times to ask again after a malformed reply.
     #[schemars(range(min = 0, max = 20))]
     pub max_reasks: u32,
-    /// Most tokens of a condensed transcript.
+    /// Maximum number of tokens in a condensed transcript.
     #[schemars(range(min = 256, max = 1_000_000))]
     pub max_transcript_tokens: u32,
-    /// Sessions graded at once.
+    /// Number of sessions to grade concurrently.
     #[schemars(range(min = 1, max = 64))]
     pub concurrency: u32,
-    /// Shares in the overall score; they sum to 1.
+    /// Weights of the dimensions in the overall score; they sum to 1.
     pub weights: QualityWeights,
-    /// Whether a thinking model may think before the reply. Absent: it may not.
+    /// Allow a thinking model to think before the reply. Absent: not allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
-    /// Most tokens of thinking, beside those of the reply; only where `think` is true.
+    /// Maximum number of thinking tokens, in addition to those of the reply. Only used if `think`
+    /// is true.
     #[schemars(range(min = 16, max = 131_072))]
     pub think_tokens: u32,
 }
@@ -55,22 +56,22 @@ impl Default for QualitySettings {
     }
 }
 
-/// The share of each dimension in the overall score. The specification leaves them open.
+/// Weight of each dimension in the overall score. The specification leaves these open.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QualityWeights {
-    /// Of whether the problem was solved.
+    /// Weight of solving the problem.
     pub problem_solved: Weight,
-    /// Of whether tests were added.
+    /// Weight of adding tests.
     pub tests_added: Weight,
-    /// Of whether the code is clean.
+    /// Weight of clean code.
     pub code_clean: Weight,
-    /// Of whether edge cases were handled.
+    /// Weight of handling edge cases.
     pub edge_cases_handled: Weight,
 }
 
 impl QualityWeights {
-    /// The share of one.
+    /// Returns the weight of a dimension.
     pub const fn of(&self, dimension: Dimension) -> f64 {
         match dimension {
             Dimension::ProblemSolved => self.problem_solved.get(),
@@ -80,7 +81,7 @@ impl QualityWeights {
         }
     }
 
-    /// Their sum, rounded to six decimals.
+    /// Returns the sum of the weights, rounded to six decimals.
     pub fn sum(&self) -> f64 {
         let sum: f64 = Dimension::ALL.iter().map(|dimension| self.of(*dimension)).sum();
         (sum * 1e6).round() / 1e6

@@ -1,7 +1,7 @@
-//! The reply's schema, and the strict reading of a grader's reply. Pure.
+//! Schema and strict reader for a grader's reply.
 //!
-//! A reply is one JSON object with exactly the fields of the schema, or it is no grade. A score
-//! whose quote is not in the transcript is no score.
+//! A reply must be a single JSON object with exactly the fields of the schema, or there is no
+//! grade. A score is dropped if its quote is not in the transcript.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,25 @@ use selftest_models::structured::StrictReader;
 use selftest_models::structured::{Unreadable, scores};
 use selftest_stats::score::Score;
 
-/// Most characters of a quote.
+/// Maximum length of a quote, in characters.
 pub(super) const MAX_EVIDENCE: usize = 160;
-/// Most characters of a dimension's reasoning.
+/// Maximum length of a dimension's reasoning, in characters.
 pub(super) const MAX_REASONING: usize = 200;
-/// Most characters of the summary (docs/spec/session-quality.md#table: about 200).
+/// Maximum length of the summary, in characters (docs/spec/session-quality.md#table: about 200).
 pub(super) const MAX_SUMMARY: usize = 200;
-/// A shorter quote must be a whole line: a word or two occur anywhere.
+/// Minimum length of a quote, in characters. A shorter one must match a whole line, because a word
+/// or two occur anywhere.
 const MIN_QUOTE: usize = 8;
 
-/// The JSON Schema of a reply: per dimension quote, reasoning and score, in the order in which a
-/// model should think; then a summary. Every string is bounded, so that replies are finite.
+/// Returns the JSON Schema of a reply.
+///
+/// Each dimension has quote, reasoning and score, in the order in which a model should think,
+/// followed by a summary. Every string is bounded, so that replies are finite.
 pub fn reply_schema() -> Value {
     schema_with(&dimension(&scores()))
 }
 
-/// The same schema as the prompt states it, with what repeats written out once only.
+/// Returns the schema as stated in the prompt, with repeated parts written only once.
 pub(super) fn schema_in_prompt() -> Value {
     let mut schema = schema_with(&json!({ "$ref": "#/$defs/dimension" }));
     schema["$defs"] = json!({
@@ -72,30 +75,30 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
 /// A model's reply on one dimension.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DimensionReading {
-    /// Which.
+    /// The dimension.
     pub dimension: Dimension,
-    /// The passage of the transcript that the model quotes, on one line.
+    /// Passage quoted from the transcript, on one line.
     pub evidence: String,
-    /// Why, in the model's words, on one line.
+    /// The model's reasoning, on one line.
     pub reasoning: String,
-    /// `None`: the model cannot tell, or its quote is not in the transcript.
+    /// Score; `None` if the model cannot tell or its quote is not in the transcript.
     pub score: Option<Score>,
-    /// Whether a score was dropped because the quote is not in the transcript.
+    /// True if a score was dropped because its quote is not in the transcript.
     pub unsupported: bool,
 }
 
 /// A model's reply on one session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QualityReading {
-    /// In the order of [`Dimension::ALL`].
+    /// Readings in the order of [`Dimension::ALL`].
     pub dimensions: [DimensionReading; 4],
-    /// The session in a sentence, on one line.
+    /// One-sentence summary of the session, on one line.
     pub summary: String,
 }
 
 impl QualityReading {
-    /// `Σ weight · score / Σ weight` over the dimensions that have a score, from 0 to 1, rounded
-    /// to nine decimals; `None` when fewer than two have one.
+    /// Returns `Σ weight · score / Σ weight` over the dimensions with a score, from 0 to 1, rounded
+    /// to nine decimals. Returns `None` if fewer than two have a score.
     pub fn overall(&self, weights: &QualityWeights) -> Option<f64> {
         let mut scored = 0;
         let (mut sum, mut total) = (0.0, 0.0);
@@ -109,13 +112,13 @@ impl QualityReading {
         (scored >= 2).then(|| (sum / total * 1e9).round() / 1e9).map(|mean| mean.clamp(0.0, 1.0))
     }
 
-    /// Dimensions whose quote is not in the transcript.
+    /// Returns the number of dimensions whose quote is not in the transcript.
     pub fn unsupported(&self) -> usize {
         self.dimensions.iter().filter(|reading| reading.unsupported).count()
     }
 }
 
-/// Reads replies; the schema is compiled once.
+/// Reads replies with a schema that is compiled once.
 pub struct QualityReader(StrictReader);
 
 impl Default for QualityReader {
@@ -125,12 +128,12 @@ impl Default for QualityReader {
 }
 
 impl QualityReader {
-    /// A reader of this version's rubric.
+    /// Creates a reader for the current rubric.
     pub fn new() -> Self {
         Self(StrictReader::new(&reply_schema()))
     }
 
-    /// Reads a complete reply on the session whose transcript the model was shown.
+    /// Parses a complete reply. `transcript` is the text that the model was shown.
     pub fn read(&self, reply: &str, transcript: &str) -> Result<QualityReading, Unreadable> {
         let value = self.0.read(reply)?;
         reading(&value, transcript)
@@ -138,7 +141,8 @@ impl QualityReader {
     }
 }
 
-/// The reading of a valid object; `None` cannot happen after validation, but is no grade.
+/// Converts a validated object. `None` cannot happen after validation, but would mean that there is
+/// no grade.
 fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
     let transcript = Transcript::new(transcript);
     let dimensions: Option<Vec<_>> = Dimension::ALL
@@ -150,6 +154,7 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
                 Value::Null => None,
                 number => Some(Score::new(number.as_f64()?).ok()?),
             };
+            // Without a score, no quote is needed.
             let supported = score.filter(|_| transcript.holds(evidence));
             Some(DimensionReading {
                 dimension,
@@ -164,30 +169,33 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
     Some(QualityReading { dimensions: dimensions?.try_into().ok()?, summary })
 }
 
-/// At most so many characters, on one line.
+/// Truncates a text to `most` characters on one line.
 pub(super) fn bounded(words: &str, most: usize) -> String {
+    // A character has up to four bytes.
     selftest_text::one_line(words, most * 4).chars().take(most).collect()
 }
 
-/// The words of the session in the transcript that the model saw, with white space folded.
+/// Text of the session in the transcript shown to the model, with whitespace folded.
 ///
-/// The transcript's own lines (counts, what is left out) and the labels of its events are the
-/// program's words: they are no evidence of what was done in the session. Foreign text never
-/// begins a line there, so that they can be told apart.
+/// The transcript's own lines (counts, omissions) and the labels of its events are written by this
+/// program, so they are not evidence of what happened in the session. Untrusted text never starts a
+/// line there, which makes them distinguishable.
 struct Transcript {
-    /// All that was said and done, one after the other.
+    /// All text of the session, joined by spaces.
     folded: String,
-    /// The same, line by line.
+    /// The same text, line by line.
     lines: Vec<String>,
-    /// The labels, such as `[13 call bash]`.
+    /// Labels such as `[13 call bash]`.
     labels: BTreeSet<String>,
 }
 
 impl Transcript {
     fn new(transcript: &str) -> Self {
+        // The model saw the neutralised text, so quotes are compared with that.
         let shown = neutralise(transcript);
         let mut words = Self { folded: String::new(), lines: Vec::new(), labels: BTreeSet::new() };
         for line in shown.lines() {
+            // Continuation lines of an event are indented.
             let said = if line.starts_with([' ', '\t']) {
                 line
             } else if line.starts_with("[…") {
@@ -208,9 +216,10 @@ impl Transcript {
         words
     }
 
-    /// Whether the quote occurs in it, white space and labels apart.
+    /// Returns true if the quote occurs in the transcript, ignoring whitespace and labels.
     fn holds(&self, quote: &str) -> bool {
         let quoted = folded(&neutralise(quote));
+        // A model may quote labels along with the text.
         let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
         let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
         let quote = folded(&said);
@@ -221,7 +230,7 @@ impl Transcript {
     }
 }
 
-/// The label of a line that begins an event, and what stands behind it.
+/// Splits the first line of an event into its label and the rest.
 fn split_label(line: &str) -> Option<(&str, &str)> {
     let end = line.strip_prefix('[')?.find(']')? + 2;
     Some(line.split_at(end))

@@ -1,16 +1,16 @@
-//! The rubric: what a model scores in a session, and what the scores mean. Decides nothing.
+//! The rubric: the dimensions that a model scores in a session, and the meaning of each score.
 
 use serde::Serialize;
 
-/// Version of the rubric. Grades of different versions are never mixed: whoever changes
-/// `prompts/grade/session_v1.md`, the anchors or the schema raises it, as a test demands.
+/// Version of the rubric. Grades of different versions are never mixed. Increment this after
+/// changing `prompts/grade/session_v1.md`, the anchors or the schema; a test enforces it.
 pub const RUBRIC_VERSION: u32 = 1;
 
-/// From here on versions are those of prompts that projects have edited; see
-/// [`super::rubric_version`]. All of them fit into 31 bits.
+/// First version number for prompts edited by projects; see [`super::rubric_version`]. All versions
+/// fit into 31 bits.
 pub const FIRST_OWN_VERSION: u32 = 1 << 30;
 
-/// A version in words: `rubric 1`, or `the project's own rubric 2f3a91bc`.
+/// Returns the name of a version: `rubric 1`, or `the project's own rubric 2f3a91bc`.
 pub fn rubric_name(version: u32) -> String {
     match version.checked_sub(FIRST_OWN_VERSION) {
         None => format!("rubric {version}"),
@@ -18,31 +18,31 @@ pub fn rubric_name(version: u32) -> String {
     }
 }
 
-/// One aspect of a session's quality (docs/spec/session-quality.md#dimensions).
+/// An aspect of a session's quality (docs/spec/session-quality.md#dimensions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Dimension {
-    /// Whether what the user wanted was done.
+    /// The user's request was fulfilled.
     #[serde(rename = "problem_solved")]
     ProblemSolved,
-    /// Whether tests were added or adapted.
+    /// Tests were added or adapted.
     #[serde(rename = "tests_added")]
     TestsAdded,
-    /// Whether the code that was written is clean.
+    /// The new code is clean.
     #[serde(rename = "code_clean")]
     CodeClean,
-    /// Whether edge cases and errors were handled.
+    /// Edge cases and errors were handled.
     #[serde(rename = "edge_cases_handled")]
     EdgeCases,
 }
 
-/// The meaning of a score of a dimension.
+/// The meaning of one score of a dimension.
 #[derive(Debug, Serialize)]
 pub(super) struct Anchor {
     score: f64,
     meaning: &'static str,
 }
 
-/// A dimension as the prompt describes it.
+/// Description of a dimension for the prompt.
 #[derive(Debug, Serialize)]
 pub(super) struct Description {
     name: &'static str,
@@ -52,7 +52,7 @@ pub(super) struct Description {
 }
 
 impl Dimension {
-    /// Every dimension, in the order of the reply.
+    /// All dimensions, in the order of the reply.
     pub const ALL: [Dimension; 4] = [
         Dimension::ProblemSolved,
         Dimension::TestsAdded,
@@ -60,7 +60,7 @@ impl Dimension {
         Dimension::EdgeCases,
     ];
 
-    /// The field of the reply and the key of its weight.
+    /// Returns the field of the reply, which is also the key of the weight.
     pub const fn name(self) -> &'static str {
         match self {
             Dimension::ProblemSolved => "problem_solved",
@@ -70,7 +70,7 @@ impl Dimension {
         }
     }
 
-    /// In words for people.
+    /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
             Dimension::ProblemSolved => "Problem solved",

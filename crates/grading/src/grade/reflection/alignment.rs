@@ -1,11 +1,12 @@
-//! Whether a summary speaks of the goal: the share of the goal's words that it uses. Pure.
+//! Measures if a summary addresses the goal, as the share of the goal's words that it uses.
 //!
-//! docs/spec/reflections.md asks that the summary aligns with the goal and does not say how that is
-//! measured. The measure is coarse and says the same every time; it sees words, not meanings.
+//! docs/spec/reflections.md requires the summary to align with the goal, but does not define a
+//! measure. This one is coarse but deterministic: it compares words, not meanings.
 
 use std::collections::BTreeSet;
 
-/// The stopwords of docs/spec/skills-and-signals.md#repetition, and what else any two texts share.
+/// The stopwords of docs/spec/skills-and-signals.md#repetition, and other words that any two texts
+/// share.
 const STOPWORDS: [&str; 55] = [
     "the", "a", "an", "is", "was", "are", "were", "do", "does", "did", "can", "could", "would",
     "should", "please", "just", "me", "my", "i", //
@@ -14,23 +15,23 @@ const STOPWORDS: [&str; 55] = [
     "that", "then", "this", "to", "we", "will", "with", "you", "your",
 ];
 
-/// How many of the goal's words a summary uses.
+/// Number of the goal's words used by a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Alignment {
     pub(super) used: usize,
-    /// Different words of the goal; at least 1.
+    /// Number of distinct words in the goal; at least 1.
     pub(super) of: usize,
 }
 
 impl Alignment {
-    /// `None` where the goal has no words that could be compared.
+    /// Compares goal and summary. Returns `None` if the goal has no comparable words.
     pub(super) fn of(goal: &str, summary: &str) -> Option<Self> {
         let (goal, summary) = (stems(goal), stems(summary));
         let used = goal.intersection(&summary).count();
         (!goal.is_empty()).then_some(Self { used, of: goal.len() })
     }
 
-    /// `used / of`, 0.0 to 1.0.
+    /// Returns `used / of`, 0.0 to 1.0.
     #[expect(clippy::cast_precision_loss, reason = "word counts are far below 2^52")]
     pub(super) fn share(self) -> f64 {
         self.used as f64 / self.of as f64
@@ -42,10 +43,10 @@ fn stems(text: &str) -> BTreeSet<String> {
     words.filter(|word| !word.is_empty() && !STOPWORDS.contains(&word.as_str())).map(stem).collect()
 }
 
-/// The word without the endings of English plurals and tenses, so that "retries" is "retry" and
-/// "cached" is "caching". What it leaves need not be a word.
+/// Strips the endings of English plurals and tenses, so that "retries" matches "retry" and "cached"
+/// matches "caching". The result need not be a word.
 fn stem(mut word: String) -> String {
-    /// Letters that an ending must leave.
+    /// Minimum number of characters left after removing an ending.
     const MIN_CHARS: usize = 3;
     let is_plural = word.ends_with('s') && !word.ends_with("ss");
     let endings = [("s", is_plural), ("ing", true), ("ed", true), ("e", true)];
@@ -54,6 +55,7 @@ fn stem(mut word: String) -> String {
             word.truncate(word.len() - ending.len());
         }
     }
+    // By now `retries` is `retri`.
     if word.ends_with('y') {
         word.pop();
         word.push('i');

@@ -1,39 +1,39 @@
-//! Reading what agents hand in: one JSON document for each reflection, whose fields may be absent
-//! or of any type. What cannot be read is absent; nothing is made up.
+//! Reads the reflections that agents submit: one JSON document each, whose fields may be missing or
+//! of any type. Unreadable fields count as missing; no values are made up.
 
 use jiff::Timestamp;
 use serde_json::{Deserializer, Map, Value};
 
 use selftest_text::one_line;
 
-/// Most tags that are looked at.
+/// Maximum number of tags to examine.
 const MAX_TAGS: usize = 1000;
 
-/// The fields of a reflection that criteria look at.
+/// The fields of a reflection that the criteria examine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reflection {
-    /// `reflection_id`, else `id`.
+    /// `reflection_id`, or `id`.
     pub reflection_id: Option<String>,
     /// `project_id`.
     pub project_id: Option<String>,
-    /// `agent`, else `agent_id`: who reflects.
+    /// `agent`, or `agent_id`: the author of the reflection.
     pub agent: Option<String>,
-    /// `goal`: what was to be done.
+    /// `goal`: the intended result.
     pub goal: Option<String>,
-    /// `summary`: what was done, in the agent's words.
+    /// `summary`: the work done, as described by the agent.
     pub summary: Option<String>,
-    /// `confidence`, a number from 0.0 to 1.0, also as text.
+    /// `confidence`: a number from 0.0 to 1.0, possibly as text.
     pub confidence: Option<f64>,
-    /// `tags`: a list of texts, or one text with commas.
+    /// `tags`: a list of strings, or one comma-separated string.
     pub tags: Vec<String>,
-    /// `loop`, else `loop_count`.
+    /// `loop`, or `loop_count`.
     pub loop_count: Option<u64>,
-    /// `timestamp`, by RFC 3339: when the agent made it.
+    /// `timestamp` in RFC 3339 format: the time when the agent wrote it.
     pub made_at: Option<Timestamp>,
 }
 
 impl Reflection {
-    /// The fields of a document.
+    /// Extracts the fields of a document.
     pub fn of(document: &Map<String, Value>) -> Self {
         let text = |key: &str| document.get(key).and_then(words);
         let confidence = document.get("confidence").and_then(number);
@@ -51,8 +51,8 @@ impl Reflection {
     }
 }
 
-/// A text with something in it, without white space around it; a number as text; the texts of a
-/// list as lines.
+/// Returns a non-empty trimmed text. Numbers are converted to text, and lists of strings are joined
+/// as lines.
 fn words(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -96,25 +96,25 @@ fn tags(value: &Value) -> Vec<String> {
     }
 }
 
-/// A text that holds something else than reflections.
+/// Error for a text that contains something other than reflections.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct UnreadableReflections {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The fault, and the expected value.
+    /// Description of the error and the expected value.
     pub why: String,
 }
 
-/// The reflections of a text: JSON objects, one after the other or in lists, as in a JSON file or
-/// in JSON Lines. None in an empty text.
+/// Parses all reflections in a text: JSON objects, either consecutive or in arrays, as in a JSON or
+/// JSON Lines file. An empty text contains none.
 pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflections> {
     let mut found = Vec::new();
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     loop {
         let start = values.byte_offset();
         let line = |offset: usize| text[..offset].matches('\n').count() + 1;
-        // White space before a value belongs to none.
+        // The reported line is where the value starts, after any whitespace.
         let begins = start + (text[start..].len() - text[start..].trim_start().len());
         let not_an_object = |value: &Value| UnreadableReflections {
             line: line(begins),
@@ -134,6 +134,7 @@ pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflect
             Some(Ok(other)) => return Err(not_an_object(&other)),
             Some(Err(error)) => {
                 let why = error.to_string();
+                // serde_json appends the position, which is reported separately.
                 let why = why.split(" at line ").next().unwrap_or_default();
                 let why = format!("not JSON: {}", one_line(why, 200));
                 return Err(UnreadableReflections { line: error.line().max(1), why });

@@ -4,21 +4,22 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-/// Something that is wrong with a reflection. The names are stable.
+/// A kind of issue with a reflection. The names are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IssueCode {
-    /// Not of the expected schema.
+    /// The document does not match the expected schema.
     SchemaMismatch,
-    /// A confidence below the least one.
+    /// The confidence is below the minimum.
     LowConfidence,
-    /// No confidence that is a number from 0 to 1. Costs nothing by itself: no number is made up.
+    /// There is no confidence between 0 and 1. Deducts nothing by itself, since no number is made
+    /// up.
     ConfidenceMissing,
     /// No tag refers to a loop.
     LoopTagMissing,
-    /// No goal with which the summary could be compared. Costs nothing by itself.
+    /// There is no goal to compare the summary with. Deducts nothing by itself.
     GoalMissing,
     /// The summary does not align with the goal.
     GoalMisaligned,
@@ -31,7 +32,7 @@ pub enum IssueCode {
 selftest_text::named!(IssueCode);
 
 impl IssueCode {
-    /// The deduction from a score of 1.0, in hundredths, so that sums are exact.
+    /// Returns the deduction from a score of 1.0 in hundredths, so that sums are exact.
     pub const fn hundredths(self) -> u8 {
         match self {
             IssueCode::SchemaMismatch => 30,
@@ -44,19 +45,19 @@ impl IssueCode {
     }
 }
 
-/// An issue of one reflection.
+/// An issue with a reflection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Issue {
-    /// Which one.
+    /// Kind of issue.
     pub code: IssueCode,
-    /// In words, on one line. Parts of it may be foreign.
+    /// Description on one line. Parts of it may be untrusted.
     pub text: String,
-    /// Its deduction from the score; 0 where the specification deducts nothing.
+    /// Deduction from the score; 0 if the specification deducts nothing.
     pub deduction: f64,
 }
 
 impl Issue {
-    /// An issue with what it costs.
+    /// Creates an issue with the deduction of its code.
     pub fn new(code: IssueCode, text: impl Into<String>) -> Self {
         Self { code, text: text.into(), deduction: f64::from(code.hundredths()) / 100.0 }
     }

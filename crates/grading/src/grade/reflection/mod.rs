@@ -1,8 +1,8 @@
-//! Grades of what agents say of their own work: reflections, scored by the six deductions of
-//! docs/spec/reflections.md#scoring.
+//! Grades of reflections, in which agents describe their own work, scored with the six deductions
+//! of docs/spec/reflections.md#scoring.
 //!
-//! Pure: documents come in, scores, trends and proposed thresholds go out. Reads no file, no clock
-//! and no database, and calls nobody; that is for `grader`.
+//! These are pure functions from documents to scores, trends and proposed thresholds. Files, the
+//! clock, the database and alerts are handled by `grader`.
 
 mod alignment;
 mod document;

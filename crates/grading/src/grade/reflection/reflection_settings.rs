@@ -1,4 +1,4 @@
-//! The `grade.reflection` section of the configuration. Reads nothing itself.
+//! The `grade.reflection` section of the configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use selftest_stats::score::{Score, Threshold};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectionSettings {
-    /// A reflection with a score below it is weak.
+    /// Score below which a reflection is weak.
     pub weak_threshold: Threshold,
-    /// The use of the threshold that past scores propose.
+    /// Use of the threshold proposed from past scores.
     pub adaptive: AdaptiveThreshold,
-    /// The requirements for reflections of all agents.
+    /// Requirements for the reflections of all agents.
     pub criteria: ReflectionCriteria,
-    /// Further requirements for an agent, by its name; case-insensitive.
+    /// Additional requirements per agent, by name; case-insensitive.
     pub agents: BTreeMap<String, AgentCriteria>,
-    /// The alert for a weak reflection.
+    /// Alert for a weak reflection.
     pub hook: HookSettings,
 }
 
@@ -37,39 +37,39 @@ impl Default for ReflectionSettings {
     }
 }
 
-/// The use of the threshold that past scores propose.
+/// Use of the threshold proposed from past scores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdaptiveThreshold {
-    /// It is shown.
+    /// The proposal is only shown.
     #[default]
     Propose,
-    /// It is in force where it is above `weak_threshold`.
+    /// The proposal is used if it is above `weak_threshold`.
     Apply,
 }
 
-/// The requirements for a reflection.
+/// Requirements for a reflection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectionCriteria {
-    /// The least confidence that costs nothing.
+    /// Minimum confidence without a deduction.
     pub min_confidence: Score,
-    /// Fewest characters of a summary that is not too brief.
+    /// Minimum number of characters in a summary; below it is too brief.
     #[schemars(range(max = 1_000_000))]
     pub summary_min_chars: u32,
-    /// Most characters of a summary that is not too long.
+    /// Maximum number of characters in a summary; above it is too long.
     #[schemars(range(max = 1_000_000))]
     pub summary_max_chars: u32,
     /// Regular expression that a tag must match to refer to a loop.
     #[schemars(length(min = 1))]
     pub tag_pattern: String,
-    /// The least share of the goal's words that the summary must use; 0.0 asks for none.
+    /// Minimum share of the goal's words that the summary must use; 0.0 disables the check.
     pub min_goal_overlap: Score,
-    /// JSON Schema of a reflection. Absent, without `schema_file` too: goal, summary, confidence
-    /// and tags.
+    /// JSON Schema of a reflection. If `schema_file` is absent too, goal, summary, confidence and
+    /// tags are required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// File that holds the schema, from the project folder.
+    /// File that contains the schema, relative to the project folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub schema_file: Option<PathBuf>,
@@ -89,18 +89,18 @@ impl Default for ReflectionCriteria {
     }
 }
 
-/// The requirements for one agent. An absent one is as for all agents.
+/// Requirements for one agent. Absent values default to those for all agents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentCriteria {
-    /// The least confidence that costs nothing.
+    /// Minimum confidence without a deduction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_confidence: Option<Score>,
-    /// Fewest characters of a summary that is not too brief.
+    /// Minimum number of characters in a summary; below it is too brief.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub summary_min_chars: Option<u32>,
-    /// Most characters of a summary that is not too long.
+    /// Maximum number of characters in a summary; above it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub summary_max_chars: Option<u32>,
@@ -108,23 +108,23 @@ pub struct AgentCriteria {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub tag_pattern: Option<String>,
-    /// The least share of the goal's words that the summary must use; 0.0 asks for none.
+    /// Minimum share of the goal's words that the summary must use; 0.0 disables the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_goal_overlap: Option<Score>,
     /// JSON Schema of a reflection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// File that holds the schema, from the project folder.
+    /// File that contains the schema, relative to the project folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub schema_file: Option<PathBuf>,
 }
 
 impl AgentCriteria {
-    /// Everything that is expected of the agent.
+    /// Merges the agent's requirements with those for all agents.
     pub fn over(&self, all: &ReflectionCriteria) -> ReflectionCriteria {
         let own = self.clone();
-        // The agent's schema stands for that of all agents, wherever either is.
+        // A schema of the agent in either form replaces both forms of the general one.
         let (schema, schema_file) = match (own.schema, own.schema_file) {
             (None, None) => (all.schema.clone(), all.schema_file.clone()),
             own => own,
@@ -141,15 +141,15 @@ impl AgentCriteria {
     }
 }
 
-/// Whom a weak reflection is handed to, so that something can be done about it.
+/// Hooks that receive a weak reflection, so that it can be handled.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookSettings {
-    /// A program and its arguments that get the reflection. Absent: none is started.
+    /// Program and arguments that receive the reflection. Absent: no program is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
-    /// An address that the reflection is posted to. Absent: nothing is sent.
+    /// URL that the reflection is posted to. Absent: nothing is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub webhook: Option<String>,

@@ -1,5 +1,4 @@
-//! Criteria made ready: patterns and schemas compiled once, for all agents and for those with
-//! criteria of their own.
+//! Compiled criteria: patterns and schemas for all agents, and for agents with their own criteria.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,16 +10,16 @@ use super::reflection_settings::{ReflectionCriteria, ReflectionSettings};
 use selftest_schema::{Schema, SchemaFault};
 use selftest_text::one_line;
 
-/// Faults of a schema that are named in an issue.
+/// Maximum number of schema errors listed in an issue.
 const MAX_NAMED: usize = 3;
 
-/// Something in the criteria that cannot be used.
+/// Error for criteria that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`grade.reflection.{}` {why}", .key.replace('/', "."))]
 pub struct CriteriaFault {
-    /// The key below `grade.reflection`, with slashes, such as `criteria/tag_pattern`.
+    /// Key below `grade.reflection`, separated by slashes, such as `criteria/tag_pattern`.
     pub key: String,
-    /// The problem, to follow its name.
+    /// Description of the problem, phrased to follow the key.
     pub why: String,
 }
 
@@ -31,17 +30,17 @@ impl CriteriaFault {
     }
 }
 
-/// The criteria of every agent.
+/// The criteria for all agents.
 #[derive(Debug)]
 pub struct ReflectionRules {
     all: AgentRules,
-    /// By names in lower case.
+    /// Criteria of individual agents, by lower-case name.
     agents: HashMap<String, AgentRules>,
 }
 
 impl ReflectionRules {
-    /// Compiles the criteria; every fault, not only the first. `read` gives what is in a schema
-    /// file, or says why it cannot.
+    /// Compiles the criteria and collects all errors, not only the first. `read` returns the
+    /// content of a schema file or an error message.
     pub fn new(
         settings: &ReflectionSettings,
         read: impl Fn(&Path) -> Result<Value, String>,
@@ -51,7 +50,8 @@ impl ReflectionRules {
             let rules = AgentRules::new(key, criteria, &read);
             rules
                 .map_err(|mut found| {
-                    // What an agent takes over from all agents is said once.
+                    // Errors that an agent inherits from the general criteria are reported only
+                    // once.
                     found.retain(|fault| !faults.iter().any(|said| said.is_same(fault)));
                     faults.append(&mut found);
                 })
@@ -68,14 +68,14 @@ impl ReflectionRules {
         all.filter(|_| faults.is_empty()).map(|all| Self { all, agents }).ok_or(faults)
     }
 
-    /// The criteria for an agent.
+    /// Returns the criteria for an agent.
     pub fn of(&self, agent: Option<&str>) -> &AgentRules {
         let own = agent.and_then(|agent| self.agents.get(&agent.to_lowercase()));
         own.unwrap_or(&self.all)
     }
 }
 
-/// The criteria for one agent.
+/// The compiled criteria for one agent.
 #[derive(Debug)]
 pub struct AgentRules {
     pub(super) criteria: ReflectionCriteria,
@@ -100,6 +100,7 @@ impl AgentRules {
         let tag = Regex::new(&criteria.tag_pattern);
         let tag = tag.map_err(|error| {
             let words = error.to_string();
+            // The last line has the reason; the others show the pattern.
             let last = words.lines().last().unwrap_or_default();
             fault(
                 "tag_pattern",
@@ -119,22 +120,22 @@ impl AgentRules {
         }
     }
 
-    /// Whether a tag refers to a loop.
+    /// Returns true if a tag refers to a loop.
     pub fn is_loop_tag(&self, tag: &str) -> bool {
         self.tag.is_match(tag)
     }
 
-    /// The loop that the tags name by a number: 3 for `loop_3`.
+    /// Returns the loop number in the tags, such as 3 for `loop_3`.
     pub fn loop_of(&self, tags: &[String]) -> Option<u64> {
         let named = tags.iter().find(|tag| self.is_loop_tag(tag))?;
         let digits = named.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
         digits.parse().ok()
     }
 
-    /// How a document differs from the expected schema, in words; `None` where it does not.
+    /// Describes how a document differs from the expected schema, or returns `None` if it matches.
     pub(super) fn schema_fault(&self, document: &Value) -> Option<String> {
         let mut faults = self.schema.faults(document);
-        // Without the values, which are foreign and may be long.
+        // The values are left out, since they are untrusted and may be long.
         let named: Vec<String> = faults
             .by_ref()
             .take(MAX_NAMED)
@@ -145,8 +146,8 @@ impl AgentRules {
     }
 }
 
-/// The structure that docs/spec/reflections.md#criteria speaks of without showing it: what its
-/// criteria look at.
+/// Default schema. docs/spec/reflections.md#criteria mentions a structure without showing it, so
+/// this requires what its criteria examine.
 fn built_in() -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,5 @@
-//! The score of one reflection: 1.0, less what its issues cost (docs/spec/reflections.md#scoring).
+//! Score of a reflection: 1.0 minus the deductions of its issues
+//! (docs/spec/reflections.md#scoring).
 
 use serde_json::{Map, Value};
 
@@ -8,23 +9,23 @@ use super::issue::{Issue, IssueCode};
 use super::rules::AgentRules;
 use selftest_stats::score::{Score, Threshold};
 
-/// The score of a reflection.
+/// Grade of a reflection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReflectionGrade {
-    /// 1.0 less the deductions, at least 0.0. Summed in hundredths, so that it is exact.
+    /// 1.0 minus the deductions, at least 0.0. Summed in hundredths, so that it is exact.
     pub score: Score,
-    /// The issues, in the order of [`IssueCode::ALL`].
+    /// Issues, in the order of [`IssueCode::ALL`].
     pub issues: Vec<Issue>,
 }
 
 impl ReflectionGrade {
-    /// Whether the score is below the threshold.
+    /// Returns true if the score is below the threshold.
     pub fn is_weak(&self, threshold: Threshold) -> bool {
         !self.score.reaches(threshold)
     }
 }
 
-/// Grades a document by what is expected of its agent.
+/// Grades a document by the rules for its agent.
 pub fn grade(document: &Map<String, Value>, rules: &AgentRules) -> ReflectionGrade {
     let reflection = Reflection::of(document);
     let mut issues = Vec::new();
@@ -83,7 +84,7 @@ fn alignment(goal: Option<&str>, summary: &str, rules: &AgentRules) -> Option<Is
     })
 }
 
-/// Characters, not bytes, and without white space around them.
+/// Checks the length of the trimmed summary, in characters rather than bytes.
 fn length(summary: &str, rules: &AgentRules) -> Option<Issue> {
     let count = summary.chars().count() as u64;
     let (least, most) = (rules.criteria.summary_min_chars, rules.criteria.summary_max_chars);

@@ -1,5 +1,4 @@
-//! Reflections and their scores as they are kept and handed out
-//! (docs/spec/reflections.md#functions).
+//! Reflections and their scores as stored and returned (docs/spec/reflections.md#functions).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,101 +7,103 @@ use utoipa::ToSchema;
 
 use super::issue::Issue;
 
-/// A reflection as it was submitted, without its secrets.
+/// A reflection as submitted, with secrets removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredReflection {
-    /// Its number in the order of submission, over all projects.
+    /// Sequence number of the submission, across all projects.
     pub number: i64,
-    /// The project that it belongs to.
+    /// ID of the project.
     pub project_id: String,
-    /// Unique in its project.
+    /// ID of the reflection, unique within its project.
     pub reflection_id: String,
-    /// Who reflects, where it says so.
+    /// Author of the reflection, if stated.
     pub agent: Option<String>,
-    /// The loop that it speaks of; else how many reflections the project had with it.
+    /// Loop that it refers to. If it names none, the number of reflections in the project,
+    /// including this one.
     pub loop_count: u64,
-    /// When the agent made it, where it says so; else when it was submitted.
+    /// Time when the agent wrote it, if stated; otherwise the time of submission.
     pub made_at: Timestamp,
     /// The submitted document.
     pub document: Map<String, Value>,
 }
 
-/// The score of a reflection.
+/// Score of a reflection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReflectionScore {
-    /// The project.
+    /// ID of the project.
     pub project_id: String,
-    /// The reflection, unique in its project.
+    /// ID of the reflection, unique within its project.
     pub reflection_id: String,
-    /// Who reflects; null where the reflection does not say so.
+    /// Author of the reflection; null if not stated.
     pub agent: Option<String>,
-    /// The loop that it speaks of; else how many reflections the project had with it.
+    /// Loop that it refers to. If it names none, the number of reflections in the project,
+    /// including this one.
     #[serde(rename = "loop")]
     pub loop_count: u64,
     /// Quality, from 0.0 to 1.0.
     pub score: f64,
-    /// The threshold that was in force.
+    /// Threshold in force at that time.
     pub threshold: f64,
-    /// Whether the score is below it.
+    /// True if the score is below the threshold.
     pub weak: bool,
-    /// Its issues.
+    /// Issues of the reflection.
     pub issues: Vec<Issue>,
-    /// When it was graded.
+    /// Time of grading.
     pub timestamp: Timestamp,
-    /// When the agent made it, where it says so; else when it was submitted.
+    /// Time when the agent wrote it, if stated; otherwise the time of submission.
     pub made_at: Timestamp,
 }
 
-/// A weak reflection with what it says.
+/// A weak reflection with its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WeakReflection {
-    /// Its score.
+    /// Score of the reflection.
     #[serde(flatten)]
     pub score: ReflectionScore,
-    /// The submitted document, without its secrets.
+    /// The submitted document, with secrets removed.
     #[schema(value_type = Object)]
     pub reflection: Map<String, Value>,
 }
 
-/// The reflections of a project, summed up.
+/// Summary of a project's reflections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProjectReflections {
-    /// The project.
+    /// ID of the project.
     pub project_id: String,
-    /// How many have a score.
+    /// Number of scored reflections.
     pub count: u64,
     /// Average score over all of them, 0.0 to 1.0.
     pub average_score: f64,
-    /// How many are weak.
+    /// Number of weak reflections.
     pub weak: u64,
-    /// When the newest one was made.
+    /// Time of the newest reflection.
     pub newest: Timestamp,
 }
 
-/// The scores of a project, that of the reflection submitted last first.
+/// Scores of a project, latest submission first.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ReflectionScores {
-    /// The project.
+    /// ID of the project.
     pub project_id: String,
-    /// Those of this page.
+    /// Scores on this page.
     pub reflection_scores: Vec<ReflectionScore>,
-    /// How many the project has in all.
+    /// Total number of scores in the project.
     pub count: u64,
-    /// Average score over all of them; null where there are none.
+    /// Average score over all of them; null without any.
     pub average_score: Option<f64>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Value of `cursor` for the next page; null on the last one.
     pub next: Option<String>,
 }
 
-/// The weak reflections of a project, the one submitted last first.
+/// Weak reflections of a project, latest submission first.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct WeakReflections {
-    /// The project.
+    /// ID of the project.
     pub project_id: String,
-    /// Those of this page.
+    /// Weak reflections on this page.
     pub weak_reflections: Vec<WeakReflection>,
-    /// How many the project has in all.
+    /// Total number of weak reflections in the project.
     pub count: u64,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Value of `cursor` for the next page; null on the last one.
     pub next: Option<String>,
 }

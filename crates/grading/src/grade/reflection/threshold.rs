@@ -1,6 +1,6 @@
-//! The threshold below which reflections are weak, and the one that past scores propose
-//! (docs/spec/reflections.md#adaptive-thresholds). Decides nothing that the configuration has not
-//! allowed.
+//! The threshold for weak reflections, and the one proposed from past scores
+//! (docs/spec/reflections.md#adaptive-thresholds). A proposal takes effect only if the
+//! configuration allows it.
 
 use serde::Serialize;
 
@@ -8,30 +8,31 @@ use super::reflection_settings::{AdaptiveThreshold, ReflectionSettings};
 use selftest_stats::score::Threshold;
 use selftest_stats::{Interval, quantile};
 
-/// Most past scores of a project that a proposal looks at, the newest: what an agent did long ago
-/// says little about it.
+/// Maximum number of past scores of a project that a proposal uses. Only the newest count, since
+/// old behaviour says little about an agent.
 pub const HISTORY: u32 = 200;
 
-/// The share of past reflections that a proposed threshold would call weak, at most: the lowest
-/// tenth, few enough to look at each.
+/// Maximum share of past reflections that a proposed threshold would call weak. The lowest tenth is
+/// small enough to review each one.
 const SHARE: f64 = 0.1;
 
-/// Fewest past scores that propose a threshold: of fewer, a tenth has no exact 95 % interval.
+/// Minimum number of past scores for a proposal. With fewer, the 10 % quantile has no exact 95 %
+/// interval.
 pub const MIN_SCORES: usize = 36;
 
-/// A threshold that past scores propose.
+/// A threshold proposed from past scores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ThresholdProposal {
-    /// The 10 % quantile of the scores, itself one of them.
+    /// 10 % quantile of the scores, which is itself one of them.
     pub threshold: Threshold,
-    /// Its 95 % interval.
+    /// 95 % interval of the quantile.
     pub interval: Interval,
-    /// The scores that it comes from.
+    /// Number of scores it is based on.
     pub scores: usize,
 }
 
 impl ThresholdProposal {
-    /// Of past scores; `None` with fewer than [`MIN_SCORES`].
+    /// Computes a proposal from past scores. Returns `None` with fewer than [`MIN_SCORES`].
     pub fn of(scores: &[f64]) -> Option<Self> {
         let found = quantile(scores, SHARE)?;
         let threshold = Threshold::new(found.value).ok()?;
@@ -39,10 +40,10 @@ impl ThresholdProposal {
     }
 }
 
-/// The threshold for the next reflection of a project with these past scores.
+/// Returns the threshold for the next reflection of a project, given its past scores.
 ///
-/// A proposal is applied where the configuration says so, and only upwards: a bar that sinks with
-/// the agent's own scores would hide that they sink.
+/// A proposal applies only if configured, and can only raise the threshold. A threshold that sank
+/// with the agent's own scores would hide their decline.
 pub fn in_force(settings: &ReflectionSettings, past: &[f64]) -> Threshold {
     let configured = settings.weak_threshold;
     match settings.adaptive {

@@ -1,4 +1,4 @@
-//! How the scores of reflections go over the weeks (docs/spec/reflections.md#trends).
+//! Weekly trend of reflection scores (docs/spec/reflections.md#trends).
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use crate::grade::Week;
 use crate::grade::share::{mean, rounded};
 use selftest_stats::{Interval, mean_interval};
 
-/// Most weeks of a trend, the latest.
+/// Maximum number of weeks in a trend; the latest are kept.
 const MAX_WEEKS: u8 = 26;
 
-/// A score and when its reflection was made.
+/// A score and the time of its reflection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoredAt {
-    /// When.
+    /// Time of the reflection.
     pub made_at: Timestamp,
-    /// 0.0 to 1.0.
+    /// Score, 0.0 to 1.0.
     pub score: f64,
-    /// Whether it was weak by the threshold of its time.
+    /// True if it was weak by the threshold of its time.
     pub weak: bool,
 }
 
 /// The reflections of a week.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReflectionWeek {
-    /// Which one, in UTC.
+    /// The week, in UTC.
     pub week: Week,
-    /// How many.
+    /// Number of reflections.
     pub count: u64,
-    /// How many of them are weak.
+    /// Number of weak ones.
     pub weak: u64,
-    /// Mean score, rounded to six places; `None` without a reflection.
+    /// Mean score, rounded to six places; `None` without reflections.
     pub mean: Option<f64>,
-    /// The 95 % interval of the mean by Student, cut to 0.0 to 1.0. `None` with fewer than two
-    /// reflections, and where all have the same score: it would say nothing.
+    /// 95 % t-interval of the mean, clamped to 0.0 to 1.0. `None` with fewer than two reflections,
+    /// or if all have the same score, since the interval would be meaningless.
     pub interval: Option<Interval>,
 }
 
-/// The weeks from the first to the last that has a reflection, at most 26, oldest first. Weeks
-/// without a reflection in between are among them.
+/// Returns the weeks between the first and the last reflection, oldest first and at most 26. Weeks
+/// without reflections in between are included.
 pub fn trend(scores: &[ScoredAt]) -> Vec<ReflectionWeek> {
     let mut weeks = BTreeMap::<Week, Vec<&ScoredAt>>::new();
     for scored in scores {
@@ -51,7 +51,7 @@ pub fn trend(scores: &[ScoredAt]) -> Vec<ReflectionWeek> {
     };
     let mut shown: Vec<Week> =
         (0..MAX_WEEKS).rev().map(|back| last.before(back)).filter(|week| week >= first).collect();
-    // Time has a first week.
+    // `Week::before` saturates at the first representable week, which could then repeat.
     shown.dedup();
     let scored = |week: &Week| weeks.get(week).map_or(&[][..], Vec::as_slice);
     shown.iter().map(|week| summed(*week, scored(week))).collect()

@@ -1,5 +1,5 @@
-//! The type of work of a session (docs/spec/session-grades.md#task-types): read from the words of
-//! its first request, and from what was done where they say nothing.
+//! Type of work in a session (docs/spec/session-grades.md#task-types), inferred from its first
+//! request, or from the work done if the request is not informative.
 
 mod words;
 mod work;
@@ -19,25 +19,25 @@ pub use work::TaskWork;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskType {
-    /// Reading others' code.
+    /// Reviewing others' code.
     CodeReview,
-    /// Finding and mending faults.
+    /// Finding and fixing bugs.
     Debugging,
-    /// New behaviour.
+    /// Adding new behaviour.
     FeatureImpl,
-    /// The same behaviour in better shape.
+    /// Restructuring code without changing its behaviour.
     Refactoring,
-    /// Text for people.
+    /// Writing documentation.
     Documentation,
-    /// Tests.
+    /// Writing or running tests.
     Testing,
-    /// Finding out.
+    /// Finding information.
     Research,
-    /// Bringing it to users.
+    /// Releasing and deploying.
     Deployment,
-    /// Working on data.
+    /// Processing data.
     DataAnalysis,
-    /// Machines and services.
+    /// Setting up machines and services.
     Infrastructure,
     /// Anything else.
     General,
@@ -45,8 +45,8 @@ pub enum TaskType {
 
 selftest_text::named!(TaskType);
 
-/// The specified words with their inflections, on word boundaries. `PR` only in capitals: `pr` is
-/// part of too many names.
+/// The specified words with their inflections, on word boundaries. `PR` must be in capitals, since
+/// `pr` is part of too many names.
 const PATTERNS: [(TaskType, &str); 10] = [
     (TaskType::CodeReview, r"(?i:\breview(s|ed|ing|ers?)?\b)|\bPRs?\b"),
     (TaskType::Debugging, r"(?i)\b(debug(s|ged|ging|ger)?|fix(es|ed|ing)?|troubleshoot(s|ing)?)\b"),
@@ -76,17 +76,19 @@ const PATTERNS: [(TaskType, &str); 10] = [
 ];
 
 impl TaskType {
-    /// The type of a request, where nothing is known of what was done.
+    /// Infers the type from a request alone.
     pub fn of(request: &str) -> Self {
         Self::of_task(request, &TaskWork::default())
     }
 
-    /// The type of a task: by the words of its request, by what was done where they say nothing,
-    /// and corrected by it where only cues beside the specification's table say something.
+    /// Infers the type of a task.
+    ///
+    /// The words of the request decide. The work done decides if they are not informative, and
+    /// corrects the type if they match only cues outside the specification's table.
     pub fn of_task(request: &str, work: &TaskWork) -> Self {
         match words::said(request) {
             Said::Table(task_type) => task_type,
-            // A cue for the work of a developer says nothing of another's.
+            // The cues are about software development, so they say nothing about other work.
             Said::Cues(_) if work.is_foreign() => TaskType::General,
             Said::Cues(task_type) => work.corrected(task_type),
             Said::Nothing => work.by_itself(),

@@ -1,7 +1,9 @@
-//! Tells the type of a task by the words of its request. A word of the specification's table
-//! decides where it stands at the beginning and no other row has one; else cues are weighed. Pure.
+//! Infers the type of a task from the words of its request.
 //!
-//! The weights are set by hand on half of the labelled requests of `tests/it/task_types.rs`, and
+//! A word from the specification's table decides if it is near the start and no other row matches.
+//! Otherwise cues are weighed.
+//!
+//! The weights were set by hand on half of the labelled requests in `tests/it/task_types.rs` and
 //! measured on the other half.
 
 use std::sync::LazyLock;
@@ -11,41 +13,43 @@ use regex::{Regex, RegexSet};
 use super::{PATTERNS, TaskType};
 use crate::english;
 
-/// Bytes of a request that are looked at.
+/// Maximum number of bytes of a request to examine.
 const MAX_LOOKED_AT: usize = 2000;
 
-/// Characters of the person's own words that count: further on they explain and paste.
+/// Maximum number of characters of the user's own text to examine. After that, people explain and
+/// paste.
 const MAX_OWN_WORDS: usize = 300;
 
-/// Bytes within which a request says what is to be done.
+/// Number of bytes at the start within which a request states the task.
 const MAX_BEGINNING: usize = 80;
 
-/// The least points that decide.
+/// Minimum number of points for a decision.
 const MIN_POINTS: i32 = 2;
 
-/// Points of a word of the table: at the beginning, and behind it.
+/// Points for a word from the table: near the start, and further on.
 const TABLE: [i32; 2] = [3, 2];
 
-/// Courtesies and the like before what is asked for.
+/// Courtesies and similar phrases before the actual request.
 const OPENING: &str = r"^\W*((okay|ok|yes|sure|great|now|so|also|please|can|could|would|you|let'?s|us|help|me|to|i|want|need|we|should|'d|like|just|then|and|have|a|the|hello|hi|claude|it'd|be|nice|if|go|ahead)\b[\s,.!:;-]*)*";
 
-/// Parts of a request that are not the person's own words: code, marks of the harness, images, addresses and paths.
+/// Parts of a request that the user did not write: code, harness markers, images, addresses and
+/// paths.
 const FOREIGN: &str = r"(?s)```.*?(```|$)|<command-(message|name)>.*?</command-(message|name)>|\[image [^\]]*\]|\[Image #\d+\]|https?://\S+|\S*[/@]\S+";
 
-/// Names of files and code within a line.
+/// File names and code within a line.
 const NAME: &str =
     r"(?i)\b[\w-]+\.(py|js|ts|tsx|txt|html|css|json|rs|ipynb|yml|yaml|toml)\b|`[^`\n]*`";
 
-/// Headings behind which benchmarks put the task itself.
+/// Headings that benchmarks put before the task.
 const HEADING: &str = r"(?im)^\W*(general task|problem statement|issue|github issue)\b:?";
 
-/// A pasted log or terminal.
+/// Signs of a pasted log or terminal.
 const LOG: &str = r"\b\d\d:\d\d:\d\d\b|❯|(?m:^\$ )|npm (ERR|error)|Traceback";
 
 /// A question within a text.
 const QUESTION: &str = r"(?im)(^|[.!?:,]\s+)(how|what|which|where|who|when)\b[^.\n]*\?";
 
-/// Cues beside the table: the type, its points, and whether they follow the opening.
+/// Cues in addition to the table: type, points, true if it must follow the opening, and pattern.
 const CUES: [(TaskType, i32, bool, &str); 16] = [
     (
         TaskType::CodeReview,
@@ -155,18 +159,18 @@ static PATTERNS_OF_WORDS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// The type that a request's words speak for, and by which of them.
+/// The type that a request's words suggest, and the kind of evidence for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
-    /// A word of the specification's table stands at the beginning, of one row alone.
+    /// A word from the specification's table is near the start, and only one row matches.
     Table(TaskType),
-    /// Cues weigh most for it.
+    /// The cues have the most points for this type.
     Cues(TaskType),
-    /// Nothing.
+    /// The words are not informative.
     Nothing,
 }
 
-/// The type that the words of a request name.
+/// Returns the type suggested by the words of a request.
 pub(super) fn said(request: &str) -> Said {
     let patterns = &*PATTERNS_OF_WORDS;
     let text = &request[..request.floor_char_boundary(MAX_LOOKED_AT)];
@@ -191,7 +195,7 @@ pub(super) fn said(request: &str) -> Said {
     }
     points[TaskType::Debugging as usize] += 2 * i32::from(patterns.log.is_match(text));
     points[TaskType::Research as usize] += i32::from(patterns.question.is_match(text));
-    // Whoever has a PR opened does not have it read.
+    // A request to open a PR is not a request for a review.
     if points[TaskType::Deployment as usize] >= 3 {
         points[TaskType::CodeReview as usize] -= 3;
     }
@@ -204,7 +208,7 @@ pub(super) fn said(request: &str) -> Said {
     if best.0 == TaskType::General { Said::Nothing } else { Said::Cues(best.0) }
 }
 
-/// The first words of the person's own, on one line.
+/// Returns the start of the user's own text, on one line.
 fn own_words(text: &str, patterns: &Patterns) -> String {
     let task = patterns.heading.find(text).map_or(text, |heading| &text[heading.end()..]);
     let own = patterns.foreign.replace_all(task, " ");

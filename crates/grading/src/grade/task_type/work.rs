@@ -1,6 +1,7 @@
-//! Work done in a session, as far as it tells the type of its task: the kinds of files that were
-//! changed, and of commands that were run. Looks at the beginnings of arguments only, and takes no
-//! JSON apart: it sees every call.
+//! Infers the type of a task from the work done: the kinds of files changed and commands run.
+//!
+//! This sees every call, so for speed it scans only the start of the arguments and does not parse
+//! JSON.
 
 use std::sync::LazyLock;
 
@@ -12,17 +13,17 @@ use crate::english;
 use crate::grade::outcome::{is_editor, is_shell, without_server};
 use selftest_sessions::Event;
 
-/// Calls that are looked at; further ones of a session change no type.
+/// Maximum number of calls to examine; more would not change the type.
 const MAX_CALLS: u32 = 400;
 
-/// Bytes of arguments that are looked at.
+/// Maximum number of bytes of arguments to examine.
 const MAX_LOOKED_AT: usize = 1000;
 
-/// Keys under which tools are given a file.
+/// Argument names that tools use for a file path.
 const FILES: [&str; 7] =
     ["file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file", "filename"];
 
-/// Tools that look something up on the web, or read and search in files; in lower case.
+/// Tools that search the web, and tools that read or search files, in lower case.
 const WEB: [&str; 5] = ["websearch", "webfetch", "web_search", "web_fetch", "google_web_search"];
 const READERS: [&str; 12] = [
     "read",
@@ -39,7 +40,8 @@ const READERS: [&str; 12] = [
     "read_many_files",
 ];
 
-/// Kinds of commands: that write files, bring work to others, check, set up, look.
+/// Kinds of commands, in order: writing files, publishing work, checking, setting up machines,
+/// reading.
 static COMMANDS: LazyLock<RegexSet> = LazyLock::new(|| {
     english::regex_set([
         r"\bapply_patch\b|\bsed -i|\bcat >{1,2} ",
@@ -50,21 +52,21 @@ static COMMANDS: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// The work of a task: kinds of files touched, commands run.
+/// Work done for a task: counts of changed files and commands by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskWork {
     calls: u32,
-    /// Changes of files, by their kinds.
+    /// File changes by kind.
     code: u32,
     tests: u32,
     notes: u32,
     settings: u32,
-    /// Commands of all kinds; of them those that bring work to others, check, set machines up.
+    /// All commands, and among them those that publish work, run checks or set up machines.
     commands: u32,
     pushes: u32,
     checks: u32,
     machines: u32,
-    /// Looking at files, and on the web.
+    /// Reads of files, and web searches.
     reads: u32,
     searches: u32,
 }
@@ -78,7 +80,7 @@ enum FileKind {
 }
 
 impl TaskWork {
-    /// Takes the calls of an event into account.
+    /// Counts the calls of an event.
     pub fn add(&mut self, event: &Event<'_>) {
         for call in &event.calls {
             if self.calls >= MAX_CALLS {
@@ -109,12 +111,12 @@ impl TaskWork {
             }
             FILES.iter().find_map(|key| value(arguments, key))
         } else {
-            // `create src/x.py`.
+            // A command line such as `create src/x.py`.
             let mut words = arguments.split_whitespace();
             words.next().filter(|word| *word == name).and_then(|_| words.next())
         };
         let path = path.unwrap_or_default();
-        // A plan that the agent makes for itself.
+        // A plan that the agent writes for itself.
         if path.contains("/.claude/plans/") {
             return;
         }
@@ -129,6 +131,7 @@ impl TaskWork {
     fn command(&mut self, arguments: &str) {
         self.commands += 1;
         let command = ["command", "cmd"].iter().find_map(|key| value(arguments, key));
+        // Without JSON, the arguments are the command line itself.
         for kind in &COMMANDS.matches(command.unwrap_or(arguments)) {
             let count = match kind {
                 0 => &mut self.code,
@@ -141,7 +144,7 @@ impl TaskWork {
         }
     }
 
-    /// Whether tools were called, and none of them is one of a developer.
+    /// Returns true if tools were called but none is a developer's tool.
     pub(super) fn is_foreign(&self) -> bool {
         self.calls > 0 && *self == Self { calls: self.calls, ..Self::default() }
     }
@@ -150,7 +153,7 @@ impl TaskWork {
         self.code + self.tests + self.notes + self.settings
     }
 
-    /// The type of what was done, where words name none.
+    /// Infers the type from the work alone.
     pub(super) fn by_itself(&self) -> TaskType {
         let changes = self.changes();
         if changes > 0 {
@@ -165,7 +168,7 @@ impl TaskWork {
         }
     }
 
-    /// The type of changes that are all of one kind, but for code.
+    /// Returns the type if all changes are of one kind other than code.
     fn of_one_kind(&self) -> Option<TaskType> {
         let kinds = [
             (self.notes, TaskType::Documentation),
@@ -176,8 +179,8 @@ impl TaskWork {
         kinds.into_iter().find(|(count, _)| *count > 0 && *count == changes).map(|(_, kind)| kind)
     }
 
-    /// Corrects the type that cues suggest by the work that was done: a question that ended in
-    /// code, something new that is nothing but text or settings.
+    /// Corrects a type suggested by cues. A question that led to code is a feature, and a feature
+    /// that consists only of text or settings is documentation or infrastructure.
     pub(super) fn corrected(&self, said: TaskType) -> TaskType {
         match (said, self.of_one_kind()) {
             (TaskType::Research, _) if self.code > 0 => TaskType::FeatureImpl,
@@ -190,11 +193,12 @@ impl TaskWork {
     }
 }
 
-/// The text under a key of a JSON object, as it is written.
+/// Returns the raw text under a key of a JSON object.
 fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let mut rest = json;
     loop {
         let at = memmem::find(rest.as_bytes(), key.as_bytes())?;
+        // The name of the key may also occur within a value.
         let is_key = rest[..at].ends_with('"') && rest[at + key.len()..].starts_with('"');
         rest = &rest[at + key.len()..];
         if !is_key {

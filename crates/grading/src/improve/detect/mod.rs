@@ -1,5 +1,5 @@
-//! Gaps in the agent's skills (recurring tool errors, unknown tools, low-scoring task types,
-//! repeated requests), found in the grades of some weeks. Pure.
+//! Detects gaps in the agent's skills from the grades of recent weeks: recurring tool errors,
+//! unknown tools, low-scoring task types and repeated requests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,42 +16,44 @@ use selftest_text::digest;
 use selftest_text::one_line;
 use selftest_text::words::WordSet;
 
-/// Most gaps of one look, those of most sessions.
+/// Maximum number of gaps per detection; those with the most sessions are kept.
 pub const MAX_GAPS: usize = 1000;
-/// Most sessions that are kept as evidence.
+/// Maximum number of sessions kept as evidence.
 pub const MAX_EVIDENCE: usize = 20;
-/// Bytes of an evidence's words and of a gap's subject.
+/// Maximum length in bytes of an evidence text and of a gap's subject.
 const MAX_WORDS: usize = 240;
-/// Least similarity of two requests that are the same one, as in `signal`
+/// Minimum similarity at which two requests count as the same, as in `signal`
 /// (docs/spec/skills-and-signals.md#repetition).
 const MIN_SIMILARITY: f64 = 0.5;
-/// Most repeated requests that are compared with each other, the newest ones.
+/// Maximum number of repeated requests to compare with each other; the newest are kept.
 const MAX_REQUESTS: usize = 2000;
 
-/// A message that asks again for what its sender had asked before.
+/// A message that repeats an earlier request of its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatedRequest {
-    /// The session.
+    /// ID of the session.
     pub session_id: String,
     /// Number of the event.
     pub event: u64,
-    /// When it was said.
+    /// Time of the message.
     pub at: Timestamp,
-    /// Its beginning, secrets redacted.
+    /// Start of the message, with secrets redacted.
     pub text: String,
 }
 
-/// A repeated request that is a gap already: requests like it belong to it.
+/// A repeated request that is already a gap. Similar requests are assigned to that gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRequest {
-    /// Key of its gap.
+    /// Key of the gap.
     pub key: String,
-    /// The request.
+    /// Text of the request.
     pub text: String,
 }
 
-/// The gaps that the records and requests show, those of most sessions first. At most
-/// [`MAX_GAPS`], since the names of tools are foreign.
+/// Detects the gaps in the records and requests, ordered by number of sessions, largest first.
+///
+/// Returns at most [`MAX_GAPS`], because tool names are untrusted input and could produce any
+/// number of gaps.
 pub fn detect(
     records: &[GradeRecord],
     requests: &[RepeatedRequest],
@@ -59,6 +61,7 @@ pub fn detect(
     settings: &GapSettings,
 ) -> Vec<FoundGap> {
     let mut records: Vec<&GradeRecord> = records.iter().filter(|record| record.is_task()).collect();
+    // Newest first, so that the newest sessions are kept as evidence.
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     let mut gaps = tool_errors(&records, settings);
     gaps.extend(low_task_types(&records, settings));
@@ -68,8 +71,8 @@ pub fn detect(
     gaps
 }
 
-/// Whether a gap that was closed shows again: in as many sessions after it was closed as it takes
-/// to be a gap. The sessions from before are still in the window.
+/// Returns true if a closed gap has reappeared. The sessions after the closing must reach the gap's
+/// minimum on their own, since the window still includes earlier ones.
 pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> bool {
     let least = match gap.kind {
         GapKind::ToolError => settings.error_sessions,
@@ -79,6 +82,7 @@ pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> 
     };
     let since = gap.evidence.iter().filter(|one| one.at > closed_at);
     let sessions: BTreeSet<&str> = since.map(|one| one.session_id.as_str()).collect();
+    // Evidence is truncated to `MAX_EVIDENCE`, so a higher minimum could never be reached.
     sessions.len() as u64 >= least.min(MAX_EVIDENCE as u64)
 }
 
@@ -142,8 +146,9 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let completed = own.iter().filter(|record| record.task_completed).count() as u64;
         let rate = Share::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
-        // Rounded, so that a mean of exactly the limit does not fall below it by a bit.
+        // Rounded so that floating-point error does not push a mean of exactly the limit below it.
         let score = rounded(mean(&scores)?);
+        // Judged by the upper end of the interval, so that a few unlucky sessions are not a gap.
         let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
         if !rarely && score >= settings.task_score {
             return None;
@@ -180,7 +185,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
     TaskType::ALL.iter().copied().filter_map(gap).collect()
 }
 
-/// Requests that are alike, the first of which stands for all.
+/// Similar requests, represented by the first one.
 struct Cluster<'a> {
     key: String,
     text: String,
@@ -201,12 +206,13 @@ fn repeated_requests(
         let (words, text) = (WordSet::of(text), one_line(text, MAX_WORDS));
         Cluster { key, text, words, members: Vec::new() }
     };
+    // Known gaps come first, so that similar requests are assigned to them.
     let mut clusters: Vec<Cluster<'_>> =
         known.iter().map(|one| cluster(one.key.clone(), &one.text)).collect();
     for request in &requests[first..] {
         let words = WordSet::of(&request.text);
         if words.jaccard(&words) == 0.0 {
-            // Without a word that counts it is like no other.
+            // A request without significant words resembles no other.
             continue;
         }
         let found =
@@ -272,7 +278,7 @@ fn evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidenc
     }
 }
 
-/// How many sessions these records are of.
+/// Counts the distinct sessions of these records.
 fn distinct<'a>(records: impl Iterator<Item = &'a GradeRecord>) -> u64 {
     records.map(|record| record.session_id.as_str()).collect::<BTreeSet<_>>().len() as u64
 }

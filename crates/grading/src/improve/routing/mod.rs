@@ -1,5 +1,7 @@
-//! Which model a kind of task needs (docs/spec/session-grades.md#routing), from how it went lately.
-//! Pure; chooses no model: tiers are names that a router knows.
+//! Advice on the model tier that a type of task needs, based on recent results
+//! (docs/spec/session-grades.md#routing).
+//!
+//! It does not choose a model: tiers are names that a router understands.
 
 use std::iter::repeat_n;
 
@@ -14,63 +16,64 @@ use crate::grade::share::rounded;
 use crate::grade::{GradeRecord, Share, TaskType};
 use selftest_stats::{Interval, Tail, mann_whitney, mean, mean_interval};
 
-/// Sessions from which on confidence can be high.
+/// Minimum number of sessions for high confidence.
 const MANY: usize = 20;
-/// Half the width of the score's interval up to which confidence can be high, and above which it
-/// is low.
+/// Maximum half-width of the score's interval for high confidence (`NARROW`) and for medium
+/// confidence (`WIDE`).
 const NARROW: f64 = 0.5;
 const WIDE: f64 = 1.0;
 
-/// The `routing` section: which kind of model is suggested for a type of task.
+/// The `routing` section: model tier to suggest for a type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoutingSettings {
-    /// Days that a score looks back, and that its trend looks back before them.
+    /// Number of days that a score covers. Its trend compares with as many days before them.
     #[schemars(range(min = 1, max = 3650))]
     pub days: u32,
-    /// Fewest sessions of a type before a tier is suggested, and on each side of a trend.
+    /// Minimum number of sessions of a type before a tier is suggested, and on each side of a
+    /// trend.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub min_sessions: u64,
-    /// The chance at which a trend that is none is called one.
+    /// Significance level of the trend test.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub alpha: f64,
-    /// A task type is weak when its score is below this: skills are recommended for it.
+    /// A task type is weak if its score is below this; skills are recommended for it.
     #[schemars(range(min = 1.0, max = 5.0))]
     pub weak_score: f64,
-    /// Tiers of models. Of those whose `min_score` the score reaches, the highest is suggested.
+    /// Tiers of models. The suggestion is the highest tier whose `min_score` the score reaches.
     #[schemars(length(min = 1, max = 20))]
     pub tiers: Vec<Tier>,
-    /// Skills that are known to help with a task type.
+    /// Skills known to help with a task type.
     #[schemars(length(max = 1000))]
     pub skills: Vec<KnownSkill>,
 }
 
-/// One row of the table of tiers.
+/// A row of the tier table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// The name by which a router knows it.
+    /// Name of the tier, as the router knows it.
     #[schemars(length(min = 1, max = 100))]
     pub name: String,
-    /// Least score, 1 to 5, at which it is enough.
+    /// Minimum score, 1 to 5, at which this tier suffices.
     #[schemars(range(min = 1.0, max = 5.0))]
     pub min_score: f64,
 }
 
-/// A skill and what it is for.
+/// A skill and the task type that it helps with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KnownSkill {
-    /// The type of task.
+    /// Task type.
     pub task_type: TaskType,
-    /// The skill.
+    /// Name of the skill.
     #[schemars(length(min = 1, max = 200))]
     pub skill: String,
 }
 
 impl Default for RoutingSettings {
-    /// docs/spec/session-grades.md#routing: below 3 a more capable model; #skill-recommendations:
-    /// `systematic-debugging`. The others are ours.
+    /// docs/spec/session-grades.md#routing asks for a more capable model below 3, and
+    /// #skill-recommendations names `systematic-debugging`. The other defaults are ours.
     fn default() -> Self {
         let tier = |name: &str, min_score| Tier { name: name.to_owned(), min_score };
         Self {
@@ -87,17 +90,17 @@ impl Default for RoutingSettings {
     }
 }
 
-/// Where a score goes.
+/// Direction of a score's trend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Direction {
-    /// Higher than before, beyond chance.
+    /// Significantly higher than before.
     Better,
-    /// Lower than before, beyond chance.
+    /// Significantly lower than before.
     Worse,
-    /// No difference that chance would not make.
+    /// No significant difference.
     Steady,
     /// Too few sessions for a test.
     Unknown,
@@ -105,22 +108,22 @@ pub enum Direction {
 
 selftest_text::named!(Direction);
 
-/// The score against that of as many days before.
+/// Comparison of the score with that of an equal number of days before.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ScoreTrend {
-    /// Where it goes.
+    /// Direction of the trend.
     pub direction: Direction,
-    /// The score of the days before, 1 to 5; null without sessions.
+    /// Score of the days before, 1 to 5; null without sessions.
     pub before: Option<f64>,
-    /// Sessions of the days before.
+    /// Number of sessions in the days before.
     pub sessions_before: u64,
-    /// The test, in plain words.
+    /// Name of the statistical test.
     pub test: &'static str,
-    /// Its two-sided p-value; null where no test was made.
+    /// Two-sided p-value; null if no test was made.
     pub p: Option<f64>,
 }
 
-/// How far a score can be trusted.
+/// Confidence in a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
@@ -128,66 +131,67 @@ pub struct ScoreTrend {
 pub enum Confidence {
     /// Too few sessions, or an interval wider than ±1.0.
     Low,
-    /// Neither low nor high.
+    /// Between low and high.
     Medium,
-    /// 20 sessions or more, and an interval of at most ±0.5.
+    /// At least 20 sessions and an interval of at most ±0.5.
     High,
 }
 
 selftest_text::named!(Confidence);
 
-/// The measurements of one type of task.
+/// Measurements and suggested tier for one task type.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Advice {
-    /// The type.
+    /// Task type.
     #[schema(value_type = String)]
     pub task_type: TaskType,
-    /// Its sessions.
+    /// Number of sessions.
     pub sessions: u64,
     /// Mean of efficiency, quality and completion, 1 to 5; null without sessions.
     pub score: Option<f64>,
-    /// The score's 95 % interval; null of fewer than two sessions, and where all have the same
+    /// 95 % interval of the score; null with fewer than two sessions, or if all have the same
     /// score.
     #[schema(value_type = Option<Object>)]
     pub interval: Option<Interval>,
     /// Share of completed sessions, with its interval.
     #[schema(value_type = Object)]
     pub completion_rate: Share,
-    /// Against the days before.
+    /// Comparison with the days before.
     pub trend: ScoreTrend,
-    /// How far the score can be trusted.
+    /// Confidence in the score.
     pub confidence: Confidence,
-    /// The tier of models that is suggested; null with too few sessions.
+    /// Suggested tier of models; null with too few sessions.
     pub tier: Option<String>,
-    /// Why that tier, or why none.
+    /// Reason for the tier, or for the lack of one.
     pub why: String,
 }
 
-/// The first moment that a score of this end looks at, and the first that its trend does.
+/// Returns the start of the window that a score ending at `to` covers, and the start of the window
+/// of its trend.
 pub fn window(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestamp) {
     let days = i64::from(settings.days);
     let before = |days| to.checked_sub(SignedDuration::from_hours(24 * days));
     (before(days).unwrap_or(Timestamp::MIN), before(2 * days).unwrap_or(Timestamp::MIN))
 }
 
-/// Sessions of one type that came to the same score.
+/// Sessions of one task type with the same score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
-    /// The type.
+    /// Task type.
     pub task_type: TaskType,
-    /// Whether the score looks at them, or only its trend.
+    /// True if the score itself counts them; false if only the trend does.
     pub is_recent: bool,
-    /// The score of each of them, 1 to 5.
+    /// Score of each session, 1 to 5.
     pub score: f64,
-    /// Whether they were completed.
+    /// True if the sessions were completed.
     pub is_completed: bool,
-    /// How many there are.
+    /// Number of sessions.
     pub sessions: u64,
 }
 
 impl Scored {
-    /// A session by itself, overrides applied; nothing where no rate counts it, or it is from
-    /// before the window.
+    /// Converts a single graded session, with overrides applied. Returns `None` if rates exclude
+    /// the session or it is older than the window.
     pub fn of(record: &GradeRecord, to: Timestamp, settings: &RoutingSettings) -> Option<Self> {
         let (from, earliest) = window(to, settings);
         let at = record.details.counts_at;
@@ -201,8 +205,10 @@ impl Scored {
     }
 }
 
-/// Advice from the sessions up to a moment, in any order. Those after it count as of it: the clock
-/// of a recording machine may run ahead. `only`: one type, with or without sessions.
+/// Returns advice from the sessions up to `to`, in any order.
+///
+/// Later sessions count as recent too, since the clock of a recording machine may run ahead. With
+/// `only`, returns advice for that type alone, even if it has no sessions.
 pub fn advise(
     scored: &[Scored],
     only: Option<TaskType>,
@@ -221,6 +227,7 @@ pub fn advise(
         })
         .collect();
     let key = |advice: &Advice| advice.score.unwrap_or(f64::INFINITY);
+    // Types without a score sort last.
     items.sort_by(|a, b| key(a).total_cmp(&key(b)));
     items
 }
@@ -239,7 +246,7 @@ impl Advice {
             scored.iter().flat_map(each).collect()
         };
         let (scores, earlier) = (scores(now), scores(before));
-        // Rounded first: a mean that is a tier's least score must not miss it by a bit.
+        // Rounded first, so that floating-point error does not make a mean miss a tier's minimum.
         let score = mean(&scores).map(rounded);
         let interval = mean_interval(&scores).map(|Interval { low, high }| Interval {
             low: rounded(low.max(1.0)),
@@ -272,15 +279,15 @@ impl Advice {
     }
 }
 
-/// The highest tier whose least score is reached.
+/// Returns the highest tier whose minimum score is reached.
 fn tier(score: f64, tiers: &[Tier]) -> Option<&Tier> {
     let reached = tiers.iter().filter(|tier| score >= tier.min_score);
     reached.max_by(|a, b| a.min_score.total_cmp(&b.min_score))
 }
 
 fn confidence(scores: &[f64], enough: bool) -> Confidence {
-    // Of the whole interval: its ends are shown within 1 to 5. Scores that are all the same have
-    // none, and no spread.
+    // Uses the unclamped interval; the published one is limited to 1 to 5. Identical scores have no
+    // interval and no spread.
     let half = mean_interval(scores).map_or(0.0, |ends| (ends.high - ends.low) / 2.0);
     if !enough || half > WIDE {
         Confidence::Low
@@ -296,6 +303,7 @@ impl ScoreTrend {
         let enough = now.len().min(before.len()) as u64 >= settings.min_sessions;
         let test = |tail| mann_whitney(now, before, tail).filter(|_| enough);
         let (less, greater) = (test(Tail::Less), test(Tail::Greater));
+        // The two-sided p-value is twice the smaller tail.
         let p = less.zip(greater).map(|(less, greater)| (2.0 * less.min(greater)).min(1.0));
         let direction = match (p, less < greater) {
             (None, _) => Direction::Unknown,

@@ -1,5 +1,5 @@
-//! Scores of reflections for a terminal, and their trend as a picture. Pure; the texts in them are
-//! foreign.
+//! Renders scores of reflections for a terminal, and their trend as a picture. Texts inside them
+//! are untrusted.
 
 mod trend;
 
@@ -19,10 +19,10 @@ const AGENT_WIDTH: usize = 14;
 const ID_WIDTH: usize = 36;
 const MAX_WORDS: usize = 240;
 
-/// Shown where there is no value.
+/// Placeholder for a missing value.
 const ABSENT: &str = "-";
 
-/// One line for each score, with its issues below it.
+/// Renders one line per score, followed by its issues.
 pub fn cards(scores: &[ReflectionScore]) -> String {
     let mut text = heading();
     for score in scores {
@@ -35,13 +35,13 @@ pub fn cards(scores: &[ReflectionScore]) -> String {
     text
 }
 
-/// The deduction of an issue: `-0.20`, or `0.00`.
+/// Formats the deduction of an issue as `-0.20`, or `0.00`.
 pub fn cost(issue: &Issue) -> String {
     let sign = if issue.deduction > 0.0 { "-" } else { "" };
     format!("{sign}{:.2}", issue.deduction)
 }
 
-/// The scores of a project, one line for each, and their average.
+/// Renders the scores of a project, one per line, and their average.
 pub fn scores(found: &ReflectionScores) -> String {
     let mut text = heading();
     for score in &found.reflection_scores {
@@ -75,7 +75,7 @@ fn line(score: &ReflectionScore) -> String {
     )
 }
 
-/// The projects that have reflections, one line for each.
+/// Renders the projects with reflections, one per line.
 pub fn projects(projects: &[ProjectReflections]) -> String {
     let mut text =
         format!("{:>11} {:>7} {:>5}  {:<10} PROJECT\n", "REFLECTIONS", "AVERAGE", "WEAK", "NEWEST");
@@ -93,7 +93,7 @@ pub fn projects(projects: &[ProjectReflections]) -> String {
     text
 }
 
-/// One line for each week.
+/// Renders the trend, one line per week.
 pub fn trend_table(weeks: &[ReflectionWeek]) -> String {
     let mut text =
         format!("{:<8} {:>11} {:>5} {:>5}  95 % INTERVAL\n", "WEEK", "REFLECTIONS", "WEAK", "MEAN");
@@ -106,14 +106,14 @@ pub fn trend_table(weeks: &[ReflectionWeek]) -> String {
     text
 }
 
-/// Mean and interval of a week, as they are shown.
+/// Formats the mean and interval of a week.
 pub fn numbers(week: &ReflectionWeek) -> [String; 2] {
     let mean = week.mean.map(|mean| format!("{mean:.2}"));
     let interval = week.interval.map(|ends| format!("{:.2} to {:.2}", ends.low, ends.high));
     [mean, interval].map(|text| text.unwrap_or_else(|| ABSENT.to_owned()))
 }
 
-/// The threshold that past scores propose, and the one in force.
+/// Describes the threshold proposed from past scores and the one in force.
 pub fn proposal(proposal: Option<&ThresholdProposal>, settings: &ReflectionSettings) -> String {
     let configured = settings.weak_threshold;
     let Some(ThresholdProposal { threshold, interval, scores }) = proposal else {

@@ -1,5 +1,4 @@
-//! The mean score of reflections by week as a picture: SVG without scripts or outside references.
-//! Returns text and opens no file.
+//! Renders the weekly mean score of reflections as an SVG without scripts or external references.
 
 use askama::Template;
 
@@ -9,10 +8,10 @@ use crate::report::plot::{GridLine, Series, WeekLabel};
 use selftest_stats::plot::{RIGHT, Scale, column, number};
 use selftest_stats::score::Threshold;
 
-/// The plot within the 720 × 280 picture.
+/// Plot area within the 720 × 280 picture.
 const SCORES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
-// Numbers are formatted before they get here; weeks are ours, so nothing is foreign.
+// Numbers are already formatted and week names are generated, so no field is untrusted.
 #[derive(Template)]
 #[template(path = "reflections/trend.svg")]
 struct Picture {
@@ -24,7 +23,7 @@ struct Picture {
     weeks: Vec<WeekLabel>,
 }
 
-/// The picture of a trend, with the threshold of the configuration.
+/// Renders a trend together with the configured threshold.
 pub fn render(weeks: &[ReflectionWeek], threshold: Threshold) -> Result<String, askama::Error> {
     let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
         week.mean?;
@@ -48,15 +47,16 @@ fn title(week: &ReflectionWeek) -> String {
     format!("{}: {mean}{interval}, {} of {} weak", week.week, week.weak, week.count)
 }
 
-/// Names of weeks at even distances, the latest among them, far enough apart to be read.
+/// Returns week labels at even distances, always including the latest week, with enough space to be
+/// legible.
 fn labels(weeks: &[ReflectionWeek]) -> Vec<WeekLabel> {
-    // In pixels: what a name needs, and the plot's width.
+    // In pixels: width of a label and width of the plot.
     const MAX_NAME: usize = 72;
     const PLOT: usize = 644;
     let step = (weeks.len() * MAX_NAME).div_ceil(PLOT).max(1);
     let positions = (0..weeks.len()).rev().step_by(step);
     let labels = positions.map(|position| WeekLabel {
-        // The last column may be narrower than half a name.
+        // The last column may be narrower than half a label.
         x: number(column(position, weeks.len()).min(RIGHT - 12.0)),
         label: weeks[position].week.to_string(),
     });

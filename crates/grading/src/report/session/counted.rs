@@ -1,9 +1,9 @@
-//! Collecting sessions, or a part of each, while counting over all of their events.
+//! Collects sessions, or part of each, while counting all of their events.
 
 use super::Overview;
 use selftest_sessions::{Collector, Event, Head, Session, Sink};
 
-/// Collects what its collector is told to, and an [`Overview`] of each session that is kept.
+/// A sink that passes events to a collector and builds an [`Overview`] of each collected session.
 #[derive(Debug, Default)]
 pub struct Counted {
     collector: Collector,
@@ -12,12 +12,12 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Around that collector.
+    /// Wraps a collector.
     pub fn new(collector: Collector) -> Self {
         Self { collector, ..Self::default() }
     }
 
-    /// The sessions in the order of the source.
+    /// Returns the sessions with their overviews, in the order of the source.
     pub fn into_sessions(self) -> impl Iterator<Item = (Session, Overview)> {
         self.collector.into_sessions().into_iter().zip(self.overviews)
     }
@@ -33,6 +33,7 @@ impl Sink for Counted {
         let overview = std::mem::take(&mut self.current);
         let before = self.collector.kept();
         self.collector.end(head);
+        // The collector may discard a session; its overview is discarded too.
         if self.collector.kept() > before {
             self.overviews.push(overview);
         }

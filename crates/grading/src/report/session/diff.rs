@@ -1,26 +1,26 @@
-//! Changes of text, line by line: of two texts, or of a patch as a tool was given it. Applies
-//! nothing.
+//! Line diffs of two texts, or of a patch passed to a tool. Patches are only parsed, never applied.
 
 use similar::{ChangeTag, TextDiff};
 
-/// Lines of either text beyond which they are not compared: all of one went, all of the other came.
+/// Maximum number of lines in either text for a comparison. Longer texts are shown as fully removed
+/// and fully added.
 const MAX_LINES: usize = 400;
 
 /// Kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It stands in both.
+    /// The line is in both texts.
     Kept,
-    /// It came.
+    /// The line was added.
     Added,
-    /// It went.
+    /// The line was removed.
     Removed,
-    /// It says where the next lines stand.
+    /// A header that gives the position of the following lines.
     Place,
 }
 
 impl Change {
-    /// The class of the line in a page.
+    /// Returns the CSS class of the line.
     pub fn class(self) -> &'static str {
         match self {
             Change::Kept => "kept",
@@ -30,7 +30,7 @@ impl Change {
         }
     }
 
-    /// The sign before the line.
+    /// Returns the prefix of the line.
     pub fn sign(self) -> &'static str {
         match self {
             Change::Kept => "  ",
@@ -44,9 +44,9 @@ impl Change {
 /// A line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its kind.
+    /// Kind of the line.
     pub change: Change,
-    /// The line, without its sign.
+    /// Text without its prefix.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ fn line(change: Change, text: &str) -> Line {
     Line { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
 }
 
-/// The diff from the old text to the new one, by lines.
+/// Returns the line diff between two texts.
 pub fn between(old: &str, new: &str) -> Vec<Line> {
     if old.lines().count().max(new.lines().count()) > MAX_LINES {
         let removed = old.lines().map(|text| line(Change::Removed, text));
@@ -72,8 +72,8 @@ pub fn between(old: &str, new: &str) -> Vec<Line> {
     changes.collect()
 }
 
-/// The lines of a patch: a unified diff, or what `apply_patch` is given. `None` where the text is
-/// none.
+/// Parses a patch, either a unified diff or input for `apply_patch`. Returns `None` if the text is
+/// not a patch.
 pub fn of_patch(text: &str) -> Option<Vec<Line>> {
     let begins_line = |start: &str| text.starts_with(start) || text.contains(&format!("\n{start}"));
     let is_unified = begins_line("--- ") && begins_line("+++ ") && begins_line("@@ ");

@@ -1,6 +1,8 @@
-//! A recorded session for people: as a document of its own, Markdown or one HTML page that loads
-//! nothing, and as the events of a page. Pure. The texts are foreign and can be nothing but text:
-//! the templates escape them. Secrets must be taken out before (`Session::rewrite`).
+//! Renders a recorded session for people: as Markdown, as a self-contained HTML page, or as the
+//! events of a page.
+//!
+//! Session texts are untrusted. The templates escape them, so they can only appear as text. Secrets
+//! must be redacted beforehand (`Session::rewrite`).
 
 mod counted;
 pub mod diff;
@@ -19,10 +21,10 @@ pub use view::{EventView, Showing, Shown, shown, spent, texts};
 
 use parts::Part;
 
-/// Bytes of a text in a document.
+/// Maximum length in bytes of a text in a document.
 const MAX_TEXT: usize = 200_000;
 
-/// Bytes of a line.
+/// Maximum length in bytes of a line.
 const MAX_LINE: usize = 400;
 
 #[derive(Template)]
@@ -40,12 +42,12 @@ struct Page<'a> {
     left_out: u64,
 }
 
-/// These events as a part of a page: escaped, and with an anchor `event-N` for each.
+/// Renders events as a fragment of a page: escaped, and with an anchor `event-N` for each.
 pub fn events_html(shown: &[Shown]) -> Result<String, askama::Error> {
     Events { shown }.render()
 }
 
-/// The session as a page.
+/// Renders the session as an HTML page.
 pub fn html(session: &Session, prices: &Prices) -> Result<String, askama::Error> {
     let overview = Overview::of(session);
     let shown = shown(&session.events, Showing { prices, target: None, alone: None });
@@ -54,7 +56,7 @@ pub fn html(session: &Session, prices: &Prices) -> Result<String, askama::Error>
     Page { title, facts, events: events_html(&shown)?, left_out: session.left_out }.render()
 }
 
-/// The session as Markdown.
+/// Renders the session as Markdown.
 pub fn markdown(session: &Session) -> String {
     let overview = Overview::of(session);
     let mut text = format!("# {}\n\n", inline(&overview.title(&session.head), MAX_LINE));

@@ -1,43 +1,43 @@
-//! Facts about a session as a whole, gathered while its events pass. Keeps none of them.
+//! Summary of a session, collected from its events without keeping them.
 
 use crate::grade::spending::{Cost, Spending};
 use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Head, Origin, Outcome, Role, Session};
 use selftest_text::escape::terminal;
 
-/// Bytes of a line.
+/// Maximum length in bytes of a line.
 const MAX_LINE: usize = 400;
 
-/// Bytes of the request that are kept.
+/// Maximum length in bytes of the stored request.
 const MAX_REQUEST: usize = 2000;
 
-/// A fact about a session: what it is, and its value.
+/// A fact about a session: name and value.
 pub type Fact = (&'static str, String);
 
 /// Counts over the events of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Overview {
-    /// Events in all.
+    /// Total number of events.
     pub events: u64,
-    /// Calls of tools.
+    /// Number of tool calls.
     pub calls: u64,
-    /// Results of tools that failed.
+    /// Number of failed tool results.
     pub failed: u64,
-    /// The beginning of what a person asked first.
+    /// Start of the user's first request.
     pub request: String,
-    /// Tokens that its events spent.
+    /// Tokens spent by the events.
     pub spending: Spending,
 }
 
 impl Overview {
-    /// Of all events of a session.
+    /// Summarizes all events of a session.
     pub fn of(session: &Session) -> Self {
         let mut overview = Self::default();
         session.events.iter().for_each(|event| overview.add(event));
         overview
     }
 
-    /// Takes an event into account.
+    /// Adds an event.
     pub fn add(&mut self, event: &Event<'_>) {
         self.events += 1;
         self.calls += event.calls.len() as u64;
@@ -50,17 +50,17 @@ impl Overview {
         self.spending.add(event);
     }
 
-    /// The cost of the session.
+    /// Returns the cost of the session.
     pub fn cost(&self, head: &Head, prices: &Prices) -> Cost {
         Cost::of(&self.spending.clone().end(head), prices)
     }
 
-    /// The first request, else the id.
+    /// Returns the first request, or the ID if there is no request.
     pub fn title(&self, head: &Head) -> String {
         terminal(if self.request.is_empty() { &head.id } else { &self.request }, 120)
     }
 
-    /// All that is known, in words.
+    /// Returns all known facts as text.
     pub fn facts(&self, head: &Head) -> Vec<Fact> {
         let version = head.agent_version.as_ref().map(|version| format!(" {version}"));
         let usage = head.usage.map(|usage| {

@@ -1,5 +1,7 @@
-//! A text of a session in its parts: prose, code, diffs, images that are not kept. Renders
-//! nothing. The texts of parts are clean: what hides or reorders text is shown by its number.
+//! Splits a text of a session into prose, code, diffs and placeholders for images.
+//!
+//! The resulting texts are sanitized: characters that hide or reorder text are replaced by their
+//! code points.
 
 use std::borrow::Cow;
 
@@ -8,13 +10,13 @@ use serde_json::{Map, Value};
 use super::diff::{self, Line};
 use selftest_text::escape::{block, terminal};
 
-/// Bytes of a name or a line.
+/// Maximum length in bytes of a name or a line.
 const MAX_LINE: usize = 400;
 
-/// Edits of one call that are shown.
+/// Maximum number of edits shown per call.
 const MAX_EDITS: usize = 50;
 
-/// Names of the two texts that an edit replaces one by the other, as tools have them.
+/// Argument names that tools use for the old and new text of an edit.
 const REPLACED: [(&str, &str); 5] = [
     ("old_string", "new_string"),
     ("old_str", "new_str"),
@@ -23,7 +25,7 @@ const REPLACED: [(&str, &str); 5] = [
     ("search", "replace"),
 ];
 
-/// The argument that says in short what a call does, first come first.
+/// Arguments that summarize a call, in order of preference.
 const TELLING: [&str; 14] = [
     "command",
     "cmd",
@@ -41,28 +43,27 @@ const TELLING: [&str; 14] = [
     "text",
 ];
 
-/// One part of a text.
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Words.
+    /// Prose.
     Prose(String),
-    /// Lines as they are.
+    /// Preformatted lines.
     Code {
-        /// The language that it is said to be in, or the name of the argument that holds it; may
-        /// be empty.
+        /// Declared language, or name of the argument that contains the code. May be empty.
         label: String,
         /// The lines.
         text: String,
     },
     /// A change of text.
     Diff(Vec<Line>),
-    /// Stands for an image: what kind and how large. The image itself is not kept.
+    /// Placeholder for an image with its type and size. The image itself is not stored.
     Image(String),
-    /// A short value under a name.
+    /// A short named value.
     Field {
-        /// The name.
+        /// Name of the field.
         name: String,
-        /// The value, on one line.
+        /// Value on one line.
         value: String,
     },
 }
@@ -74,7 +75,7 @@ fn code(label: &str, text: &str, limit: usize) -> Part {
     )
 }
 
-/// The lines of a diff, cleaned and bounded.
+/// Sanitizes the lines of a diff and cuts them at the limit.
 fn cleaned(lines: Vec<Line>, limit: usize) -> Part {
     let mut left = limit;
     let lines = lines.into_iter().map_while(|line| {
@@ -84,7 +85,7 @@ fn cleaned(lines: Vec<Line>, limit: usize) -> Part {
     Part::Diff(lines.collect())
 }
 
-/// Without the sequences by which programs colour their output for a terminal and steer it.
+/// Removes the escape sequences that programs use to colour output and control the terminal.
 fn unstyled(text: &str) -> Cow<'_, str> {
     const BEGINNING: &str = "\u{1b}[";
     if !text.contains(BEGINNING) {
@@ -94,6 +95,7 @@ fn unstyled(text: &str) -> Cow<'_, str> {
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let parameters = part.find(|c: char| !matches!(c, '0'..='9' | ';' | '?'));
+        // Only sequences for styles, modes, erasing and columns are removed; others stay visible.
         let end = parameters.filter(|at| part[*at..].starts_with(['m', 'h', 'l', 'K', 'J', 'G']));
         match end {
             Some(end) => plain.push_str(&part[end + 1..]),
@@ -103,7 +105,7 @@ fn unstyled(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Splits a message into words, blocks of code between fences, and notes that stand for images.
+/// Splits a message into prose, fenced code blocks and placeholders for images.
 pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
     let text = block(&unstyled(text), limit);
     let mut parts = Vec::new();
@@ -118,6 +120,7 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
     };
     for line in text.lines() {
         if let Some((fence, label, mut lines)) = fenced.take() {
+            // A closing fence may be longer than the opening one, but has no label.
             let is_end = line.trim().starts_with(&fence)
                 && line.trim().trim_start_matches(['`', '~']).is_empty();
             if is_end {
@@ -146,6 +149,7 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
             words.push('\n');
         }
     }
+    // An unclosed fence runs to the end of the text.
     if let Some((_, label, lines)) = fenced {
         parts.push(code(&label, &lines, limit));
     }
@@ -153,12 +157,13 @@ pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
     parts
 }
 
-/// The note that the readers of sessions leave of an image: `[image image/png 531 kB]`.
+/// Returns true for the placeholder that session readers leave for an image: `[image image/png 531
+/// kB]`.
 fn is_image(line: &str) -> bool {
     line.strip_prefix("[image ").is_some_and(|rest| rest.ends_with(']') && rest.len() < 100)
 }
 
-/// Parts of a tool's result: a note that stands for an image, else one block of code.
+/// Returns the parts of a tool's result: an image placeholder or a single block of code.
 pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
     if text.trim().is_empty() {
         return Vec::new();
@@ -169,7 +174,7 @@ pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
     vec![code("", &unstyled(text), limit)]
 }
 
-/// The arguments of a call: in short on one line, and in parts.
+/// Returns the arguments of a call as a one-line summary and in parts.
 pub fn of_arguments(arguments: &str, limit: usize) -> (String, Vec<Part>) {
     let Ok(Value::Object(fields)) = serde_json::from_str(arguments) else {
         let parts = of_result(arguments, limit);
@@ -189,6 +194,7 @@ pub fn of_arguments(arguments: &str, limit: usize) -> (String, Vec<Part>) {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or("");
                 parts.push(cleaned(diff::between(text(old), text(new)), limit));
             }
+            // Already part of the diff with the old text.
             Some((_, new)) if name == new => {}
             _ => parts.extend(field(name, value, limit)),
         }
@@ -196,7 +202,7 @@ pub fn of_arguments(arguments: &str, limit: usize) -> (String, Vec<Part>) {
     (terminal(&brief, 120), parts)
 }
 
-/// The names of the two texts, where the fields are those of an edit.
+/// Returns the argument names of the old and new text if the fields describe an edit.
 fn changed(fields: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
     let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
     REPLACED.into_iter().find(|(old, new)| is_text(old) && is_text(new))

@@ -1,5 +1,5 @@
-//! The events of a session as pages show them: what was said in its parts, each call with its
-//! result, subagents together. Pure. What it makes is text; templates escape it.
+//! View models for the events of a session: messages in parts, calls with their results, and
+//! subagents grouped together. Produces plain text, which the templates escape.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,112 +10,113 @@ use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Text, ToolResult};
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording;
 
-/// Bytes of a name or a line.
+/// Maximum length in bytes of a name or a line.
 const MAX_LINE: usize = 400;
 
-/// Most bytes of one text in a page, longest first: the next is tried where a page would be too
+/// Limits in bytes for one text on a page. The next smaller limit is tried if the page would be too
 /// large.
 const LIMITS: [usize; 4] = [40_000, 8000, 2000, 400];
 
-/// Bytes of all texts of a page.
+/// Maximum size in bytes of all texts on a page.
 const MAX_PAGE: usize = 2_000_000;
 
-/// How events are shown.
+/// Options for showing events.
 #[derive(Clone, Copy)]
 pub struct Showing<'a> {
     /// Prices of tokens.
     pub prices: &'a Prices,
-    /// The event that is looked for: what holds it is not folded.
+    /// Number of the requested event. Elements that contain it are unfolded.
     pub target: Option<u64>,
-    /// Where an event stands alone and whole; `None` where all texts are shown whole.
+    /// Returns the link to the full view of an event. `None` if all texts are shown in full here.
     pub alone: Option<&'a dyn Fn(u64) -> String>,
 }
 
-/// An event, or a subagent's events between two others.
+/// A top-level event, or a group of events from a subagent.
 #[derive(Debug)]
 pub enum Shown {
-    /// One event.
+    /// A single event.
     One(EventView),
-    /// The events of a subagent.
+    /// Consecutive events of a subagent.
     Subagent {
-        /// The call that it was started by, where that is known.
+        /// Call that started the subagent, if known; otherwise empty.
         name: String,
-        /// Its events.
+        /// Events of the subagent.
         events: Vec<EventView>,
-        /// Whether it is not folded.
+        /// True if the group is unfolded.
         is_open: bool,
     },
 }
 
-/// An event as it is shown.
+/// View of an event.
 #[derive(Debug)]
 pub struct EventView {
-    /// Its number in the session.
+    /// Number of the event in the session.
     pub number: u64,
-    /// The class of its element.
+    /// CSS class of the element.
     pub class: &'static str,
-    /// Who speaks.
+    /// Label of the speaker.
     pub speaker: &'static str,
-    /// When, in UTC.
+    /// Time in UTC.
     pub time: Option<String>,
-    /// Meaning of the event beside its words, where it is marked.
+    /// Description of a special event.
     pub mark: Option<&'static str>,
-    /// The model's thoughts.
+    /// Reasoning of the model.
     pub thinking: String,
-    /// Whether thoughts are not folded.
+    /// True if the reasoning is unfolded.
     pub is_open: bool,
-    /// The message.
+    /// Message text.
     pub parts: Vec<Part>,
-    /// Calls of tools, with their results.
+    /// Tool calls with their results.
     pub calls: Vec<CallView>,
-    /// Results whose calls are not shown beside.
+    /// Results that are not shown next to their calls.
     pub results: Vec<ResultView>,
-    /// Tokens, model and money of this model call.
+    /// Tokens, model and cost of this model call.
     pub spent: Option<String>,
-    /// Where it is shown whole, if it is not here.
+    /// Link to the full view, if texts are cut here.
     pub whole: Option<String>,
 }
 
-/// A call of a tool.
+/// View of a tool call.
 #[derive(Debug)]
 pub struct CallView {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments in short.
+    /// One-line summary of the arguments.
     pub brief: String,
     /// The arguments.
     pub parts: Vec<Part>,
-    /// Its result, where it is among the events that are shown.
+    /// Result of the call, if it is among the events shown.
     pub result: Option<ResultView>,
-    /// Whether it is not folded.
+    /// True if the call is unfolded.
     pub is_open: bool,
 }
 
-/// The result of a call.
+/// View of a tool result.
 #[derive(Debug)]
 pub struct ResultView {
-    /// The number of its event.
+    /// Number of the result's event.
     pub number: u64,
-    /// Whether it stands for its event.
+    /// True if this result represents its event and carries its anchor.
     pub is_event: bool,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// How it ended, in a word.
+    /// Outcome as text.
     pub outcome: &'static str,
-    /// The class of that word.
+    /// CSS class of the outcome.
     pub class: &'static str,
-    /// The exit code of a program.
+    /// Exit code of a program.
     pub exit_code: Option<i64>,
-    /// When, in UTC.
+    /// Time in UTC.
     pub time: Option<String>,
     /// The output.
     pub parts: Vec<Part>,
-    /// Whether it is not folded.
+    /// True if the result is unfolded.
     pub is_open: bool,
 }
 
-/// These events, in order.
+/// Converts events to views, in order.
 pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
+    // Without a link to the full event, texts must not be cut.
     let limit = showing.alone.map_or(usize::MAX, |_| limit(events));
     let mut paired = Paired::of(events);
     let mut all: Vec<Shown> = Vec::new();
@@ -129,6 +130,7 @@ pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
                 *is_open |= is_target;
             }
             last if is_subagent => {
+                // The call right before a subagent's events is taken as the one that started it.
                 let starter = last.and_then(|last| match last {
                     Shown::One(before) => before.calls.last(),
                     Shown::Subagent { .. } => None,
@@ -143,7 +145,7 @@ pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
     all
 }
 
-/// The greatest length of a text with which these events make a page that is not too large.
+/// Returns the largest text limit at which the page stays below its maximum size.
 fn limit(events: &[Event<'_>]) -> usize {
     let size = |limit: usize| {
         let all = events.iter().flat_map(texts);
@@ -153,21 +155,21 @@ fn limit(events: &[Event<'_>]) -> usize {
     fitting.unwrap_or(LIMITS[LIMITS.len() - 1])
 }
 
-/// All texts of an event.
+/// Returns all texts of an event.
 pub fn texts<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e str> {
     let calls = event.calls.iter().map(|call| &call.arguments);
     let results = event.results.iter().flat_map(|result| [&result.text, &result.error]);
     [&event.text, &event.reasoning].into_iter().chain(calls).chain(results).map(Text::as_str)
 }
 
-/// Where the call of a result stands: its event's number and its place there.
+/// Position of a call or result: number of its event and index within it.
 type CallPlace = (u64, usize);
 
-/// Calls and results that are among the events.
+/// Calls matched with their results among the events.
 struct Paired<'e> {
-    /// The place of the result of a call.
+    /// Results by the position of their call.
     results: HashMap<CallPlace, (&'e Event<'e>, &'e ToolResult<'e>)>,
-    /// Results that are shown with their calls: number of the event, place.
+    /// Positions of results that are shown with their calls.
     with_calls: HashSet<CallPlace>,
 }
 
@@ -178,10 +180,12 @@ impl<'e> Paired<'e> {
         for event in events {
             for (at, call) in event.calls.iter().enumerate() {
                 if !call.id.is_empty() {
+                    // Without an ID, a result cannot be matched to its call.
                     open.insert(call.id.as_str(), (event.number, at));
                 }
             }
             for (at, result) in event.results.iter().enumerate() {
+                // Removed, so that a second result with the same ID is shown on its own.
                 if let Some(call) = open.remove(result.call_id.as_str()) {
                     paired.results.insert(call, (event, result));
                     paired.with_calls.insert((event.number, at));
@@ -191,7 +195,7 @@ impl<'e> Paired<'e> {
         paired
     }
 
-    /// Whether nothing of the event is left beside results that are shown with their calls.
+    /// Returns true if the event only contains results that are shown with their calls.
     fn has_all_of(&self, event: &Event<'_>) -> bool {
         let says_more = !event.text.is_empty()
             || !event.reasoning.is_empty()
@@ -204,7 +208,7 @@ impl<'e> Paired<'e> {
     }
 }
 
-/// The event; `None` where it is shown with the calls that it answers.
+/// Returns the view of an event, or `None` if it is shown entirely with the calls it answers.
 fn view(
     event: &Event<'_>,
     paired: &mut Paired<'_>,
@@ -219,7 +223,7 @@ fn view(
     let mut is_cut = texts(event).any(|text| text.len() > limit);
     let calls = event.calls.iter().enumerate().map(|(at, call)| {
         let result = paired.results.get(&(event.number, at)).map(|(of, result)| {
-            // Of several results in one event the first stands for it.
+            // If an event has several results, the first one represents it.
             let is_event = paired.has_all_of(of)
                 && of.results.first().is_some_and(|first| std::ptr::eq(first, *result));
             is_cut |= result.text.len().max(result.error.len()) > limit;
@@ -252,7 +256,7 @@ fn view(
 }
 
 impl EventView {
-    /// Whether that event is shown here.
+    /// Returns true if this view shows the event with that number.
     fn holds(&self, number: u64) -> bool {
         let mut results = self.calls.iter().filter_map(|call| call.result.as_ref());
         self.number == number || results.any(|result| result.number == number)
@@ -267,6 +271,7 @@ fn result_view(
     limit: usize,
 ) -> ResultView {
     let mut words = result.text.clone();
+    // Do not repeat an error that is part of the output.
     if !words.contains(result.error.as_str()) {
         words.join(&result.error);
     }
@@ -288,8 +293,8 @@ fn name(tool: &str) -> String {
     if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, MAX_LINE) }
 }
 
-/// Usage of a model call, in words: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
-/// `None` where the file does not tell.
+/// Formats the usage of a model call: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
+/// Returns `None` if the file does not record it.
 pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     let usage = event.usage?;
     let mut parts = vec![format!("{} in, {} out", usage.input, usage.output)];
@@ -309,7 +314,7 @@ pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     Some(words)
 }
 
-/// The class and the name of who speaks.
+/// Returns the CSS class and the label of the speaker.
 pub(super) fn speaker(event: &Event<'_>) -> (&'static str, &'static str) {
     match (event.role, event.origin) {
         (Role::User, Origin::Human) => ("human", "person"),
@@ -321,7 +326,7 @@ pub(super) fn speaker(event: &Event<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// A special meaning in words.
+/// Returns the description of a mark.
 pub(super) fn mark(mark: Mark) -> &'static str {
     match mark {
         Mark::Interrupted => "interrupted by a person",
@@ -332,7 +337,7 @@ pub(super) fn mark(mark: Mark) -> &'static str {
     }
 }
 
-/// How a call ended, and the class of that word.
+/// Returns the outcome of a call as text, and its CSS class.
 pub(super) fn outcome(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Ok => ("worked", "good"),
@@ -379,7 +384,7 @@ mod tests {
         assert!(results.iter().all(|result| result.is_event));
         // Only what holds the event that is looked for is open.
         assert_eq!((agent.calls[0].is_open, agent.calls[1].is_open), (false, true));
-        // A result whose call is on another page stands alone.
+        // A result whose call is on another page is shown on its own.
         let rest = shown(&events[3..], showing);
         let Shown::One(result) = &rest[0] else { panic!() };
         assert_eq!((result.number, result.results.len()), (3, 1));

@@ -1,5 +1,5 @@
-//! The files of the weekly reports: Markdown with pictures, and an index. Only [`write`] touches
-//! the disk.
+//! Writes the files of the weekly reports: Markdown pages with pictures, and an index. Only
+//! [`write`] touches the disk.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -18,7 +18,7 @@ struct Page<'a> {
     report: &'a WeeklyReport,
 }
 
-/// The report as Markdown. It shows the pictures that [`write()`] puts beside it.
+/// Renders the report as Markdown. It embeds the pictures that [`write()`] stores next to it.
 pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
     Page { report }.render().map(|text| format!("{}\n", text.trim_end()))
 }
@@ -26,50 +26,52 @@ pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
 #[derive(Template)]
 #[template(path = "weekly/index.md")]
 struct Index<'a> {
-    /// The newest first, each with whether its page is there to link to.
+    /// Reports, newest first, each with a flag that is true if its page exists and can be linked.
     reports: &'a [(&'a WeeklyReport, bool)],
 }
 
-/// The index: a row for each report, in their order.
+/// Renders the index with one row per report, in the given order.
 pub(super) fn index(reports: &[(&WeeklyReport, bool)]) -> Result<String, askama::Error> {
     Index { reports }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
-/// Where the files that people open are.
+/// Paths of the files intended for readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeeklyPaths {
-    /// `<folder>/2026-W47.md`.
+    /// Page of the week, `<folder>/2026-W47.md`.
     pub page: PathBuf,
-    /// `<folder>/index.md`.
+    /// Index, `<folder>/index.md`.
     pub index: PathBuf,
 }
 
-/// Why a weekly report cannot be written.
+/// Errors of [`write()`].
 #[derive(Debug, thiserror::Error)]
 pub enum WeeklyFilesError {
-    /// The folder cannot be made, or something else is in its place.
+    /// The folder cannot be created, or its path is taken by a file.
     #[error("cannot use {} as a folder for weekly reports: {cause}", path.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error from the OS.
         cause: io::Error,
     },
     /// A file cannot be replaced.
     #[error("cannot write {}: {cause}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's words.
+        /// Error from the OS.
         cause: io::Error,
     },
-    /// A template failed.
+    /// A template failed to render.
     #[error("cannot render the weekly report: {0}")]
     Render(#[from] askama::Error),
 }
 
-/// Writes the report of a week with its pictures, and the index of it and all `others` (in any
-/// order; one of the same week is left aside). Each file is replaced as a whole.
+/// Writes the report of a week with its pictures, and the index of this report and all `others`.
+///
+/// `others` may be in any order; a report of the same week is ignored. Each file is replaced as a
+/// whole.
 pub fn write(
     folder: &Path,
     report: &WeeklyReport,
@@ -86,7 +88,7 @@ pub fn write(
         }
     };
     let week = report.week;
-    // The pictures first, so that no page shows one that is not there.
+    // Pictures are written first, so that a page never links to a missing one.
     put(&format!("{week}-trend.svg"), &trend_picture(report)?)?;
     put(&format!("{week}-errors.svg"), &errors_picture(report)?)?;
     let page = put(&format!("{week}.md"), &render(report)?)?;

@@ -1,5 +1,5 @@
-//! The findings of a weekly report in words. Pure. Foreign names are bounded here; whoever shows
-//! a text escapes it.
+//! Describes the findings of a weekly report in text. Untrusted names are shortened here; the
+//! caller must escape the results.
 
 use super::format::{p_value, rate, title, tool};
 use crate::grade::findings::{Finding, Pattern, Place};
@@ -7,10 +7,10 @@ use crate::grade::{ErrorCause, Verdict, WeeklyReport};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
-/// Places that are named.
+/// Maximum number of places to list.
 const MAX_PLACES: usize = 3;
 
-/// The name of a finding: its cause, or a pattern of a tool's words.
+/// Returns the name of a finding: its cause, or the message pattern of a tool.
 pub fn name(finding: &Finding) -> String {
     match (&finding.tool, finding.patterns.items.first()) {
         (Some(own), Some(pattern)) if finding.cause == ErrorCause::Unknown => {
@@ -23,13 +23,14 @@ pub fn name(finding: &Finding) -> String {
     }
 }
 
-/// The causes that one task met, each in a few words.
+/// Returns short descriptions of the causes that affected a single task.
 pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Finding)> {
     let single = report.findings.single.items.iter();
     single.map(|one| (format!("{}: {}", name(one), plural(one.errors, "failed call")), one))
 }
 
-/// How many met it, and whether more than before: `4 failed calls in 3 of 21 tasks (14 %); …`.
+/// Describes the number of affected tasks and its change: `4 failed calls in 3 of
+/// 21 tasks (14 %); …`.
 pub fn size(finding: &Finding) -> String {
     let Finding { tasks, before, difference, .. } = finding;
     let now = format!(
@@ -56,7 +57,7 @@ pub fn size(finding: &Finding) -> String {
     format!("{now}; {earlier}{verdict}")
 }
 
-/// How the tasks that met it went on and ended, in a sentence; `None` where none of them got stuck
+/// Describes in a sentence how the affected tasks ended. Returns `None` if none of them got stuck
 /// or was contradicted.
 pub fn consequence(finding: &Finding) -> Option<String> {
     let Finding { stuck, contradicted, tasks, .. } = finding;
@@ -79,7 +80,7 @@ pub fn consequence(finding: &Finding) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Patterns of its messages: `“cat: <path>: No such file” at bash (3)`.
+/// Lists the message patterns: `“cat: <path>: No such file” at bash (3)`.
 pub fn patterns(finding: &Finding) -> String {
     let shown: Vec<String> = finding
         .patterns
@@ -95,12 +96,12 @@ pub fn patterns(finding: &Finding) -> String {
     }
 }
 
-/// Whether the name of a finding already is its only pattern.
+/// Returns true if the name of a finding already contains its only pattern.
 pub fn is_named_by_pattern(finding: &Finding) -> bool {
     finding.tool.is_some()
 }
 
-/// The pattern of messages, else one of them.
+/// Returns the message pattern, or an example message if the pattern is empty.
 fn words(pattern: &Pattern) -> String {
     match one_line(&pattern.template, 100) {
         template if template.is_empty() => one_line(&pattern.example, 100),
@@ -108,18 +109,18 @@ fn words(pattern: &Pattern) -> String {
     }
 }
 
-/// The first places of a finding.
+/// Returns the first places of a finding.
 pub fn places(finding: &Finding) -> impl ExactSizeIterator<Item = &Place> {
     finding.places.items.iter().take(MAX_PLACES)
 }
 
-/// How many more places there are.
+/// Describes how many more places there are.
 pub fn more_places(finding: &Finding) -> Option<String> {
     let more = finding.places.total() - places(finding).len() as u64;
     (more > 0).then(|| format!("{more} more"))
 }
 
-/// `“fix the login” (4f2a, event 12)`.
+/// Formats a place as `“fix the login” (4f2a, event 12)`.
 pub fn place(place: &Place) -> String {
     format!("{} ({}, event {})", title(&place.title), one_line(&place.session_id, 40), place.event)
 }

@@ -1,5 +1,5 @@
-//! A weekly report in words, for pages and terminals. Pure. Foreign names are bounded here;
-//! whoever shows a text escapes it.
+//! Formats the values of a weekly report as text for pages and terminals. Untrusted names are
+//! shortened here; the caller must escape the results.
 
 use crate::grade::breakdown::ContradictedTask;
 use crate::grade::patterns::ToolPattern;
@@ -13,36 +13,37 @@ use selftest_stats::Interval;
 use selftest_text::one_line;
 use selftest_text::wording::{minutes, percent, plural};
 
-/// Rows of tools and clusters.
+/// Maximum number of rows for tools and clusters.
 const MAX_ROWS: usize = 8;
 
-/// Shown where there was nothing to count.
+/// Placeholder if there was nothing to count.
 pub(super) const ABSENT: &str = "–";
 
-/// `58 % (7 of 12)`.
+/// Formats a share as `58 % (7 of 12)`.
 pub fn share(share: &Share) -> String {
     let Share { count, of, rate, .. } = share;
     rate.map_or(ABSENT.to_owned(), |rate| format!("{} % ({count} of {of})", percent(rate)))
 }
 
-/// `58 %`.
+/// Formats a rate as `58 %`.
 pub fn rate(rate: Option<f64>) -> String {
     rate.map_or(ABSENT.to_owned(), |rate| format!("{} %", percent(rate)))
 }
 
-/// `32 % to 81 %`.
+/// Formats an interval as `32 % to 81 %`.
 pub fn interval(share: &Share) -> String {
     share.interval.map_or(ABSENT.to_owned(), |ends| {
         format!("{:.0} % to {:.0} %", ends.low * 100.0, ends.high * 100.0)
     })
 }
 
-/// A mean of grades: `3.4`.
+/// Formats a mean of grades as `3.4`.
 pub fn mean(mean: Option<f64>) -> String {
     mean.map_or(ABSENT.to_owned(), |mean| format!("{mean:.1}"))
 }
 
-/// The sessions that no rate counts: `Beside these, which no rate counts: 12 of subagents.`
+/// Describes the sessions that are excluded from rates: `Beside these, in no rate: 12 sessions of
+/// subagents.`
 pub fn not_tasks(others: NotTasks) -> Option<String> {
     let kinds = [
         (others.subagents, plural(others.subagents, "session of a subagent")),
@@ -51,12 +52,13 @@ pub fn not_tasks(others: NotTasks) -> Option<String> {
     ];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     let kinds: Vec<&str> = kinds.map(|(_, words)| words.as_str()).collect();
+    // `plural` only appends an `s` at the end of the phrase.
     let subagents = if others.subagents > 1 { "sessions of subagents" } else { "" };
     let words = all_of(&kinds).replace("session of a subagents", subagents);
     (others.total() > 0).then(|| format!("Beside these, in no rate: {words}."))
 }
 
-/// A difference between two groups: a direction only where a test found one.
+/// Describes a difference between two groups. It has a direction only if a test found one.
 pub fn difference(found: &Difference) -> String {
     let is_share = found.interval.is_some() || found.measure == Measure::FailedCalls;
     let size = found.own.zip(found.other).map(|(own, other)| own - other);
@@ -75,13 +77,13 @@ pub fn difference(found: &Difference) -> String {
     let is_clear = found.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
     match (found.verdict, range) {
         (Verdict::NotTested, _) => "not tested".to_owned(),
-        // The interval is of this one difference alone, the test one of several.
+        // The interval covers this difference alone, while the test is corrected for several.
         (Verdict::WithinChance, Some(range)) if is_clear => {
             format!("uncertain ({range}, {} among all of these)", p_value(found))
         }
         (Verdict::WithinChance, Some(range)) => format!("none beyond chance ({range})"),
         (Verdict::WithinChance, None) => format!("none beyond chance ({})", p_value(found)),
-        // The mean of times and their ranks may differ; the test is of ranks.
+        // The test compares ranks, whose order may differ from that of the means.
         (Verdict::Up | Verdict::Down, Some(range)) => {
             format!("{size} (95 % interval {range}, {})", p_value(found))
         }
@@ -89,7 +91,7 @@ pub fn difference(found: &Difference) -> String {
     }
 }
 
-/// `p = 0.012`, after Holm's correction.
+/// Formats the p-value after Holm's correction as `p = 0.012`.
 pub fn p_value(found: &Difference) -> String {
     match found.p_corrected {
         None => "not tested".to_owned(),
@@ -98,7 +100,7 @@ pub fn p_value(found: &Difference) -> String {
     }
 }
 
-/// In words, because a sign at the beginning would be escaped: it could begin a list.
+/// Spells out the direction, because a leading sign would be escaped: it could start a list.
 fn direction(value: f64, places: usize, unit: &str) -> String {
     let size = format!("{:.places$}", value.abs());
     if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
@@ -108,7 +110,7 @@ fn direction(value: f64, places: usize, unit: &str) -> String {
     format!("{} {size}{unit}{more}", if value < 0.0 { "down" } else { "up" })
 }
 
-/// The first of a list, and how many more there are: `a, b and 3 more`.
+/// Lists the first items and the number of remaining ones: `a, b and 3 more`.
 fn some_of(list: &Listed<String>, most: usize, shown: impl Fn(&str) -> String) -> String {
     let names: Vec<String> = list.items.iter().take(most).map(|name| shown(name)).collect();
     let more = list.total() - names.len() as u64;
@@ -116,7 +118,7 @@ fn some_of(list: &Listed<String>, most: usize, shown: impl Fn(&str) -> String) -
     if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items as `a`, `a and b` or `a, b and c`.
 pub(super) fn all_of(items: &[&str]) -> String {
     match items {
         [] => String::new(),
@@ -135,8 +137,8 @@ fn metric(metric: Metric) -> &'static str {
     }
 }
 
-/// The coverage of the scan in one line: `412 files found, 398 read, 377 sessions graded, 14
-/// skipped: …. The database holds 377 graded sessions.` Without a scan it says so.
+/// Describes the coverage of the scan in one line: `412 files found, 398 read, 377 sessions graded,
+/// 14 skipped: …. The database holds 377 graded sessions.` Says so if there was no scan.
 pub fn coverage_text(coverage: &Coverage) -> String {
     let &Coverage { found, read, graded, unchanged, left_out, .. } = coverage;
     let held = if coverage.scanned { coverage.stored } else { graded };
@@ -179,18 +181,18 @@ pub fn coverage_text(coverage: &Coverage) -> String {
     )
 }
 
-/// The metrics that became worse.
+/// Lists the metrics that became worse.
 pub fn raised(alerts: &Alerts) -> String {
     let raised: Vec<&str> = alerts.raised().map(|alert| metric(alert.metric)).collect();
     if raised.is_empty() { "none".to_owned() } else { raised.join(", ") }
 }
 
-/// One check of the alerts in one sentence, without a full stop.
+/// Describes an alert check in one sentence without a full stop.
 pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let shown = |value: Option<f64>| match alert.metric {
         Metric::ToolEfficiency => mean(value),
         Metric::Verified | Metric::Contradicted | Metric::CompletionRate => rate(value),
-        // Small rates differ behind the point.
+        // Small rates differ only after the decimal point.
         Metric::ErrorRate => {
             value.map_or(ABSENT.to_owned(), |value| format!("{:.1} %", value * 100.0))
         }
@@ -200,7 +202,7 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
         Metric::Contradicted => "Contradicted tasks",
         Metric::CompletionRate => "Completion rate",
         Metric::ToolEfficiency => "Tool efficiency",
-        // The numbers have that of all calls together.
+        // The table of numbers shows the rate over all calls together; this is a mean per session.
         Metric::ErrorRate => "Error rate of a session, on average",
     };
     let Alert { n_now, n_before, test, .. } = alert;
@@ -222,12 +224,12 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     )
 }
 
-/// The numbers behind a suggestion.
+/// Describes the numbers behind a suggestion.
 pub fn reason(suggestion: &Suggestion) -> String {
     let Suggestion { measured, threshold, n, .. } = suggestion;
     let count = suggestion.count.unwrap_or(0);
     let limit = percent(*threshold);
-    // Both rounded to the same number would look like a mistake.
+    // Two equal rounded numbers would look like a mistake.
     let share = match percent(*measured) {
         same if same == limit => format!("{:.2} %", measured * 100.0),
         other => format!("{other} %"),
@@ -254,24 +256,24 @@ pub fn reason(suggestion: &Suggestion) -> String {
     }
 }
 
-/// `4 % (3 of 75)`: the calls of tools that failed.
+/// Formats the share of failed tool calls as `4 % (3 of 75)`.
 pub fn failed_calls(summary: &GradeSummary) -> String {
     let GradeSummary { error_rate, errors, tool_calls, .. } = summary;
     error_rate
         .map_or(ABSENT.to_owned(), |_| format!("{} ({errors} of {tool_calls})", rate(*error_rate)))
 }
 
-/// A tool's name, short enough that what follows it is not cut off.
+/// Shortens a tool's name, so that the text after it is not cut off.
 pub fn tool(name: &str) -> String {
     one_line(name, 60)
 }
 
-/// Some of the sessions. Commands take the beginning of an id, and a UUID fits.
+/// Lists some of the sessions by ID. Commands accept an ID prefix, and a UUID fits.
 pub fn sessions(sessions: &Listed<String>) -> String {
     some_of(sessions, 4, |id| one_line(id, 40))
 }
 
-/// Some of the sessions by their requests, each with its id for the commands.
+/// Lists some of the sessions by request, each with its ID for use in commands.
 pub fn named(sessions: &Listed<String>, titles: &[String]) -> String {
     if titles.len() < sessions.items.len() {
         return self::sessions(sessions);
@@ -289,19 +291,19 @@ pub fn named(sessions: &Listed<String>, titles: &[String]) -> String {
     }
 }
 
-/// The first sessions of a list, each with its request.
+/// Returns the first sessions of a list, each with its request.
 pub fn titled<'a>(sessions: &'a Listed<String>, titles: &'a [String]) -> Vec<(&'a str, &'a str)> {
     let titles = titles.iter().map(String::as_str).chain(std::iter::repeat(""));
     sessions.items.iter().map(String::as_str).zip(titles).take(3).collect()
 }
 
-/// Where something is said: `4f2a, event 12`.
+/// Formats a position as `4f2a, event 12`.
 pub fn at(session_id: &str, event: Option<u64>) -> String {
     let id = one_line(session_id, 40);
     event.map_or(id.clone(), |event| format!("{id}, event {event}"))
 }
 
-/// A request as a title.
+/// Formats a request as a title.
 pub fn title(request: &str) -> String {
     match one_line(request, 70) {
         line if line.is_empty() => "(no request)".to_owned(),
@@ -309,7 +311,7 @@ pub fn title(request: &str) -> String {
     }
 }
 
-/// Why a task is contradicted: `tests failed, and no later run passed: pytest -q`.
+/// Explains why a task is contradicted: `tests failed, and no later run passed: pytest -q`.
 pub fn why(task: &ContradictedTask) -> String {
     match task.sign {
         None => "a person says so".to_owned(),
@@ -318,28 +320,28 @@ pub fn why(task: &ContradictedTask) -> String {
     }
 }
 
-/// The last part of a folder's path; other names as they are.
+/// Returns the last component of a folder's path; other names are unchanged.
 pub fn portion(name: &str) -> String {
     let last = name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
     one_line(last.filter(|last| !last.is_empty()).unwrap_or(name), 40)
 }
 
-/// The words of an error.
+/// Shortens an error message.
 pub fn example(words: &str) -> String {
     one_line(words, 160)
 }
 
-/// The tools with most errors.
+/// Returns the tools with the most errors.
 pub fn worst_tools(report: &WeeklyReport) -> impl Iterator<Item = &ToolPattern> {
     report.problem_areas.tools_with_errors().take(MAX_ROWS)
 }
 
-/// A suggestion's advice.
+/// Shortens a suggestion's advice.
 pub fn advice(text: &str) -> String {
     one_line(text, 160)
 }
 
-/// The cost of a portion of the tasks: `1.23 USD`, `at least 1.23 USD`, `unknown`.
+/// Formats the cost of a portion of the tasks: `1.23 USD`, `at least 1.23 USD`, `unknown`.
 pub fn portion_cost(of: &CostSummary) -> String {
     let amount = money(of.amount, &of.currency);
     match (of.known, of.unpriced + of.without_tokens) {
@@ -350,7 +352,7 @@ pub fn portion_cost(of: &CostSummary) -> String {
     }
 }
 
-/// The checks of the alerts: those that are raised one by one, the others together.
+/// Describes the alert checks: raised ones individually, the others grouped.
 pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
     let alerts = &report.alerts;
     let mut lines: Vec<String> = alerts.raised().map(|alert| alert_text(alerts, alert)).collect();
@@ -372,7 +374,7 @@ pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
     lines
 }
 
-/// Why there is no suggestion.
+/// Explains why there are no suggestions.
 pub fn no_suggestions(report: &WeeklyReport) -> Option<String> {
     let suggestions = &report.suggestions;
     let needed = suggestions.min_sessions;
@@ -387,7 +389,7 @@ pub fn no_suggestions(report: &WeeklyReport) -> Option<String> {
     })
 }
 
-/// The sentence above the table of tools.
+/// Returns the sentence above the table of tools.
 pub fn tools_remark(report: &WeeklyReport) -> String {
     let tools = &report.problem_areas.tools;
     let called = plural(tools.total(), "tool");

@@ -1,4 +1,4 @@
-//! The first paragraph of a weekly report. Pure; whoever shows it escapes it.
+//! The opening paragraph of a weekly report. The caller must escape it.
 
 use super::finding;
 use super::format::{all_of, interval, mean, not_tasks, rate, tool};
@@ -6,7 +6,7 @@ use crate::grade::spending::{self, money};
 use crate::grade::{CostSummary, Difference, Measure, Share, Verdict, WeeklyReport};
 use selftest_text::wording::{minutes, plural};
 
-/// The whole report in one paragraph, sentence by sentence.
+/// Summarizes the whole report in one paragraph, as a list of sentences.
 pub fn sentences(report: &WeeklyReport) -> Vec<String> {
     let (now, before) = (&report.summary, &report.trend.before);
     let only = report.agent.as_ref().map(|agent| format!("Only sessions of {}.", tool(agent)));
@@ -57,7 +57,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
     sentences
 }
 
-/// Changes beyond chance against the four weeks before.
+/// Describes the significant changes from the previous four weeks.
 fn verdict(report: &WeeklyReport) -> String {
     let name = |measure: Measure| match measure {
         Measure::Verified => "verified tasks",
@@ -98,7 +98,7 @@ fn verdict(report: &WeeklyReport) -> String {
     }
 }
 
-/// How often people stepped in, and how long the tasks took.
+/// Describes how often people intervened and how long the tasks took.
 fn effort(report: &WeeklyReport) -> Vec<String> {
     let now = &report.summary;
     let mut sentences = Vec::new();
@@ -122,8 +122,8 @@ fn effort(report: &WeeklyReport) -> Vec<String> {
     sentences
 }
 
-/// The cost of the tasks, and for how many it is unknown:
-/// `12.30 USD for 14 tasks (median 0.61 USD); …`.
+/// Describes the cost of the tasks, and for how many it is unknown: `12.30 USD for 14 tasks (median
+/// 0.61 USD); …`.
 fn cost(of: &CostSummary) -> Option<String> {
     let unknown = [
         (of.unpriced, spending::no_price(&of.unpriced_models)),

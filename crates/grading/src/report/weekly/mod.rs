@@ -1,8 +1,7 @@
-//! The weekly report of graded sessions for people: Markdown, an index, pictures, and a summary
-//! for terminals.
+//! Weekly report of graded sessions: Markdown, an index, pictures, and a summary for terminals.
 //!
-//! Renderers return text; `files` alone touches the disk. Everything foreign in them (tools,
-//! sessions, words of errors) is escaped by the templates, or by `escape` for terminals.
+//! Renderers return text; only `files` touches the disk. Untrusted values (tools, sessions, error
+//! messages) are escaped by the templates, or by `escape` for terminals.
 
 mod files;
 pub mod finding;

@@ -1,5 +1,4 @@
-//! The pictures of a weekly report: SVG without scripts or outside references. Returns text and
-//! opens no file.
+//! Renders the pictures of a weekly report as SVG without scripts or external references.
 
 use askama::Template;
 
@@ -11,23 +10,23 @@ use selftest_stats::plot::{Scale, column, number};
 use selftest_text::escape;
 use selftest_text::wording::plural;
 
-// The plot within the 720 × 420 picture: rates above, grades below.
+// Plot areas within the 720 × 420 picture: rates at the top, grades at the bottom.
 const RATES: Scale = Scale { top: 44.0, bottom: 184.0, low: 0.0, high: 1.0 };
 const GRADES: Scale = Scale { top: 244.0, bottom: 384.0, low: 1.0, high: 5.0 };
 
-// Numbers are formatted before they get here; weeks are ours, so nothing is foreign.
+// Numbers are already formatted and week names are generated, so no field is untrusted.
 #[derive(Template)]
 #[template(path = "weekly/trend.svg")]
 struct TrendPicture {
     description: String,
     grid: Vec<GridLine>,
     whiskers: Vec<String>,
-    /// Each with its class.
+    /// Each series with its CSS class.
     series: [(&'static str, Series); 4],
     weeks: Vec<WeekLabel>,
 }
 
-/// The picture of a report's history.
+/// Renders the history of a report.
 pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let weeks = &report.history;
     let rates =
@@ -40,7 +39,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     });
     let labels = weeks.iter().enumerate().map(|(position, week)| {
         let name = week.week.to_string();
-        // The year stands in the report; twelve of them would not fit.
+        // The report states the year; twelve labels with years would not fit.
         let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
         WeekLabel { x: number(column(position, weeks.len())), label }
     });
@@ -100,15 +99,15 @@ fn description(report: &WeeklyReport) -> String {
 }
 
 const MAX_BARS: usize = 10;
-/// Bytes of a tool's name; what fits to the left of the bars.
+/// Maximum length in bytes of a tool's name; what fits to the left of the bars.
 const MAX_NAME: usize = 26;
 /// Width of the longest bar.
 const MAX_WIDTH: f64 = 310.0;
-/// Where bars begin.
+/// Horizontal start of the bars.
 const LEFT: f64 = 210.0;
 
-// Names of tools are foreign: `label` leaves no character that XML forbids, askama escapes the
-// rest.
+// Tool names are untrusted: `label` replaces the characters that XML forbids, and askama escapes
+// the rest.
 #[derive(Template)]
 #[template(path = "weekly/errors.svg")]
 struct ErrorsPicture {
@@ -123,11 +122,11 @@ struct Bar {
     tool: String,
     numbers: String,
     width: String,
-    /// Where the numbers begin.
+    /// Horizontal position of the numbers.
     end: String,
 }
 
-/// The picture of the tools with most errors.
+/// Renders the tools with the most errors.
 pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let tools: Vec<&ToolPattern> =
         report.problem_areas.tools_with_errors().take(MAX_BARS).collect();
@@ -150,6 +149,7 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
 
 #[expect(clippy::cast_precision_loss, reason = "widths of bars need no precision")]
 fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
+    // Keep the shortest bar visible.
     let width = (MAX_WIDTH * tool.errors as f64 / most as f64).max(2.0);
     let rate =
         tool.error_rate.map_or(String::new(), |rate| format!(" ({})", format::rate(Some(rate))));
@@ -157,7 +157,7 @@ fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
         y: 44 + 26 * at,
         tool: label(&tool.tool),
         numbers: match tool.calls {
-            // Some formats record results without the calls.
+            // Some formats record results without their calls.
             0 => plural(tool.errors, "error"),
             calls => format!("{} of {calls} calls{rate}", tool.errors),
         },
@@ -167,6 +167,6 @@ fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
 }
 
 fn label(name: &str) -> String {
-    // Control characters are shown by their number; these two are no XML either.
+    // Control characters are shown as code points. These two are not allowed in XML either.
     escape::terminal(name, MAX_NAME).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

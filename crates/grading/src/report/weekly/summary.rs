@@ -1,18 +1,18 @@
-//! The grades of some days for a terminal (docs/spec/session-grades.md#library,
-//! `get_grades_summary`). Returns text and prints nothing.
+//! Summarizes the grades of recent days for a terminal (docs/spec/session-grades.md#library,
+//! `get_grades_summary`).
 
 use super::format;
 use crate::grade::{GradeSummary, Patterns, Share};
 use selftest_text::escape;
 use selftest_text::wording::plural;
 
-/// Rows of a table.
+/// Maximum number of rows in a table.
 const MAX_ROWS: usize = 5;
-/// Bytes of a tool's name.
+/// Maximum length in bytes of a tool's name.
 const MAX_NAME: usize = 40;
 
-/// The summary of the sessions of the last `days` days, with intervals, the weakest task types, the
-/// tools with most errors and the classes of errors. Ends with a line feed.
+/// Renders the summary of the last `days` days: numbers with intervals, the weakest task types, the
+/// tools with the most errors and the error classes. The text ends with a newline.
 pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> String {
     let mut blocks = vec![format!(
         "{} graded in the last {}",
@@ -94,8 +94,8 @@ fn error_classes(patterns: &Patterns) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Columns under their heads: the first to the left, the others to the right under heads, to
-/// the left without.
+/// Aligns rows in columns. The first column is left-aligned; the others are right-aligned if the
+/// table has a header and left-aligned if not.
 fn table(head: &[&str], mut rows: Vec<Vec<String>>) -> String {
     let is_headed = !head.is_empty();
     if is_headed {

@@ -1,6 +1,7 @@
-//! The tables of a weekly report as texts, the same for Markdown and HTML. Pure. Rows and columns
-//! that would say nothing are left out, and what was left out is said. Whoever shows a cell
-//! escapes it.
+//! The tables of a weekly report as text, shared by Markdown and HTML.
+//!
+//! Rows and columns without information are left out, with a remark. The caller must escape the
+//! cells.
 
 use super::format::{self, ABSENT};
 use crate::grade::breakdown::{Breakdown, Portion};
@@ -13,24 +14,24 @@ use crate::grade::{
 };
 use selftest_text::wording::{minutes, plural};
 
-/// A table: the first column names its rows.
+/// A table whose first column names its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     /// Title of the table.
     pub caption: String,
-    /// The heads of the columns.
+    /// Column headers.
     pub head: Vec<String>,
-    /// The cells, as many in each row as there are heads.
+    /// Cells; each row has as many as there are headers.
     pub rows: Vec<Vec<String>>,
-    /// Sentences below it.
+    /// Sentences below the table.
     pub remarks: Vec<String>,
 }
 
-/// A column: its head, and its cell of each row.
+/// A column: its header and a function for its cells.
 struct Column<'a, T> {
     head: &'a str,
     cell: Box<dyn Fn(&T) -> String + 'a>,
-    /// Whether a row has something to say in it.
+    /// Returns true if a row has something to show in this column.
     speaks: Box<dyn Fn(&T) -> bool + 'a>,
 }
 
@@ -39,7 +40,7 @@ impl<'a, T> Column<'a, T> {
         Self { head, cell: Box::new(cell), speaks: Box::new(|_| true) }
     }
 
-    /// Left out where no row has something to say.
+    /// Leaves the column out if no row has something to show.
     fn unless_silent(mut self, speaks: impl Fn(&T) -> bool + 'a) -> Self {
         self.speaks = Box::new(speaks);
         self
@@ -60,7 +61,7 @@ fn table<T>(caption: &str, rows: &[&T], columns: Vec<Column<'_, T>>) -> Table {
     }
 }
 
-/// The columns of outcomes that some row speaks of.
+/// Returns the outcome columns that at least one row fills.
 fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [Column<'a, T>; 2] {
     [
         Column::new("Verified", move |row: &T| format::share(&of(row).verified))
@@ -70,7 +71,7 @@ fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [Column<'a, 
     ]
 }
 
-/// The sentence for outcomes that no row has.
+/// Returns a sentence about the outcomes that no row has.
 fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
     let is_silent = |share: fn(&OutcomeShares) -> u64| rows.iter().all(|row| share(row) == 0);
     let none = [
@@ -85,11 +86,11 @@ fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
     (!names.is_empty()).then(|| format!("None of these tasks is {}.", names.join(" or ")))
 }
 
-/// A share of a summary.
+/// Extracts a share from a summary.
 type OfSummary = fn(&GradeSummary) -> Share;
 
-/// The numbers of the week against the four weeks before. A row that has nothing to count in
-/// both is left out.
+/// Compares the numbers of the week with the previous four weeks. Leaves out rows without anything
+/// to count on either side.
 pub fn numbers(report: &WeeklyReport) -> Table {
     let (now, before) = (&report.summary, &report.trend.before);
     let changed = |measure| change(report, measure);
@@ -167,7 +168,7 @@ pub fn numbers(report: &WeeklyReport) -> Table {
         );
     }
     let mut head = vec!["", "This week", "95 % interval", "Four weeks before", "Change"];
-    // Where nothing was tested the first lines say so once.
+    // If nothing was tested, the opening paragraph already says so once.
     if report.differences.iter().all(|one| one.verdict == Verdict::NotTested) {
         head.pop();
         for row in &mut rows {
@@ -182,13 +183,14 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     }
 }
 
-/// The change of a number: a direction only where a test found one.
+/// Describes the change of a number. It has a direction only if a test found one.
 fn change(report: &WeeklyReport, measure: Measure) -> String {
     let found = report.differences.iter().find(|one| one.measure == measure);
     found.map_or("not tested".to_owned(), format::difference)
 }
 
-/// The week by project, by agent and by model: where one of two or more has more than one task.
+/// Splits the week by project, by agent and by model. A split needs at least two portions, one of
+/// them with more than one task.
 pub fn splits(report: &WeeklyReport) -> Vec<Table> {
     let Breakdown { projects, agents, models, .. } = &report.breakdown;
     [("Project", projects), ("Agent", agents), ("Model", models)]
@@ -245,7 +247,7 @@ fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Optio
     Some(found)
 }
 
-/// In what a portion differs from all others, beyond chance.
+/// Describes how a portion differs significantly from all others.
 fn against(portion: &Portion) -> String {
     let tested = portion.against_the_rest.iter().filter(|one| one.verdict != Verdict::NotTested);
     if tested.clone().next().is_none() {
@@ -268,7 +270,7 @@ fn against(portion: &Portion) -> String {
     if found.is_empty() { "no difference beyond chance".to_owned() } else { found.join(", ") }
 }
 
-/// Task types, the weakest first: where two or more have more than one task.
+/// Lists task types, weakest first, if at least two of them have more than one task.
 pub fn task_types(report: &WeeklyReport) -> Option<Table> {
     let types = &report.problem_areas.task_types;
     let rows: Vec<_> = types.iter().filter(|row| row.sessions > 1).collect();
@@ -305,7 +307,8 @@ pub fn task_types(report: &WeeklyReport) -> Option<Table> {
     Some(found)
 }
 
-/// The weeks of the charts that have tasks, newest first; nothing where this one alone has.
+/// Lists the weeks of the charts that have tasks, newest first. Returns `None` if fewer than two
+/// have any.
 pub fn weeks(report: &WeeklyReport) -> Option<Table> {
     let weeks: Vec<_> =
         report.history.iter().rev().filter(|week| week.summary.sessions > 0).collect();

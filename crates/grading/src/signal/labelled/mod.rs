@@ -1,8 +1,8 @@
-//! Precision and recall on two halves of messages that were written and labelled for this: the
-//! rules were tuned on `tuned.tsv`; `held_out.tsv` was written before them and only measured.
-//! `docs/signals.md` has the numbers, which this test recomputes.
+//! Measures precision and recall on two labelled sets of messages written for this test. The rules
+//! were tuned on `tuned.tsv`; `held_out.tsv` was written before them and only measured.
+//! `docs/signals.md` contains the numbers, which this test recomputes.
 //!
-//! The author of the rules wrote both halves: other people's messages will do worse.
+//! The author of the rules also wrote both sets, so results on other messages will be worse.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use selftest_stats::wilson;
 const TUNED: &str = include_str!("tuned.tsv");
 const HELD_OUT: &str = include_str!("held_out.tsv");
 
-/// Label, language and message of each line.
+/// Returns label, language and message of each line.
 fn rows(half: &'static str) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     half.lines().map(|line| {
         let mut fields = line.splitn(3, '\t');
@@ -21,14 +21,14 @@ fn rows(half: &'static str) -> impl Iterator<Item = (&'static str, &'static str,
     })
 }
 
-/// A row of the table: `0.95 (19/20)`.
+/// Formats a table cell: `0.95 (19/20)`.
 fn rate(part: u32, whole: u32) -> String {
     let Some(ends) = wilson(part, whole) else { return "0/0".to_owned() };
     let rate = f64::from(part) / f64::from(whole);
     format!("{part}/{whole} = {rate:.2} ({:.2} to {:.2})", ends.low, ends.high)
 }
 
-/// Hits, flagged and labelled messages of a signal in a language.
+/// Counts hits, flagged messages and labelled messages of a signal in a language.
 fn count(half: &'static str, label: &str, languages: &[&str]) -> (u32, u32, u32) {
     let (mut hits, mut flagged, mut labelled) = (0, 0, 0);
     for (own, language, message) in rows(half) {
@@ -74,7 +74,7 @@ fn english_frustration_is_right_and_found() {
     }
 }
 
-/// Bounds the misread messages of the half that the rules are tuned on.
+/// Limits the number of misread messages in the tuned set.
 #[test]
 fn few_of_the_tuned_messages_are_misread() {
     let mut misread = String::new();
