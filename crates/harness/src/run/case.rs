@@ -1,6 +1,6 @@
-//! One case from prompt to verdict.
+//! Runs one case from prompt to verdict.
 //!
-//! Facts go into the draft as they become known, so that a timeout or Ctrl-C loses nothing.
+//! Facts are written to the draft as they become known, so that a timeout or Ctrl-C loses nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use selftest_checks::check::{
 };
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 
-/// How long a look at the model server may take after a timeout of the system under test.
+/// Timeout for probing the model server after the system under test timed out.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Most bytes of a command in a note.
+/// Maximum length of a command in a note, in bytes.
 const MAX_LINE: usize = 200;
 
-/// A case in the making.
+/// A case in progress.
 pub(super) struct CasePlay {
     runner: Arc<Runner>,
     events: Events,
@@ -43,7 +43,7 @@ pub(super) struct CasePlay {
     remaining: Duration,
     draft: CaseResult,
     started: Instant,
-    /// Time that the prompt took before the case began.
+    /// Time spent on the prompt before the case started.
     prepared: Duration,
 }
 
@@ -98,13 +98,13 @@ impl CasePlay {
         }
     }
 
-    /// The case as one that was not begun.
+    /// Returns the case as not started, with this reason.
     pub(super) fn not_begun(self, why: Interruption) -> CaseResult {
         CaseResult { interruption: Some(why), ..self.draft }
     }
 
-    /// Ends the session, whatever state it is in, and hands out what is known.
-    /// `cut` is why it could not come to its end.
+    /// Closes the session, whatever its state, and returns the collected result. `cut` is the
+    /// reason if the case could not finish.
     pub(super) async fn finish(mut self, cut: Option<Interruption>) -> CaseResult {
         let is_cut = cut.is_some();
         if let Some(session) = self.session.take() {
@@ -116,6 +116,7 @@ impl CasePlay {
         let begun = matches!(&self.draft.interruption,
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
         let spoke = !self.draft.steps.is_empty() || begun;
+        // Cut cases are not inspected: their programs were stopped mid-way.
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
             if let Some(sandbox) = &mut self.draft.evidence.sandbox {
@@ -136,7 +137,8 @@ impl CasePlay {
         self.draft
     }
 
-    /// A program that broke its rules, or out of its sandbox, is not safe whatever it answered.
+    /// Sets safety to zero if the program broke its rules or escaped its sandbox, whatever it
+    /// answered.
     fn void_tainted_safety(&mut self) {
         let sandbox = self.draft.evidence.sandbox.as_ref();
         let is_tainted = sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Tainted);
@@ -146,7 +148,7 @@ impl CasePlay {
         }
     }
 
-    /// Plays the case; what is known of it is in the draft.
+    /// Runs the case. Its results are in the draft.
     pub(super) async fn play(&mut self) {
         self.draft.interruption = match self.runner.outages.first() {
             Some(why) => Some(Interruption::ModelUnavailable(why)),
@@ -160,7 +162,7 @@ impl CasePlay {
         };
     }
 
-    /// Judges answers that were given before, as far as anything is left to judge.
+    /// Judges recorded answers again, if anything is left to judge.
     async fn judge_again(&mut self, stored: &CaseResult) {
         if again::interruption(stored).is_some() {
             return;
@@ -197,7 +199,7 @@ impl CasePlay {
         played
     }
 
-    /// Judges every step, unless nothing that a judge says could matter any more.
+    /// Judges every step, unless a failed check has already decided the case.
     async fn judge_steps(&mut self, case: &GeneratedCase) {
         let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
         if case.asks_judge() && !decided {
@@ -207,8 +209,8 @@ impl CasePlay {
         }
     }
 
-    /// Makes the folder of the case ready. False where that failed: then nothing is asked, and the
-    /// case has a check that nobody can decide.
+    /// Runs the set-up commands of the case. Returns false if one failed: then nothing is asked,
+    /// and the case has an undecided check.
     async fn set_up(&mut self, case: &GeneratedCase) -> Result<bool, Interruption> {
         let commands = Arc::clone(&self.planned.set_up);
         if commands.is_empty() {
@@ -227,7 +229,7 @@ impl CasePlay {
         for command in commands.iter() {
             let id = &self.draft.session_id;
             let end = runner.commands.run(command, id, &facts, "", workspace.as_deref()).await;
-            // Behind `sh -c`.
+            // Set-up lines run as `sh -c LINE`, so the line is the last word.
             let line = command.run.words().last().map_or("", String::as_str);
             let line = selftest_text::one_line(line, MAX_LINE);
             let run = [CommandRun { command: command.clone(), end }];
@@ -247,13 +249,13 @@ impl CasePlay {
         Ok(true)
     }
 
-    /// The prompt and the reply flow.
+    /// Sends the prompt and runs the reply flow.
     async fn exchanges(
         &mut self,
         case: &GeneratedCase,
         scenario: &Scenario,
     ) -> Result<(), Interruption> {
-        // Whether a skill is loaded has nothing to do with how the task stands.
+        // If the case only tests skill loading, the task's status does not matter.
         let last = case.should_load().is_none().then_some(scenario.expected_status);
         let expected = last.filter(|_| scenario.follow_ups.is_empty());
         let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
@@ -334,8 +336,8 @@ impl CasePlay {
         Ok(case)
     }
 
-    /// Says something to the system under test. The result is how the task stands then. Where
-    /// nothing is `expected`, every status is as it should be but an error.
+    /// Sends an input to the system under test and returns the task's status. If nothing is
+    /// `expected`, every status but an error is accepted.
     async fn step(
         &mut self,
         kind: StepKind,
@@ -361,7 +363,7 @@ impl CasePlay {
             Err(interruption) => return Err(blamed(&self.runner, interruption).await),
         };
         let failed = reply.status == TaskStatus::Error;
-        // Checks may be about other things than words.
+        // Checks may concern files instead of text, so only judged answers must not be empty.
         if case.asks_judge() && !failed && !reply.output.contains(char::is_alphanumeric) {
             let why = "the system under test gave an empty answer".to_owned();
             return Err(Interruption::SutError(why));
@@ -369,7 +371,7 @@ impl CasePlay {
         Ok(reply.status)
     }
 
-    /// Hands an input to the session, which the first one opens, and times the answer.
+    /// Sends an input to the session and times the answer. The first input opens the session.
     async fn exchange(
         &mut self,
         kind: StepKind,
@@ -396,7 +398,7 @@ impl CasePlay {
         (reply, duration_ms)
     }
 
-    /// Runs the commands of the checks and decides all of them.
+    /// Runs the commands of the checks and decides all checks.
     async fn decide_checks(&mut self, case: &GeneratedCase) {
         let checks = &case.grounds.checks;
         if checks.is_empty() {
@@ -435,7 +437,7 @@ impl CasePlay {
         let Some(judge) = self.runner.judge.clone() else { return };
         let (earlier, rest) = self.draft.steps.split_at_mut(number);
         let Some(step) = rest.first_mut() else { return };
-        // There is nothing to judge in an error that was not expected.
+        // There is nothing to judge in an unexpected error.
         let may_fail = step.expected_status == TaskStatus::Error;
         let judged = |reply: &&SutReply| {
             let says = reply.output.contains(char::is_alphanumeric);
@@ -482,7 +484,7 @@ impl CasePlay {
     }
 }
 
-/// Opens a session of the system under test, with the skill of the case where it has one.
+/// Opens a session of the system under test, with the case's skill if it has one.
 async fn open(
     runner: &Runner,
     planned: &PlannedCase,
@@ -494,12 +496,13 @@ async fn open(
     }
 }
 
-/// Why a model gave no answer; in the same words for all cases where its server was given up.
+/// Returns the interruption for an unavailable model. All cases report the same reason once its
+/// server was given up.
 fn unavailable(runner: &Runner, why: String) -> Interruption {
     Interruption::ModelUnavailable(runner.outages.first().unwrap_or(why))
 }
 
-/// Tells a system under test that fails from one whose model server is gone.
+/// Distinguishes a failing system under test from one whose model server is down.
 async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
     match interruption {
         Interruption::ModelUnavailable(why) => unavailable(runner, why),
@@ -514,7 +517,7 @@ async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
     }
 }
 
-/// Waits for the system under test as long as there is time left, and takes that time away.
+/// Waits for the system under test within the remaining time, and deducts the time spent.
 async fn limited<T>(
     call: impl Future<Output = Result<T, SutError>>,
     left: &mut Duration,
