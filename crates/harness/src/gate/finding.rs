@@ -292,7 +292,6 @@ impl GateFinding {
     /// Returns the outcome of the run.
     pub fn outcome(&self, summary: &Summary, ending: Ending) -> RunOutcome {
         let every_case = absolute(summary, ending);
-        // Without a complete run there is no point in comparing results.
         if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
             return every_case;
         }

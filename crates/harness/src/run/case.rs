@@ -116,7 +116,6 @@ impl CasePlay {
         let begun = matches!(&self.draft.interruption,
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
         let spoke = !self.draft.steps.is_empty() || begun;
-        // Cut cases are not inspected: their programs were stopped mid-way.
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
             if let Some(sandbox) = &mut self.draft.evidence.sandbox {

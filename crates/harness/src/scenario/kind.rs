@@ -18,7 +18,7 @@ pub enum Kind {
     Reorganization,
     /// Statements of which two contradict each other.
     Contradiction,
-    /// Known by its description only, with the status that is expected.
+    /// Known only by its description and its expected status.
     Other(TaskStatus),
 }
 

@@ -279,7 +279,7 @@ impl SutError {
 
 /// A system that answers tasks.
 pub trait SystemUnderTest: Send + Sync {
-    /// A short description for the report: `command ./agent (json_lines)`.
+    /// Returns a short description for the report: `command ./agent (json_lines)`.
     fn describe(&self) -> String;
 
     /// Returns the isolation measures.
