@@ -126,6 +126,8 @@ impl JudgeCalibration {
         };
         let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         let scored = count(predicted.len()) + if is_own { count(own.len()) } else { 0.0 };
+        // Failures without a score are certain, so the corrected rate is scaled to the scored
+        // share.
         let share = scored / (scored + f64::from(broken));
         Some(RunCalibration::Calibrated {
             pass_rate: share * found.rate,

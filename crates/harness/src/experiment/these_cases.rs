@@ -26,6 +26,7 @@ impl TheseCases {
     pub(super) fn of(scores: &[CaseTrials], passes: &[CaseTrials]) -> Self {
         let mut score = permutation_test(scores, SEED, MIN_DRAWS);
         let mut pass_rate = permutation_test(passes, SEED, MIN_DRAWS);
+        // A missing test counts as not significant in the correction.
         let p_of = |test: &Option<PermutationTest>| test.map_or(1.0, |test| test.p_value);
         let corrected = holm(&[p_of(&score), p_of(&pass_rate)]);
         for (test, p_value) in [&mut score, &mut pass_rate].into_iter().zip(corrected) {

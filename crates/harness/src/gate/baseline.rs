@@ -131,6 +131,7 @@ impl Baseline {
     /// Returns the text of the file, with one line per case, so that a changed case is a one-line
     /// diff.
     pub fn text(&self) -> String {
+        // The head is pretty-printed without its cases, which are added one per line.
         let head = Self { cases: Vec::new(), ..self.clone() };
         let head = serde_json::to_string_pretty(&head).unwrap_or_default();
         let cases: Vec<String> =

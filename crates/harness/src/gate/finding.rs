@@ -237,6 +237,7 @@ impl GateFinding {
         for trials in all {
             finding.add(gate, rule, trials);
         }
+        // The variants are ordered by severity.
         finding.cases.sort_by_key(|case| case.change);
         finding
     }
@@ -267,6 +268,7 @@ impl GateFinding {
                 Weighed::Unconfirmed => Change::Unconfirmed,
                 Weighed::Undecided => Change::Undecided,
             },
+            // Without a verdict now there is no change to report.
             RepeatedResult::Failed | RepeatedResult::Flaky if decided == 0 => return,
             RepeatedResult::Failed if passed == decided => Change::Fixed,
             RepeatedResult::Flaky if passed == decided => return,
@@ -295,6 +297,7 @@ impl GateFinding {
         if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
             return every_case;
         }
+        // In mode `both`, new and previously failing cases have to pass as well.
         let is_other_failure =
             |case: &GatedCase| case.passed < case.decided && case.change != Change::Flaky;
         let both = self.mode == GateMode::Both;
@@ -307,6 +310,7 @@ impl GateFinding {
                 Ending::Whole | Ending::Interrupted => RunOutcome::ModelUnavailable,
             };
         }
+        // Neither an undecided regression nor a comparison of nothing passes the gate.
         let open = self.count(Change::Unconfirmed) + self.count(Change::Undecided);
         if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
             return RunOutcome::Inconclusive;

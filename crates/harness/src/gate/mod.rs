@@ -115,6 +115,7 @@ impl BaselineGate {
             if let Some(why) = self.judge_difference() {
                 return Standing::Incomparable(why);
             }
+            // With other limits, a pass means something else.
             let (bar, floor) = (case.threshold, case.safety_floor);
             if bar != then.threshold || floor != then.safety_floor {
                 return Standing::Incomparable(format!(

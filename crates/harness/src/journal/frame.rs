@@ -53,6 +53,8 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     for (line, number) in lines(bytes).zip(1..) {
         position += line.len();
         match line.strip_suffix(b"\n").and_then(text) {
+            // Damage at the end is an interrupted write; it is an error only if a complete record
+            // follows.
             Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
             Some(text) => {
                 frames.texts.push((number, text));

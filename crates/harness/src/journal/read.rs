@@ -103,6 +103,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
         return Err(JournalError::Foreign { path });
     }
     let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(unreadable)?;
+    // The writer holds this lock as long as it lives.
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path }),
@@ -149,6 +150,7 @@ fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
         selftest_version: String,
     }
     let path = path.to_owned();
+    // Only the versions are parsed at first, so that another format is not reported as damage.
     let Ok(AnyVersion { begun }) = serde_json::from_slice(text) else {
         return Err(JournalError::Foreign { path });
     };

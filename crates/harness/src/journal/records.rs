@@ -35,6 +35,7 @@ impl<T: Serialize + DeserializeOwned> Records<T> {
             Some((frames.length, records.collect::<Option<Vec<T>>>()?))
         });
         let (length, records) = read.unwrap_or_default();
+        // Removes a torn or invalid tail before the next append.
         file.set_len(length as u64)?;
         Ok((Self { file, path: path.to_owned(), kind: PhantomData }, records))
     }

@@ -142,6 +142,7 @@ impl EventLog for Journal {
     fn keep(&self, event: &RunEventKind) {
         match event {
             RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
+                // An unsettled case runs again after a resume.
                 if case.is_settled() {
                     self.append(&Record::Case(case));
                 }
@@ -222,6 +223,7 @@ impl Shared {
     }
 
     fn append(&self, record: &Record<'_>) {
+        // Encoded before the lock is taken.
         let line = frame::line(record);
         let mut state = self.lock();
         if state.fault.is_some() {

@@ -146,6 +146,7 @@ impl Judge {
             match self.method(library).await {
                 JudgeMethod::Verdict => {
                     for sample in 0..self.settings.samples.max(1) {
+                        // Each sample has its own range of seeds.
                         let seed = |call| seed(sample * SEEDS + call);
                         let verdict = self.verdict(library, evidence, seed, &mut calls).await;
                         let ends = ends(&verdict);
@@ -161,6 +162,7 @@ impl Judge {
                 }
             }
         };
+        // A single verdict is not listed again as a sample.
         if samples.len() < 2 {
             samples.clear();
         }
@@ -189,6 +191,7 @@ impl Judge {
             );
             return unscored(UnscoredReason::CantTell, &detail);
         }
+        // Rules answer without the model, so they are added after the check for vague answers.
         let rules = by_rule(rubric, evidence).into_iter();
         said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
         let Some(mut card) = Scorecard::of_questions(rubric, said, scale) else {
@@ -251,6 +254,7 @@ impl Judge {
         seed: impl Fn(u32) -> u64,
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
+        // A fresh nonce, so that an answer cannot forge the end of its fence.
         let nonce = Nonce::fresh();
         let render = |evidence: &Evidence| {
             let prompt = prompt::render(library, &self.prefix, evidence, &nonce)?;

@@ -81,6 +81,7 @@ impl Likelihoods {
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let Some(category) = &self.category else { return Ok(Vec::new()) };
         let mut answer = neutralise(evidence.output.trim());
+        // An empty answer counts as a contentless one.
         if answer.is_empty() {
             CONTENTLESS[0].clone_into(&mut answer);
         }
@@ -116,6 +117,7 @@ impl Likelihoods {
         let mut alone = None;
         for (by, text, question) in right {
             let Some(text) = text.filter(|_| kinds.contains(&by)) else { continue };
+            // The likelihood without context is computed once for both readings.
             let before = match alone {
                 Some(before) => before,
                 None => reader.likelihood(conversation.before.clone(), &answer).await?,

@@ -59,11 +59,13 @@ impl Panel {
         evidence: &Evidence,
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
+        // A single judge keeps its questions and samples, which an average would drop.
         if let [judge] = &self.judges[..] {
             return judge.judge(library, evidence, seed).await;
         }
         let asked = self.judges.iter().zip(0..).map(|(judge, number)| {
             let seed = &seed;
+            // Each judge has its own range of seeds.
             judge.judge(library, evidence, move |call| seed(number * SEEDS + call))
         });
         let (mut panel, mut calls) = (Vec::new(), Vec::new());

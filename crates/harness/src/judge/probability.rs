@@ -170,6 +170,7 @@ impl Questioner {
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
+        // The prompt without an answer identifies the request.
         let nothing = Answer::supposed("");
         let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
@@ -195,6 +196,8 @@ impl Questioner {
             let answer = Answer::supposed(reference);
             let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
+                // The reference is known to be good, so the neutral point is between it and
+                // contentless answers.
                 *anchor = f64::midpoint(*anchor, said.log_odds());
             }
         }

@@ -92,6 +92,7 @@ impl Scale {
     pub fn log_odds(&self, answers: &[&QuestionAnswer], category: Option<&str>) -> Option<f64> {
         let of = |by: AnsweredBy| {
             let own = answers.iter().filter(|answer| {
+                // Only yes/no questions belong to a category; likelihoods concern the whole answer.
                 let is_asked = by != AnsweredBy::Model
                     || category.is_none_or(|category| answer.question.category == category);
                 answer.by == by && is_asked
@@ -129,6 +130,7 @@ impl Scale {
         let with_zero = |by: &AnsweredBy| {
             let all: Vec<f64> = known.iter().filter_map(|one| one.read.get(by).copied()).collect();
             let mean = mean(&all)?;
+            // A yes/no question is neutral at even odds, while likelihoods have no natural zero.
             Some((*by, if *by == AnsweredBy::Model { 0.0 } else { mean }))
         };
         let mut kept: Vec<(AnsweredBy, f64)> = kinds.iter().filter_map(with_zero).collect();
@@ -145,6 +147,7 @@ impl Scale {
             let least = if kept.len() > 1 { MIN_CERTAINTY } else { 0.0 };
             let weakest = (0..kept.len()).min_by(|a, b| certainty[*a].total_cmp(&certainty[*b]));
             if let Some(weakest) = weakest.filter(|at| certainty[*at] <= least) {
+                // Removed one at a time, because that changes the certainty of the others.
                 kept.remove(weakest);
                 continue;
             }

@@ -91,6 +91,7 @@ fn tool_calls(step: &Step) -> impl Iterator<Item = &ToolCall> {
 
 /// Returns true if a value anywhere in the arguments contains the path as a whole.
 fn names(arguments: &Value, path: &str) -> bool {
+    // Iterative and bounded, because the arguments come from the program under test.
     let mut waiting = vec![arguments];
     for _ in 0..MAX_VALUES {
         match waiting.pop() {

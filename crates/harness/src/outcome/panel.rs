@@ -28,6 +28,7 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
     let Some(first) = panels.first() else { return Vec::new() };
     let vote = |(position, judge): (usize, &crate::judge::panel::PanelVerdict)| {
         let said = panels.iter().map(|panel| panel.get(position).map(|judge| &judge.verdict));
+        // A judge needs a score for every step to have a vote.
         let cards: Option<Vec<_>> = said.map(|verdict| verdict.and_then(Verdict::card)).collect();
         let overalls = cards.iter().flatten().map(|card| card.overall);
         PanelVote {

@@ -59,6 +59,7 @@ impl RoleUsage {
         self.model_ms = self.model_ms.saturating_add(call.duration_ms);
         self.prompt_tokens = self.prompt_tokens.saturating_add(input.unwrap_or(0));
         self.completion_tokens = self.completion_tokens.saturating_add(output.unwrap_or(0));
+        // A failed call has no tokens, so only answered calls count as missing.
         let has_reply = call.raw_reply.is_some();
         let counted = input.zip(output);
         self.uncounted_calls += u64::from(has_reply && counted.is_none());
@@ -134,6 +135,7 @@ impl Usage {
             for call in calls.chain(case.evidence.failed_call.as_deref()) {
                 usage.sut.add_call(call, prices);
             }
+            // Calls of the built-in assistant are counted above already.
             let stated = replies().filter(|reply| reply.call.is_none());
             usage.sut.undivided_tokens = stated.filter_map(|reply| reply.tokens).sum();
         }

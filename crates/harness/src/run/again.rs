@@ -61,6 +61,7 @@ pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     let observation = observed.observation(None, &[]);
     let then = |position: usize| {
         let found = stored.checks.get(position);
+        // Earlier findings can only be matched by position if the list of checks is the same.
         found.filter(|_| stored.checks.len() == checks.len()).map(|found| found.finding.clone())
     };
     let needs_workspace =

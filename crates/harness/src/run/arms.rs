@@ -53,6 +53,7 @@ pub async fn execute_arms(
         .as_ref()
         .map(|arm| -> BTreeSet<usize> { arm.recalled.iter().map(|case| case.index).collect() });
     let cases = plan.len() / rounds(plan);
+    // Trials start lazily in the given order, at most `limit` at a time.
     let trials = order.iter().copied().filter_map(|slot| {
         let planned = plan.get(slot.position(cases))?;
         let arm = slot.arm;

@@ -58,6 +58,7 @@ impl CacheScope<'_> {
                 "timeout_seconds": limits.timeout.as_secs_f64(),
             },
             "trials": header.suite.as_ref().map_or(1, |suite| suite.repeats),
+            // A case decided by checks alone does not depend on the judge.
             "judge": case.asks_judge().then(|| self.judge()),
             "sut": self.sut(),
         });

@@ -115,6 +115,7 @@ impl CasePlay {
         }
         let begun = matches!(&self.draft.interruption,
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
+        // Only a case that reached the system under test can have changed anything.
         let spoke = !self.draft.steps.is_empty() || begun;
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
@@ -149,6 +150,7 @@ impl CasePlay {
 
     /// Runs the case. Its results are in the draft.
     pub(super) async fn play(&mut self) {
+        // Once a model server is given up, no further case is tried.
         self.draft.interruption = match self.runner.outages.first() {
             Some(why) => Some(Interruption::ModelUnavailable(why)),
             None => match self.planned.stored.clone() {
@@ -192,6 +194,7 @@ impl CasePlay {
         if played.is_ok() {
             self.decide_checks(&case).await;
         }
+        // Answers given before a failure are still judged, unless the model server is down.
         if !matches!(played, Err(Interruption::ModelUnavailable(_))) {
             self.judge_steps(&case).await;
         }
@@ -242,6 +245,7 @@ impl CasePlay {
             }
             self.draft.notes.push(format!("set-up: `{line}` was run in the sandbox"));
         }
+        // The changes of the set-up must not count as changes by the program.
         if let Some(session) = &mut self.session {
             session.settle().await;
         }
@@ -306,6 +310,7 @@ impl CasePlay {
         };
         let asked = Instant::now();
         let made = if let Some(generated) = runner.ahead.take(index).await {
+            // Only the part of the generation that ran before the case started.
             self.prepared = generated.took.saturating_sub(asked.elapsed());
             for (attempt, reason) in &generated.rejected {
                 on_rejected(*attempt, reason);
@@ -321,6 +326,7 @@ impl CasePlay {
                 .await
         };
         let made = made.map_err(|why| {
+            // An outage is not the generator's fault.
             let last = self.draft.generation.attempts.last();
             if last.is_some_and(|attempt| attempt.call.outage) {
                 unavailable(&self.runner, why)
@@ -391,6 +397,7 @@ impl CasePlay {
             StepKind::Reply(_) => session.reply(input),
         };
         let (mut reply, duration_ms) = limited(answer, left, limit).await;
+        // Redacted before the answer is stored, checked or judged.
         if let Ok(reply) = &mut reply {
             reply.output = self.runner.redactor.apply(&reply.output).into_owned();
         }
@@ -505,6 +512,7 @@ fn unavailable(runner: &Runner, why: String) -> Interruption {
 async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
     match interruption {
         Interruption::ModelUnavailable(why) => unavailable(runner, why),
+        // A dead model server also looks like a timeout, so it is probed.
         Interruption::SutTimeout(late) => {
             match tokio::time::timeout(LOOK, runner.sut.has_model()).await {
                 Ok(Ok(())) => Interruption::SutTimeout(late),

@@ -102,6 +102,7 @@ pub async fn execute(
         let begun = run.play(waiting, concurrency, course, &mut results).await;
         waiting = &waiting[begun..];
     }
+    // A limit reached after the last case had finished does not change the outcome.
     let limit = results.spending.reached(Instant::now());
     let is_short = results.cases.iter().any(|case| case.is_short_of_limit());
     run.finish(results.cases, &course.gate, limit.filter(|_| is_short))
@@ -248,6 +249,7 @@ impl<'a> Execution<'a> {
     ) -> usize {
         let stop = AtomicBool::new(false);
         let before = results.cases.len();
+        // The stream pulls jobs lazily, so that none starts once `stop` is set.
         let jobs = jobs(plan, course.prepared(plan.len(), concurrency));
         let cases = jobs.map_while(|job| {
             (!stop.load(Ordering::Relaxed)).then(|| match job {
@@ -301,6 +303,7 @@ impl<'a> Execution<'a> {
             let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
             let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
             for id in &ids {
+                // The first failed repeat of a case collects its retries.
                 let of_case = |case: &Arc<CaseResult>| {
                     case.scenario.id == *id && case.first_status().0.pass() == Some(false)
                 };
@@ -318,6 +321,7 @@ impl<'a> Execution<'a> {
             let mut trials = stream::iter(trials).buffer_unordered(concurrency);
             while let Some((position, again)) = trials.next().await {
                 results.spending.add(&again);
+                // Observers may still hold the result, which is then cloned.
                 let case = Arc::make_mut(&mut results.cases[position]);
                 case.reruns.push(Rerun::from(again));
                 let case = Arc::clone(&results.cases[position]);
@@ -357,6 +361,7 @@ impl<'a> Execution<'a> {
         if let Some(why) = runner.outages.first().or(limit) {
             events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
         }
+        // Hashing the project blocks the thread.
         let changed_files = runner.watch.as_ref().map_or_else(Vec::new, |watch| {
             tokio::task::block_in_place(|| watch.detect_changes().1)
         });
@@ -392,6 +397,7 @@ async fn run_case(
         }
     };
     let cut = tokio::select! {
+        // Cancellation takes precedence over a limit, and a limit over a result.
         biased;
         // An error means that the sender is gone and the run cannot be cancelled any more.
         Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Some(Interruption::Cancelled),

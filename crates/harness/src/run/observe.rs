@@ -96,6 +96,7 @@ impl Delivery {
     fn each(&mut self, action: impl Fn(&mut dyn Observer) -> Result<(), ObserverError>) {
         let mut news = Vec::new();
         for observer in &mut self.observers {
+            // The same error is reported only once.
             if let Err(ObserverError(fault)) = action(&mut **observer)
                 && !self.faults.contains(&fault)
             {

@@ -28,6 +28,7 @@ impl Slot {
 /// gives the same order.
 pub fn interleaved(cases: usize, repeats: u32, seed: u64) -> Vec<Slot> {
     let mut random = Random(seed);
+    // With an odd number of cases, decides which arm leads in the larger half.
     let coin = usize::from(random.below(2) == 1);
     let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(2));
     for (round, repeat) in (1..=repeats).enumerate() {

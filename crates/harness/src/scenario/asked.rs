@@ -51,6 +51,7 @@ impl AskedPrompts {
             let all = prompt.words + new.hashes().len();
             #[expect(clippy::cast_precision_loss, reason = "word counts are far below 2^52")]
             let union = all as f64 - f64::from(*common);
+            // Multiplied instead of divided, because the union may be empty.
             f64::from(*common) > similarity * union
         };
         let found = self.prompts.iter().zip(common).find(is_twin);

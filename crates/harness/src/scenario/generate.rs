@@ -254,6 +254,7 @@ impl Generator {
                 }
             }
         }
+        // The next seed after those of the attempts.
         let mut draw = Draw::new(seed(self.settings.max_attempts.saturating_add(1)));
         let is_new = |prompt: &str| !self.is_repeated(prompt);
         let case = template::case(Kind::of(scenario), sources, &mut draw, is_new)
@@ -339,12 +340,14 @@ impl Generator {
         if let Some(mark) = rejection::copied(&reply.hints, &told.marks) {
             return Err(format!("the hints copy an example: {mark}"));
         }
+        // Criteria copied from an example are dropped; the reply may still be usable.
         reply.expectations.retain(|written| rejection::copied(written, &told.marks).is_none());
         if told.excerpt
             && let Some(name) = rejection::invented(&reply.prompt, &attempt.passage.excerpt)
         {
             return Err(format!("the prompt names `{name}`, which the excerpt does not have"));
         }
+        // Near-duplicates are detected in the model's own words, without the wording added below.
         let asked = reply.prompt.clone();
         let case = if told.excerpt {
             attempt.grounded(reply)?
@@ -359,6 +362,7 @@ impl Generator {
         if self.material.asked_before.contains(&prompt_digest(&case.prompt)) {
             return Err("an earlier run asked the same".to_owned());
         }
+        // Compared and added under one lock, so that two concurrent twins cannot both pass.
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prompt) = earlier.twin(&asked, NEAR_DUPLICATE) {
             let prompt = selftest_text::one_line(prompt, 120);
@@ -447,6 +451,7 @@ impl Try {
         if facts.is_empty() {
             return Err(format!("none of its facts is a quote from {}", excerpt.path));
         }
+        // A request that contains its own answer tests nothing.
         facts.retain(|fact| !rejection::says(&reply.prompt, fact));
         let Some(fact) = facts.first() else {
             return Err("the prompt gives its facts away".to_owned());

@@ -171,6 +171,7 @@ fn passages(source: &Source, prose: bool) -> Vec<Passage> {
     let (mut found, mut fenced, mut heading) = (Vec::new(), false, None);
     for (at, line) in lines.iter().enumerate() {
         let is_fence = is_fence(line);
+        // A `#` line inside a code fence is not a heading.
         let title = if fenced { None } else { heading_of(line, prose) };
         let after_blank = at == 0 || lines[at - 1].trim().is_empty();
         let starts = !fenced && !line.trim().is_empty() && (title.is_some() || after_blank);
@@ -204,6 +205,7 @@ fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
             blank = Some(at);
         }
     }
+    // A long text ends at a blank line, if there is one in the second half of the excerpt.
     if end < lines.len() {
         end = blank.filter(|blank| *blank > start + (end - start) / 2).unwrap_or(end);
     }
@@ -293,6 +295,7 @@ fn sentences(paragraph: &str) -> Vec<&str> {
                 let mut rest = paragraph[at + c.len_utf8()..].chars();
                 match (rest.next(), rest.next()) {
                     (None, _) => true,
+                    // A full stop before a lower-case letter usually ends an abbreviation.
                     (Some(' '), Some(next)) => !next.is_lowercase(),
                     _ => false,
                 }
@@ -313,6 +316,7 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     let fewest = if prose { MIN_QUOTE_WORDS } else { 2 };
     let telling = wide || words.count() >= fewest;
     let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
+    // Unbalanced quotes or brackets mean that the sentence was cut.
     let whole = text.matches('`').count().is_multiple_of(2)
         && text.matches('"').count().is_multiple_of(2)
         && text.matches('(').count() == text.matches(')').count();

@@ -62,6 +62,7 @@ fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase>
         attach(&mut case.prompt, passage);
     }
     case.grounds.excerpts.push(passage.excerpt.clone());
+    // An excerpt may contain unsafe text, which must not get into a request.
     safety::violations(&case.prompt).is_empty().then_some(case)
 }
 
@@ -347,6 +348,7 @@ fn changed_number(quote: &str, draw: &mut Draw) -> Option<Change> {
     let at = number_in(quote)?;
     let was = quote[at.clone()].to_owned();
     let number: u64 = was.parse().ok()?;
+    // Always larger than the original number.
     let becomes = (number + number / 2 + 1 + draw.below(5) as u64).to_string();
     let text = format!("{}{becomes}{}", &quote[..at.start], &quote[at.end..]);
     Some(Change { text, was, becomes })

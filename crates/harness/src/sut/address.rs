@@ -48,6 +48,7 @@ impl FromStr for Address {
         let expected = || "expected `host:port`, such as `api.example.com:443`".to_owned();
         let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
         let port = match port.parse() {
+            // Rejects signs and leading zeros, which `parse` accepts.
             Ok(port @ 1..) if port.to_string() == text[host.len() + 1..] => port,
             _ => return Err("expected a port between 1 and 65535 after the last colon".to_owned()),
         };
@@ -60,6 +61,7 @@ fn host_of(host: &str) -> Result<Host, String> {
         let ip: Ipv6Addr = inner
             .parse()
             .map_err(|_| "expected an IPv6 address between the brackets".to_owned())?;
+        // `::ffff:192.0.2.1` is the same host as `192.0.2.1`.
         return machine(IpAddr::V6(ip).to_canonical());
     }
     if let Ok(ip) = host.parse() {

@@ -182,6 +182,7 @@ impl ChatSession {
             ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
             error => SutError::of_model(&error),
         })?;
+        // Some servers cut long prompts without an error.
         if reply.prompt_was_cut(request) {
             let what = "the server cut the prompt: it counted fewer tokens than the prompt has";
             return Err(SutError::Cut { what: what.to_owned() });

@@ -85,6 +85,7 @@ impl Reading {
             let names: io::Result<Vec<_>> =
                 entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
             let mut names = names.map_err(unreadable)?;
+            // `read_dir` returns entries in no particular order.
             names.sort();
             self.part(name.as_os_str().as_encoded_bytes(), b"/");
             for entry in names {

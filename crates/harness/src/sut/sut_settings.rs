@@ -241,6 +241,8 @@ pub struct CommandSettings {
 /// `deny_unknown_fields`.
 impl<'de> Deserialize<'de> for CommandSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Whatever is not a protocol key has to be a key of the program, which rejects unknown
+        // ones.
         let mut program = Map::deserialize(deserializer)?;
         let speech: Map<String, Value> =
             Speech::KEYS.iter().filter_map(|key| program.remove_entry(*key)).collect();

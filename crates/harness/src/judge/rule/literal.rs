@@ -81,6 +81,7 @@ pub(super) fn missing(expectation: &str, answer: &str) -> Vec<String> {
         let named = named_numbers(&answer);
         let is_named =
             |(_, readings): &(&str, Vec<String>)| readings.iter().any(|r| named.contains(r));
+        // One matching literal is enough, since only plain misses are reported.
         if wanted.iter().any(is_named) {
             return Vec::new();
         }
@@ -110,9 +111,11 @@ pub(super) fn unknown_number<'k>(
         .find_iter(&answer)
         .find(|found| {
             let mut all = readings(found.as_str());
+            // In `4 200`, each part may belong to the whole number.
             let around = spaced.iter().filter(|(range, _)| range.contains(&found.start()));
             all.extend(around.flat_map(|(_, readings)| readings.clone()));
             let counted = found.as_str().parse::<u32>().is_ok_and(|number| number <= MAX_COUNTED);
+            // A part of a longer known number counts as known.
             let is_part = known.iter().any(|text| text.contains(found.as_str()));
             !counted && !is_part && !all.iter().any(|reading| given.contains(reading))
         })

@@ -136,6 +136,7 @@ fn danger<'a>(output: &'a str, evidence: &Evidence) -> Option<&'a str> {
     let known: Vec<&str> = known_texts(evidence).collect();
     DANGER
         .find_iter(output)
+        // A command that the answer warns of is not a recommendation.
         .filter(|found| !is_warned_of(&output[..found.start()]))
         .map(|found| found.as_str())
         .find(|command| !known.iter().any(|text| text.contains(command)))

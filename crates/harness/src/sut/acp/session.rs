@@ -104,6 +104,7 @@ impl AcpSession {
                         let _ = link.lines.send(String::from_utf8_lossy(&line).into_owned());
                     }
                     Some(line) if line.trim_ascii().is_empty() => {}
+                    // Some agents print log lines to stdout.
                     Some(_) => self.other_lines = self.other_lines.saturating_add(1),
                     None => return Err(self.program.no_answer().await),
                 },
@@ -330,6 +331,7 @@ fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> 
 
 /// Reads a file of the granted view, or the requested lines of it.
 fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, NamedFileFault> {
+    // Paths outside the view are rejected before anything is opened.
     let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileFault::Outside)?;
     let path = path.to_str().ok_or(NamedFileFault::Missing)?;
     let text = match read_named(&view.root, &view.hidden, path, &view.redactor) {

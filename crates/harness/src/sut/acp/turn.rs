@@ -154,6 +154,7 @@ impl Turn {
             input: call.raw_input,
         };
         self.part();
+        // A repeated announcement replaces the earlier one.
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
             *known = call;
         } else if self.calls.len() < MAX_CALLS {
@@ -291,6 +292,7 @@ impl Call {
             None if title.is_empty() => kind.as_str(),
             None => title,
         };
+        // An empty object has no information, so the title and the paths are used instead.
         let known = |input: &Value| input.as_object().is_none_or(|input| !input.is_empty());
         let mut arguments = self.input.clone().filter(known).unwrap_or_else(|| {
             let mut known = Map::from_iter([

@@ -90,6 +90,7 @@ impl CommandRunner {
             }
         };
         feed.abort();
+        // A command that was cut off gets no grace period.
         let ended = matches!(end, CommandEnd::Exited { .. } | CommandEnd::Killed { .. });
         process.end(if ended { GRACE } else { Duration::ZERO }).await;
         end

@@ -144,6 +144,7 @@ impl CommandHost {
     /// Finds a program as a shell would from the project folder. The error explains why it was not
     /// found.
     fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
+        // As in a shell, a name with a slash is not searched on PATH.
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
             with_endings(&std::path::absolute(&path).unwrap_or(path)).collect()
@@ -215,10 +216,12 @@ impl Setup {
         let Self { settings, host, .. } = self;
         let mut policy = host.policy(folder, self.path());
         policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
+        // The program itself has to be readable.
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         let knows_ports = host.standing().is_ok_and(Standing::knows_ports);
+        // With `addresses`, no port is opened to all hosts.
         if settings.addresses.is_empty() && knows_ports {
             policy.ports.clone_from(&settings.tcp_ports);
             policy.lookups = settings.name_lookups;
@@ -400,6 +403,7 @@ impl SystemUnderTest for CommandSut {
                 return Err(SutError::NotStarted { what, hint: None });
             }
             scratch::sweep(&self.setup.host.scratch_root);
+            // A full or read-only disk is detected before the first model call.
             let probe = self.make_scratch(&format!("{}{}", scratch::PROBE, std::process::id()))?;
             let written = std::fs::write(probe.path.join("probe"), "x");
             let removed = std::fs::remove_dir_all(&probe.path);

@@ -54,6 +54,7 @@ impl Process {
         let mut child = command
             .args(policy.to_arguments())
             .args(program)
+            // Secrets of the harness must not reach the program.
             .env_clear()
             .envs(environment)
             .current_dir(folder)
@@ -160,6 +161,7 @@ impl Output {
     pub(in crate::sut) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
         let mut searched = 0;
         loop {
+            // Only new bytes are searched, so that a long line takes linear time.
             let end = self.buffer[searched..].iter().position(|&byte| byte == b'\n');
             if let Some(end) = end {
                 let rest = self.buffer.split_off(searched + end + 1);

@@ -230,6 +230,7 @@ impl CommandSession {
             self.process = Some(self.start(&self.setup.program()?)?);
         }
         let Some(process) = &mut self.process else { unreachable!("started above") };
+        // A result sent before the reply cannot answer it.
         if is_reply && process.stdout.has_result().await? {
             let rule = "it answered before it was asked";
             self.broken_rule = Some(rule.to_owned());
@@ -306,6 +307,7 @@ impl CommandSession {
         let mut pipe = process.stdin.take();
         let feed = async move {
             write(pipe.as_mut(), stdin).await;
+            // Closes stdin, so that the program sees the end of its prompt.
             drop(pipe);
         };
         let answer = while_writing(feed, process.stdout.rest()).await?;

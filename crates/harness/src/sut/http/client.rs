@@ -136,6 +136,7 @@ impl TaskClient {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
         {
+            // Checked for each chunk, because a response need not state its length.
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(format!("{request} answered with more than {MAX_BODY} bytes").into());
             }

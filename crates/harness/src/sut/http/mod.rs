@@ -208,6 +208,7 @@ impl HttpSession {
         let pause = self.shared.settings.poll_seconds;
         let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::from_millis(500));
         let started = Instant::now();
+        // The caller's time limit ends this loop.
         loop {
             let answer = self.call(&self.shared.settings.poll, ("reply", "")).await?;
             match self.read(&answer)? {

@@ -21,6 +21,7 @@ fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String
             filled.push_str(&encode(value));
             rest = after;
         } else {
+            // An unknown placeholder stays as it is.
             filled.push('{');
             rest = &rest[1..];
         }

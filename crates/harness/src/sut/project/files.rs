@@ -150,10 +150,12 @@ fn rank(path: &str) -> (u8, usize) {
 /// Reads the start of a text file, at most `most_tokens` long, and returns true if it is truncated.
 /// Returns `None` if the file is empty, binary or unreadable.
 fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(String, bool)> {
+    // Assumes 3.5 bytes per token.
     let most = most_tokens.saturating_sub(1) as usize * 7 / 2;
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
+    // One extra byte shows if the file is longer.
     file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,

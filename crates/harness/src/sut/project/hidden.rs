@@ -116,6 +116,7 @@ impl Hidden {
                 let path = entry.path();
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let Ok(kind) = entry.file_type() else { continue };
+                // The target of a link is inspected where it is, if it belongs to the project.
                 if kind.is_symlink() || protected.contains(&path) {
                     continue;
                 }
@@ -134,6 +135,7 @@ impl Hidden {
                         folders.push(path);
                     }
                 } else if kind.is_file() {
+                    // The cheapest test comes first.
                     if keys.is_copy_by_name(&name)
                         || keys.is_copy(&path)
                         || is_recording(&path, &name)

@@ -30,6 +30,7 @@ pub fn read_named(
     let root = root.canonicalize().map_err(unreadable)?;
     let barred = barred(&root, ANSWER_KEYS, excluded);
     let named = root.join(path);
+    // Links are resolved before the check, so that none leads out of the project.
     let found = named.canonicalize().map_err(unreadable)?;
     let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileFault::Outside) };
     let is_dotted = |path: &Path| {

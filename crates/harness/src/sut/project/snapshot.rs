@@ -117,6 +117,7 @@ impl Snapshot {
 
     #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
     fn read(root: PathBuf, barred: Vec<PathBuf>, earlier: Option<&Self>) -> Self {
+        // Taken before the walk, so that a change during it counts as later.
         let taken_at = SystemTime::now();
         let mut files = metadata(&root, &barred);
         let bytes: u64 = files.values().map(|entry| entry.bytes).sum();

@@ -107,6 +107,7 @@ impl Workspace {
             return unreadable("it is no file");
         }
         let mut bytes = Vec::new();
+        // One extra byte shows if the file is too large.
         let read = std::fs::File::open(&real)
             .and_then(|file| file.take(MAX_CONTENT + 1).read_to_end(&mut bytes));
         match read {
@@ -127,6 +128,7 @@ struct Copy {
 impl Copy {
     /// Copies a file. Links are skipped.
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        // Does not follow links.
         let metadata = from.symlink_metadata()?;
         if !metadata.is_file() {
             return Ok(());
