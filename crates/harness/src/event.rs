@@ -140,6 +140,7 @@ impl RunModels {
         prompt_digests: &BTreeMap<String, String>,
         rubric_digest: &str,
     ) -> Option<JudgeIdentity> {
+        // A judge is identified by the template that it is asked with.
         let template = match self.judge_method {
             Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
             _ => JUDGE_TEMPLATE,

@@ -190,6 +190,7 @@ pub fn calibrate(
     }
     let rows: Vec<Vec<f64>> = answers.iter().map(|answer| answer.features.clone()).collect();
     let labels: Vec<bool> = answers.iter().map(|answer| answer.is_good).collect();
+    // Answers judged by different rubrics have different features.
     if rows.iter().any(|row| row.len() != features.len()) {
         return Err(CalibrateError::Unlike("they have other categories"));
     }

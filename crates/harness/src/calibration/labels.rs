@@ -157,6 +157,7 @@ impl LabelFile {
             let name = || one_line(&given.case, 200);
             let answer =
                 known.get(given.case.as_str()).ok_or_else(|| LabelFault::UnknownCase(name()))?;
+            // Hand-written labels have no digests and match by name.
             let differs = |given: &Option<String>, own: &String| {
                 given.as_ref().is_some_and(|given| given != own)
             };

@@ -46,6 +46,7 @@ impl Comparison {
     /// shown.
     pub(super) fn direction(&self) -> Ordering {
         let Some(Interval { low, high }) = self.measure.interval else { return Ordering::Equal };
+        // Significance, the majority of cases and the interval have to agree.
         match self.wins.cmp(&self.losses) {
             _ if self.p_value > ALPHA => Ordering::Equal,
             Ordering::Greater if low > 0.0 => Ordering::Greater,
@@ -80,6 +81,7 @@ pub(super) fn conclude(
     match like_these {
         _ if like_these == on_these => (conclusion, Some(Scope::CasesLikeThese)),
         Ordering::Equal => (conclusion, Some(Scope::TheseCases)),
+        // Contradicting directions leave no conclusion at all.
         _ => (Conclusion::NotEnoughEvidence, None),
     }
 }

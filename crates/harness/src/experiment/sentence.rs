@@ -163,6 +163,7 @@ pub fn p_value(p: f64) -> String {
 /// Formats a number with its sign; zero has none.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
+    // `-0.00` would look like a loss.
     let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
     if is_zero { text[1..].to_owned() } else { text }
 }

@@ -183,6 +183,7 @@ impl<'a> Trials<'a> {
         let first = self.cases.iter().filter_map(|case| overall(case));
         let again = self.cases.iter().flat_map(|case| &case.reruns);
         let scores: Vec<f64> =
+            // Retries count in the mean, but only results with a score do.
             first.chain(again.filter_map(|rerun| rerun.overall)).map(Score::get).collect();
         let mean = selftest_stats::mean(&scores)?;
         // The mean of scores in 0..=1 can leave the range by rounding.
@@ -305,6 +306,7 @@ impl GateFinding {
             return RunOutcome::Failed;
         }
         if summary.count(CaseStatus::NotRun) > 0 {
+            // A run that stopped at its own limit is merely incomplete.
             return match ending {
                 Ending::LimitReached => RunOutcome::Inconclusive,
                 Ending::Whole | Ending::Interrupted => RunOutcome::ModelUnavailable,

@@ -152,6 +152,7 @@ impl BaselineGate {
             return Vec::new();
         }
         let open = misses.into_iter().filter(|trials| {
+            // A case that broke its isolation is a regression without any retry.
             !trials.broke_out() && rule.wants_another(trials.passed(), trials.all())
         });
         open.map(|trials| trials.id().to_owned()).collect()

@@ -131,6 +131,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
             Record::Case(case) => drop(cases.insert(case.index, *case)),
             Record::Call(call) => calls.push(call),
             Record::Resumed(_) | Record::Ended(_) => {}
+            // A second header cannot be written by this program.
             Record::Begun(_) => return Err(damaged(line)),
         }
     }

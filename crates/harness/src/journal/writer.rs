@@ -193,6 +193,7 @@ impl State {
 
     /// Writes the whole file again, at its old path or else in the temporary folder.
     fn move_away(&mut self) -> io::Result<()> {
+        // The folder may have been removed with its parents.
         let again = self.path.parent().map_or(Ok(()), fs::create_dir_all);
         let again = again.and_then(|()| self.copied(&self.path));
         let (file, path) = if let Ok(file) = again {

@@ -421,6 +421,7 @@ pub async fn attack(
             continue;
         }
         let score = async |text: String| {
+            // The same case and answer, so that only the attack differs.
             let evidence = evidence(known, known.case(), &text);
             let verdict = judge.judge(library, &evidence, u64::from).await.verdict;
             verdict.card().map(|card| card.overall)

@@ -102,6 +102,7 @@ impl Reader {
             }
             categories.push(CategoryScore { category: category.id.clone(), score });
         }
+        // One missing score leaves the overall score undefined.
         if weighted.len() == categories.len() {
             let overall = Score::weighted(weighted);
             return Some(Verdict::Scored(Scorecard {

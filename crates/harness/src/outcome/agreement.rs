@@ -37,6 +37,7 @@ impl Agreement {
             interval: wilson(same, cases),
             kappa: kappa.map(|found| found.kappa),
             kappa_interval: kappa
+                // Without spread, the interval would be a single point.
                 .filter(|found| found.standard_error > 1e-9)
                 .map(|found| found.interval),
         })

@@ -331,6 +331,7 @@ impl CaseResult {
             }
             None => {}
         }
+        // An error report takes precedence over an unexpected status.
         if let Some(reply) = self.steps.iter().find_map(Step::unexpected_error) {
             // A silent program has no message, so the rule that classified it is quoted instead.
             let said = Some(reply.output.trim()).filter(|said| !said.is_empty());
@@ -357,6 +358,7 @@ impl CaseResult {
                 return (CaseStatus::Failed, Some(why));
             }
         }
+        // A case without steps must not pass.
         if self.steps.is_empty() {
             return (CaseStatus::Unscored, Some("nothing was judged".to_owned()));
         }

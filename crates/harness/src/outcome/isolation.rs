@@ -108,6 +108,7 @@ fn names(arguments: &Value, path: &str) -> bool {
 /// Returns true if the text contains the path and not merely as part of a longer name.
 fn holds(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    // `reports/selftest` must not match within `my-reports/selftests`.
     text.match_indices(path).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + path.len()..].chars().next();

@@ -37,6 +37,7 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
             overall: overalls.min_by(|a, b| a.get().total_cmp(&b.get())),
         }
     };
+    // Every step lists the judges in the same order.
     first.iter().enumerate().map(vote).collect()
 }
 
@@ -111,6 +112,7 @@ impl PanelAgreement {
                 pairs.push(PanelPair { a: first.clone(), b: second.clone(), agreement });
             }
         }
+        // A case with a single vote can be neither unanimous nor disputed.
         let voted = |votes: &[PanelVote]| votes.iter().filter(|vote| vote.pass.is_some()).count();
         let cases = all.iter().filter(|(_, votes)| voted(votes) > 1).count();
         let cases = u32::try_from(cases).unwrap_or(u32::MAX);

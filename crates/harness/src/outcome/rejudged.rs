@@ -41,6 +41,7 @@ impl VerdictChanges {
                 (Some(_), None) => changes.lost += 1,
                 (Some(true), Some(true)) | (Some(false), Some(false)) | (None, None) => {}
             }
+            // Agreement is about judges, so cases decided by checks or errors are left out.
             if let (Some(then), Some(now)) = (then, now)
                 && former.by_judge
                 && case.is_by_judge()

@@ -87,6 +87,7 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
         let of_panel = judgement.panel.iter().map(|judge| &judge.verdict);
         std::iter::once(&judgement.verdict).chain(of_panel)
     });
+    // The highest expectation that was asked about shows how many existed.
     let asked = verdicts.filter_map(Verdict::card).flat_map(|card| &card.questions);
     let asked = asked.filter_map(|question| question.answer.question.expectation).max();
     if asked.is_some_and(|number| number as usize > grounds.expectations.len()) {

@@ -56,6 +56,7 @@ pub async fn execute_arms(
     // Trials start lazily in the given order, at most `limit` at a time.
     let trials = order.iter().copied().filter_map(|slot| {
         let planned = plan.get(slot.position(cases))?;
+        // A resumed experiment skips finished trials but keeps the order of the others.
         let arm = slot.arm;
         let is_left = !known.of(arm).contains(&planned.index);
         is_left.then(|| runs.of(arm).case(planned).map(move |case| (arm, case)))

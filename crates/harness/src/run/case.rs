@@ -110,6 +110,7 @@ impl CasePlay {
         if let Some(session) = self.session.take() {
             self.draft.evidence = session.close().await;
         }
+        // The first error explains more than a later cut.
         if self.draft.interruption.is_none() {
             self.draft.interruption = cut;
         }
@@ -263,6 +264,7 @@ impl CasePlay {
         let expected = last.filter(|_| scenario.follow_ups.is_empty());
         let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
+        // The flow continues only as long as the program asks back.
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
             if status != TaskStatus::AwaitingResponse {
                 let planned = flow.len();
@@ -353,6 +355,8 @@ impl CasePlay {
         self.phase(CasePhase::Running);
         let (reply, duration_ms) = self.exchange(kind, input).await;
         let stands = reply.as_ref().ok().map(|reply| reply.status);
+        // If nothing specific is expected, the actual status is recorded as expected, except an
+        // error.
         let stands = stands.filter(|status| *status != TaskStatus::Error);
         let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
         self.draft.steps.push(Step {

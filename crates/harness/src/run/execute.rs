@@ -89,6 +89,7 @@ pub async fn execute(
         plan.iter().filter(|planned| !known.contains(&planned.index)).collect();
     let mut waiting = &left[..];
     loop {
+        // Failures are confirmed before the end is decided, since a retry may clear them.
         if let Gate::Baseline(gate) = &course.gate {
             run.confirm(gate, concurrency, &mut results).await;
         }
@@ -338,6 +339,7 @@ impl<'a> Execution<'a> {
         limit: Option<String>,
     ) -> Executed {
         let (runner, events) = (self.runner, self.events);
+        // The report lists cases in the order of the plan, whatever order they finished in.
         results.sort_by_key(|case| case.index);
         let mut summary = Summary::default();
         for case in &results {

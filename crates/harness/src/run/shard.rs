@@ -61,6 +61,7 @@ impl Shard {
         // Sorted by digest, because cases with adjacent names often take equally long.
         let mut mixed: Vec<(String, &str)> =
             ids.into_iter().map(|id| (digest::of_bytes(id.as_bytes()), id)).collect();
+        // Sorted, so that every machine computes the same shards.
         mixed.sort_unstable();
         mixed.into_iter().skip(self.number - 1).step_by(self.of).map(|(_, id)| id).collect()
     }

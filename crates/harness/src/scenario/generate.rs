@@ -448,6 +448,7 @@ impl Try {
                 facts.push(fact);
             }
         }
+        // Without a verified quote, the case would rest on the model's claims.
         if facts.is_empty() {
             return Err(format!("none of its facts is a quote from {}", excerpt.path));
         }

@@ -93,6 +93,7 @@ fn of_expectations(rubric: &Rubric, evidence: &Evidence) -> Vec<(Question, f64)>
 fn of_numbers(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
     let category = rubric.categories().iter().find(|category| category.id == FACTUALITY)?;
     let grounds = &evidence.case.grounds;
+    // Without a known file, any number could be right.
     if grounds.excerpts.is_empty() {
         return None;
     }

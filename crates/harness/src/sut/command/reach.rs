@@ -84,6 +84,7 @@ impl Names {
 /// Removes duplicates, and unroutable addresses if at least one is routable.
 fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
     let mut all: Vec<IpAddr> = Vec::new();
+    // `0.0.0.0` would connect to this machine.
     for ip in found.filter(|ip| !ip.is_unspecified()).take(MAX_ADDRESSES) {
         if !all.contains(&ip) {
             all.push(ip);

@@ -364,6 +364,7 @@ impl SutSession for CommandSession {
     fn close(mut self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         async move {
             if let Some(process) = self.process.take() {
+                // A program that failed has had its chance to exit.
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
                 self.exit = Some(process.end(grace).await);
             }

@@ -33,6 +33,7 @@ pub fn read_named(
     // Links are resolved before the check, so that none leads out of the project.
     let found = named.canonicalize().map_err(unreadable)?;
     let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileFault::Outside) };
+    // Dotfiles are hidden, even if no list names them.
     let is_dotted = |path: &Path| {
         let mut names = path.components().filter_map(|component| match component {
             Component::Normal(name) => name.to_str(),
