@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Whether a run is blocked whose cases pass so often, of which `before` were accepted.
+    /// Simulates a run with these pass rates, gated by a baseline accepted at the rates `before`.
     fn is_blocked(before: &[f64], now: &[f64], dice: &mut Dice) -> bool {
         // A baseline is accepted from one run: what failed in it is not gated.
         let gated: Vec<f64> = before
@@ -124,7 +124,7 @@ mod tests {
         !missed.is_empty()
     }
 
-    /// How many of so many runs are blocked.
+    /// Returns the number of blocked runs.
     fn blocked(runs: usize, before: &[f64], now: &[f64], seed: u64) -> usize {
         let mut dice = Dice(seed);
         (0..runs).filter(|_| is_blocked(before, now, &mut dice)).count()

@@ -207,7 +207,7 @@ mod tests {
         let found = checks(&stored);
         assert_eq!(found[0].finding.outcome, CheckOutcome::Held, "{found:?}");
         assert_eq!(found[1].finding, stored.checks[1].finding);
-        // Without a finding of then nobody can tell, and nothing is assumed.
+        // Without an earlier finding the result is unknown, and nothing is assumed.
         stored.checks.clear();
         assert_eq!(checks(&stored)[1].finding.outcome, CheckOutcome::Undecided);
     }
