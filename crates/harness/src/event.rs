@@ -1,6 +1,7 @@
-//! The seam between doing and showing: what a run tells, and who listens.
+//! Events of a run and the traits of their observers.
 //!
-//! Knows neither how events come about nor what is made of them.
+//! This module is the boundary between execution and presentation: it depends neither on how events
+//! are produced nor on how they are rendered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +27,10 @@ use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
 use selftest_stats::score::{Score, Strictness, Threshold};
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Debug, Clone)]
 pub struct RunEvent {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub elapsed: Duration,
     /// The event itself.
     pub kind: RunEventKind,
@@ -40,33 +41,33 @@ pub struct RunEvent {
 pub enum RunEventKind {
     /// First event.
     RunStarted(Arc<RunHeader>),
-    /// The run goes on with these cases, which finished before it was broken off.
+    /// The run resumes with these cases, which finished before it was interrupted.
     CasesRecalled(Arc<[Arc<CaseResult>]>),
-    /// A case entered a phase; `step` counts replies from 1, 0 is the first answer.
+    /// A case entered a phase. `step` counts replies from 1; 0 is the first answer.
     PhaseStarted {
         /// Position of the case.
         index: usize,
-        /// Its scenario.
+        /// Id of its scenario.
         scenario_id: String,
-        /// The phase that begins.
+        /// The phase that starts.
         phase: CasePhase,
     },
-    /// A generated prompt was not used.
+    /// A generated prompt was rejected.
     PromptRejected {
         /// Position of the case.
         index: usize,
-        /// Its scenario.
+        /// Id of its scenario.
         scenario_id: String,
-        /// Which try, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// Why.
+        /// Reason for the rejection.
         reason: String,
     },
-    /// A case has its result.
+    /// A case finished.
     CaseFinished(Arc<CaseResult>),
-    /// A case that had its result was run once more, and keeps that trial too.
+    /// A finished case was run again; its result includes the new trial.
     CaseRunAgain(Arc<CaseResult>),
-    /// Something that the user should know and that stops nothing.
+    /// A problem that the user should see but that does not stop the run.
     Warning(String),
     /// Last event.
     RunFinished {
@@ -74,11 +75,11 @@ pub enum RunEventKind {
         summary: Summary,
         /// The outcome of the run.
         outcome: RunOutcome,
-        /// When the run ended.
+        /// Time when the run ended.
         at: Timestamp,
         /// Files of the project that changed during the run.
         changed_files: Vec<String>,
-        /// The comparison with the baseline, where there is one.
+        /// The comparison with the baseline, if the run has one.
         gate: Option<Arc<GateFinding>>,
     },
 }
@@ -87,58 +88,59 @@ pub enum RunEventKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum CasePhase {
-    /// The generator works.
+    /// The generator is writing the prompt.
     Generating,
-    /// The system under test works.
+    /// The system under test is answering.
     Running,
-    /// The judge works.
+    /// The judge is scoring the answer.
     Judging,
 }
 
-/// The name of the judge of a run that needs none.
+/// Name recorded as the judge of a run that needs none.
 pub const NO_JUDGE: &str = "none";
 
-/// The models of a run, by role, and why they were chosen.
+/// The models of a run, by role, with the reasons for choosing them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunModels {
-    /// Invents prompts; absent where the cases are those of a suite.
+    /// Writes prompts. Absent if the cases come from a suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
-    /// Judges answers; `none` where checks alone decide.
+    /// Judges answers; `none` if the cases are decided by checks alone.
     pub judge: String,
-    /// How well the judge tells good from bad; absent where it was not measured.
+    /// The judge's measured ability to tell good answers from bad. Absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_fitness: Option<Fitness>,
-    /// The first impression of a judge that was not measured.
+    /// Result of the quick check, for a judge that was not measured in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_impression: Option<Impression>,
-    /// Digest of the judge's weights, or its name where nobody tells one; absent in reports of
-    /// versions that did not keep it.
+    /// Digest of the judge's weights, or the model's name if no digest is available. Absent in
+    /// reports of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_weights: Option<String>,
     /// How the judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_method: Option<JudgeMethod>,
-    /// The judges, where several judge every answer; `judge` then names them all.
+    /// The members of the panel, if several judges score every answer; `judge` then names them all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub panel: Vec<PanelMember>,
-    /// Answers, for the `chat` adapter.
+    /// Produces the answers, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
-    /// SHA-256 of weights by full name of the model, where the machine or the server tells it.
+    /// SHA-256 of the weights by full name of the model, if the machine or the server reports it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, String>,
 }
 
 impl RunModels {
-    /// The identity of the judge; none where nobody judged.
+    /// Returns the identity of the judge, or `None` if the run had no judge.
     pub fn judge_identity(
         &self,
         prompt_digests: &BTreeMap<String, String>,
         rubric_digest: &str,
     ) -> Option<JudgeIdentity> {
+        // A judge is identified by the template that it is asked with.
         let template = match self.judge_method {
             Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
             _ => JUDGE_TEMPLATE,
@@ -158,31 +160,31 @@ impl RunModels {
 pub struct PanelMember {
     /// Full name of the model.
     pub model: String,
-    /// Digest of its weights, or its name where nobody tells one.
+    /// Digest of its weights, or its name if no digest is available.
     pub weights: String,
     /// How it was asked.
     pub method: JudgeMethod,
-    /// How well it tells good from bad; absent where it was not measured.
+    /// Its measured ability to tell good answers from bad. Absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitness: Option<Fitness>,
 }
 
-/// The suite whose cases a run plays.
+/// The suite whose cases a run executes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteRun {
-    /// Its file, as it was named.
+    /// Path of the suite file, as the user gave it.
     pub path: String,
-    /// SHA-256 of its cases. Runs with the same digest played the same cases.
+    /// SHA-256 of its cases. Runs with the same digest executed the same cases.
     pub digest: String,
-    /// The run that it was frozen from.
+    /// The run that the suite was frozen from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// How often each case is run.
+    /// Number of times each case is run.
     pub repeats: u32,
-    /// Whether `path` is the report of a run that is replayed, and no suite.
+    /// True if `path` is the report of a replayed run instead of a suite.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
-    /// The skills and cases whose shell lines were allowed.
+    /// The skills and cases whose shell lines the user allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_commands: Vec<String>,
 }
@@ -190,54 +192,54 @@ pub struct SuiteRun {
 /// The experiment that a run is one arm of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentRun {
-    /// Which arm: `treatment` had the skill.
+    /// Arm of this run; `treatment` had the skill.
     pub arm: Arm,
     /// The run of the other arm.
     #[schemars(with = "String")]
     pub other_run_id: RunId,
-    /// The skill that it is about.
+    /// The skill under test.
     pub skill: String,
     /// SHA-256 of the skill's text.
     pub skill_digest: String,
 }
 
-/// The run whose answers a run judges again.
+/// The run whose answers are judged again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RejudgedRun {
-    /// Its name.
+    /// Id of the original run.
     #[schemars(with = "String")]
     pub run_id: RunId,
-    /// The model that judged then.
+    /// The model that judged the original run.
     pub judge: String,
 }
 
 /// The settings that decide a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunConfig {
-    /// How strict: 0.0 lenient, 1.0 strict.
+    /// Strictness from 0.0 (lenient) to 1.0 (strict).
     pub strictness: Strictness,
-    /// Least score before strictness.
+    /// Minimum overall score, before strictness is added.
     pub min_score_to_pass: Score,
     /// `min_score_to_pass + 0.2 * strictness`, at most 1.0.
     pub effective_threshold: Threshold,
-    /// Least safety score, whatever the overall score.
+    /// Minimum safety score, whatever the overall score.
     pub safety_floor: Score,
-    /// Whether minor format deviations cost nothing.
+    /// True if minor format deviations cost nothing.
     pub allow_minor_format_deviation: bool,
-    /// Most questions in an answer that asks back.
+    /// Maximum number of questions in an answer that asks back.
     pub max_questions_allowed: u32,
-    /// Seconds that the system under test has for a case.
+    /// Time limit of the system under test per case, in seconds.
     pub timeout_seconds: f64,
-    /// Cases in flight.
+    /// Maximum number of cases in flight.
     pub concurrency: usize,
 }
 
-/// The rubric, in short.
+/// Summary of the rubric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RubricDocument {
     /// SHA-256 over all categories with their descriptions and anchors.
     pub digest: String,
-    /// In the rubric's order.
+    /// The categories in the rubric's order.
     pub categories: Vec<CategoryWeight>,
 }
 
@@ -254,77 +256,77 @@ impl From<&Rubric> for RubricDocument {
     }
 }
 
-/// A category and its share in the overall score.
+/// A category and its share of the overall score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryWeight {
     /// Id, such as `format_score`.
     pub id: String,
-    /// Its share.
+    /// Share of the overall score.
     pub weight: f64,
 }
 
 /// Facts of a run that are known before the first case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunHeader {
-    /// Name of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// Group of all its tasks.
     pub task_group_id: TaskGroupId,
-    /// When it started.
+    /// Time when it started.
     pub started_at: Timestamp,
     /// Version of this program.
     pub selftest_version: String,
-    /// How the run is judged.
+    /// Settings used for judging.
     pub config: RunConfig,
     /// Seed from which all sampling seeds are derived.
     pub seed: u64,
     /// Models by role.
     pub models: RunModels,
-    /// The system under test in a few words.
+    /// Short description of the system under test.
     pub sut: String,
-    /// The measures that keep it from doing harm.
+    /// The isolation measures applied to the system under test.
     pub isolation: Isolation,
     /// The scored categories.
     pub rubric: RubricDocument,
-    /// SHA-256 of each prompt template by path.
+    /// SHA-256 of each prompt template, by path.
     pub prompt_digests: BTreeMap<String, String>,
-    /// The judge held against labels, where anyone gave some.
+    /// Comparison of the judge with human labels, if there are any.
     pub calibration: JudgeCalibration,
-    /// Prices of models; absent where none are stated.
+    /// Prices of models, if the configuration states them.
     pub prices: Option<Prices>,
-    /// The suite; absent where a generator makes the cases.
+    /// The suite. Absent if a generator writes the cases.
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.
     pub experiment: Option<ExperimentRun>,
-    /// The run whose answers are judged again; absent where the system under test is asked.
+    /// The run whose answers are judged again. Absent if the system under test is asked.
     pub rejudged: Option<RejudgedRun>,
-    /// Warnings that belong before the numbers.
+    /// Warnings shown before the numbers.
     pub notices: Vec<Notice>,
-    /// Parts of the suite that are not run, one line each, told when it was read.
+    /// Parts of the suite that are not run, one line each, collected when the suite was read.
     pub remarks: Vec<String>,
-    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
+    /// Ids of the planned scenarios in order; with repeats, each id occurs once per repeat.
     pub scenario_ids: Vec<String>,
 }
 
-/// Something that keeps what happened before anybody hears of it. Called where it happens: it must not
-/// take long.
+/// A durable log that records each event before observers receive it. It is called synchronously
+/// and must be fast.
 pub trait EventLog: Send + Sync {
-    /// Keeps one event. A log that cannot do its work says so elsewhere.
+    /// Records one event. A log that fails reports this elsewhere.
     fn keep(&self, event: &RunEventKind);
 }
 
-/// Why an observer could not do its work.
+/// An observer failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ObserverError(pub String);
 
-/// Something that listens to a run. A failing observer is reported; the others go on.
+/// An observer of a run. If one fails, the failure is reported and the others continue.
 pub trait Observer: Send {
-    /// Takes in one event. Cheap: files are written in [`Observer::flush`].
+    /// Receives one event. Must be cheap: files are written in [`Observer::flush`].
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError>;
 
-    /// Called when no event is waiting, often, and at the end with `last` set. An observer
-    /// that writes files may skip a call to bound its own cost, but never the last.
+    /// Called often, whenever no event is waiting, and at the end with `last` set. An observer that
+    /// writes files may skip a call to bound its own cost, but never the last one.
     fn flush(&mut self, last: bool) -> Result<(), ObserverError> {
         let _ = last;
         Ok(())

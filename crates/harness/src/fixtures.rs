@@ -1,4 +1,4 @@
-//! Finished runs made by hand for tests: every way in which a case can end, with fixed ids and times
+//! Hand-made finished runs for tests: every way in which a case can end, with fixed ids and times
 //! and some hostile text.
 #![expect(missing_docs, reason = "test data")]
 #![expect(clippy::unwrap_used, reason = "test data")]
@@ -38,8 +38,8 @@ use selftest_models::{
 };
 use selftest_stats::score::{Score, Strictness, Threshold};
 
-/// Text that tries everything: a table row, HTML, an image, a link, a heading, a fence,
-/// terminal codes, bidirectional marks.
+/// Text with a table row, HTML, an image, a link, a heading, a fence, terminal codes and
+/// bidirectional marks.
 pub const HOSTILE: &str = "ok | FAIL |\n# Forged\n<script>alert(1)</script> \
     ![x](http://evil.example/p.png) [click](javascript:x) ```\n``` `tick` www.evil.example \
     a@evil.example \u{1b}[31mred \u{202e}dorra";
@@ -104,7 +104,7 @@ pub fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
     }
 }
 
-/// The price of the judge alone; the generator has none.
+/// Returns prices for the judge only; the generator has none.
 fn prices() -> Prices {
     let judge = Price::new(0.25, 1.5);
     let models = BTreeMap::from([("ollama/qwen2.5:7b".to_owned(), judge)]);
@@ -120,7 +120,7 @@ pub fn fold(cases: &[Arc<CaseResult>]) -> (Summary, RunOutcome) {
     (summary, outcome)
 }
 
-/// The passing cases judged again: one got worse, one has a verdict for the first time.
+/// Returns the passing cases judged again: one got worse, one has a verdict for the first time.
 pub fn rejudged() -> (Vec<Arc<CaseResult>>, RunHeader) {
     let former = |status, overall: Option<f64>| FormerVerdict {
         status,
@@ -143,12 +143,12 @@ pub fn rejudged() -> (Vec<Arc<CaseResult>>, RunHeader) {
     (cases, header)
 }
 
-/// A whole run of these cases. They finish in reverse, as concurrent cases may.
+/// Returns a complete run of these cases. They finish in reverse order, as concurrent cases may.
 pub fn events(cases: &[Arc<CaseResult>]) -> Vec<RunEvent> {
     events_of(header(cases), cases)
 }
 
-/// The same with another header.
+/// Returns a complete run with another header.
 pub fn events_of(header: RunHeader, cases: &[Arc<CaseResult>]) -> Vec<RunEvent> {
     let (summary, outcome) = fold(cases);
     let started = RunEventKind::RunStarted(Arc::new(header));
@@ -171,7 +171,8 @@ pub fn rich_events() -> Vec<RunEvent> {
     events(&rich_cases())
 }
 
-/// The rich run with the events (each put before the former) that only the progress shows.
+/// Returns the rich run with the events that only the progress display shows, each inserted before
+/// the previous one.
 pub fn progress_events() -> Vec<RunEvent> {
     let mut events = rich_events();
     let event = |kind| RunEvent { elapsed: Duration::ZERO, kind };
@@ -228,7 +229,7 @@ fn call_without_reply() -> CallRecord {
     }
 }
 
-/// A verdict with these scores in the rubric's order.
+/// Returns a verdict with these scores in the rubric's order.
 pub fn scored(scores: [f64; 4], reasoning: &str) -> Judgement {
     let rubric = Rubric::default();
     let pairs = || rubric.categories().iter().zip(scores);
@@ -282,7 +283,7 @@ pub fn step(
     Step { kind, input, expected_status, reply: Some(reply), judgement, duration_ms: 700 }
 }
 
-/// A case of one step that answered COMPLETE as expected.
+/// Returns a case of one step that answered COMPLETE as expected.
 pub fn case(index: usize, id: &str, judgement: Judgement) -> CaseResult {
     let prompt = format!("Please do what {id} says.");
     let complete = (TaskStatus::Complete, TaskStatus::Complete);
@@ -322,14 +323,14 @@ pub fn case(index: usize, id: &str, judgement: Judgement) -> CaseResult {
     }
 }
 
-/// A case that was broken off before it had a step.
+/// Returns a case that was interrupted before its first step.
 fn broken(index: usize, id: &str, interruption: Interruption) -> CaseResult {
     let steps = Vec::new();
     let base = case(index, id, scored([1.0; 4], ""));
     CaseResult { steps, interruption: Some(interruption), ..base }
 }
 
-/// One case of every kind.
+/// Returns one case of every kind.
 pub fn rich_cases() -> Vec<Arc<CaseResult>> {
     let flow = {
         let mut case = case(0, "docs_reorganization", scored([0.9, 1.0, 0.85, 1.0], "Asks well."));
@@ -436,8 +437,8 @@ pub fn rich_cases() -> Vec<Arc<CaseResult>> {
     cases.into_iter().map(Arc::new).collect()
 }
 
-/// A run whose model server was given up: a case that passed before, one whose judge was lost, one
-/// whose generator was, and one that was not begun.
+/// Returns a run whose model server was given up: a case that passed before, one that lost its
+/// judge, one that lost its generator, and one that was not started.
 pub fn cases_without_a_model() -> Vec<Arc<CaseResult>> {
     let why = "cannot reach http://127.0.0.1:11434: connection refused";
     let given_up = format!("{why}; given up after 11 s");
@@ -454,7 +455,7 @@ pub fn cases_without_a_model() -> Vec<Arc<CaseResult>> {
     cases.into_iter().map(Arc::new).collect()
 }
 
-/// The first four cases of the specification's example report, all passed.
+/// Returns the first four cases of the specification's example report, all passed.
 pub fn passing_cases() -> Vec<Arc<CaseResult>> {
     ["ambiguous_request", "clear_summary", "evidence_restriction", "docs_reorganization"]
         .into_iter()
@@ -463,7 +464,7 @@ pub fn passing_cases() -> Vec<Arc<CaseResult>> {
         .collect()
 }
 
-/// Four cases that two judges judged: one disputed, one on which one of them is silent.
+/// Returns four cases with two judges: one disputed, one without a vote of one judge.
 pub fn cases_of_a_panel() -> Vec<Arc<CaseResult>> {
     let says = [
         (Some(0.9), Some(0.95)),
@@ -488,7 +489,7 @@ pub fn cases_of_a_panel() -> Vec<Arc<CaseResult>> {
     says.into_iter().enumerate().map(case_of).collect()
 }
 
-/// The case as a judge by probability would have left it.
+/// Returns the case as a judge by probability would have scored it.
 fn with_questions(mut case: CaseResult) -> CaseResult {
     let judgement = case.steps[0].judgement.as_mut().unwrap();
     let Verdict::Scored(card) = &mut judgement.verdict else { panic!("a score") };
@@ -524,7 +525,7 @@ pub fn judge() -> CalibratedJudge {
     }
 }
 
-/// Answers whose label follows what the judge said, but for every `wrong`-th.
+/// Returns answers whose label follows the judge's verdict, except for every `wrong`-th.
 pub fn answers(count: usize, wrong: usize) -> Vec<LabelledAnswer> {
     (0..count)
         .map(|number| {

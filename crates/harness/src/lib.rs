@@ -1,9 +1,9 @@
-//! The self-test: scenarios are generated, run by the system under test in a namespace of its own,
-//! judged, and reported.
+//! The self-test: generates scenarios, runs them against the system under test in an isolated
+//! namespace, judges the answers and emits the results as events.
 //!
-//! Modules stand in reading order, lowest first. Knows nothing of recorded sessions, of the
-//! database or of the command line. `run` and `report` do not know each other: what happens is
-//! told as events, which reports observe.
+//! Modules are listed in dependency order, lowest first. The crate does not depend on recorded
+//! sessions, the database or the command line. `run` does not depend on the reports: they observe
+//! its events.
 
 pub mod prompts;
 pub mod rubric;

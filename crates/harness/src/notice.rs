@@ -1,41 +1,41 @@
-//! Warnings that a reader needs before the numbers of a run. Plain data and its words; decides nothing.
+//! Warnings that are shown before the numbers of a run. Plain data and its wording.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that a run is not, though its reader may take it for that.
+/// A caveat without which a reader could misinterpret the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// Nothing of the project was tested, but the assistant that comes with this program.
+    /// The run tested the built-in assistant and not the user's own agent.
     BuiltInAssistant {
-        /// The configuration, where there is one.
+        /// The configuration file, if there is one.
         config: Option<String>,
     },
-    /// Programs under test ran without a sandbox, or without all of it.
+    /// Programs under test ran without a sandbox, or with only part of it.
     Unsandboxed {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The judge cannot tell good answers from bad ones.
     UnfitJudge {
-        /// Its full name.
+        /// Full name of the model.
         model: String,
-        /// How it was measured.
+        /// Result of the judge's fitness measurement.
         measured: String,
     },
-    /// The judge's measurement says that it cannot judge answers to cases without a reference, and some
-    /// have none.
+    /// The judge measured as unfit for cases without a reference answer, and the run has such
+    /// cases.
     UnfitWithoutReference {
-        /// Its full name.
+        /// Full name of the model.
         model: String,
-        /// How it was measured.
+        /// Result of the judge's fitness measurement.
         measured: String,
     },
 }
 
 impl Notice {
-    /// For people, in one sentence.
+    /// Returns the notice as one sentence for the user.
     pub fn sentence(&self) -> String {
         match self {
             Self::BuiltInAssistant { config } => {

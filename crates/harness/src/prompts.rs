@@ -1,9 +1,9 @@
-//! The built-in prompts of generator, judge and assistant. A project overrides each by a file of the
-//! same name in its own `prompts/`.
+//! The built-in prompts of generator, judge and assistant. A project overrides a prompt with a file
+//! of the same name in its own `prompts/` folder.
 
 use selftest_models::prompts::BuiltIn;
 
-/// The templates of `prompts/` in this binary: path and text.
+/// The templates of `prompts/` compiled into the binary: path and text.
 pub const BUILT_IN: BuiltIn = &[
     ("generator/clear_summary.md", include_str!("../../../prompts/generator/clear_summary.md")),
     (

@@ -1,4 +1,4 @@
-//! The rubric: categories with weights, descriptions and anchors. Decides nothing.
+//! The rubric: scored categories with weights, descriptions and anchors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use selftest_stats::score::{Score, Weight};
 use selftest_text::digest;
 
-/// The category that the safety floor watches, where a rubric has it.
+/// The category that the safety floor applies to, if a rubric has it.
 pub const SAFETY: &str = "safety_score";
 
-/// Field names of a verdict that no category may take.
+/// Field names of a verdict that categories must not use.
 pub const RESERVED: [&str; 3] = ["reasoning", "overall_score", "pass"];
 
-/// The meaning of a score of a category.
+/// The meaning of a particular score in a category.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
@@ -29,30 +29,30 @@ pub struct Category {
     /// The field of the verdict, such as `format_score`: lower-case letters, digits and `_`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]{0,39}$"))]
     pub id: String,
-    /// Share in the overall score; the weights of a rubric sum to 1.
+    /// Share of the overall score; the weights of a rubric sum to 1.
     pub weight: Weight,
     /// The subject of the category, in one line.
     pub description: String,
     /// The meaning of some scores, best first.
     pub anchors: Vec<Anchor>,
-    /// The question that a good answer gets a yes to, for judging by probability. Absent: that of
-    /// the specified category, or one made of the description.
+    /// The yes-or-no question used for judging by probability; a good answer gets a yes. If absent,
+    /// the specified category's question is used, or one is built from the description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 300))]
     pub question: Option<String>,
 }
 
-/// Categories whose ids are unique and whose weights sum to 1.
+/// Categories with unique ids and weights that sum to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Rubric {
     categories: Vec<Category>,
 }
 
-/// Why a list of categories is no rubric. `index` is the position of the category.
+/// An invalid list of categories. `index` is the position of the category.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RubricError {
-    /// There is nothing to score.
+    /// The list is empty.
     #[error("a rubric needs at least one category")]
     Empty,
     /// Two categories share an id.
@@ -74,13 +74,13 @@ pub enum RubricError {
     /// The weights do not sum to 1.
     #[error("the weights sum to {sum}, expected 1")]
     Weights {
-        /// Their sum, rounded to six decimals.
+        /// The sum, rounded to six decimals.
         sum: f64,
     },
 }
 
 impl Rubric {
-    /// Checks the categories; reports every fault, not only the first.
+    /// Validates the categories and reports every error, not only the first.
     pub fn new(categories: Vec<Category>) -> Result<Self, Vec<RubricError>> {
         let mut errors = Vec::new();
         if categories.is_empty() {
@@ -95,18 +95,21 @@ impl Rubric {
             }
         }
         let sum: f64 = categories.iter().map(|category| category.weight.get()).sum();
+        // Configured weights are decimals such as 0.2, which binary floating point cannot sum
+        // exactly.
         if !categories.is_empty() && (sum - 1.0).abs() > 1e-6 {
             errors.push(RubricError::Weights { sum: (sum * 1e6).round() / 1e6 });
         }
         if errors.is_empty() { Ok(Self { categories }) } else { Err(errors) }
     }
 
-    /// The categories in the order of the file.
+    /// Returns the categories in the order of the file.
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
 
-    /// SHA-256 over all categories: two runs are comparable only when it is equal.
+    /// Returns the SHA-256 over all categories. Two runs are comparable only if their digests are
+    /// equal.
     pub fn digest(&self) -> String {
         digest::of_json(serde_json::json!(self.categories))
     }

@@ -1,33 +1,32 @@
-//! Features of a judge's verdict for a regression: log-odds of every category, and of the question
-//! most in doubt.
+//! Extracts regression features from a judge's verdict: the log-odds of every category, and of the
+//! question with the lowest probability.
 
 use crate::judge::{Scorecard, Verdict};
 use crate::outcome::Step;
 
-/// Probabilities are taken for at least so far from 0 and 1: a judge that says 1.00 is not
-/// infinitely sure.
+/// Minimum distance of probabilities from 0 and 1: a judge that says 1.00 is not infinitely sure.
 const EDGE: f64 = 0.02;
 
-/// Name of the number about the question most in doubt.
+/// Name of the feature for the lowest probability.
 const LEAST: &str = "least";
 
-/// The names of the numbers, in order.
+/// Returns the names of the features, in order.
 pub fn names(card: &Scorecard) -> Vec<String> {
     let categories = card.categories.iter().map(|entry| entry.category.clone());
     categories.chain([LEAST.to_owned()]).collect()
 }
 
-/// The numbers of a score card; `None` where a category has no score.
+/// Returns the features of a score card, or `None` if a category has no score.
 pub fn values(card: &Scorecard) -> Option<Vec<f64>> {
     let categories: Vec<f64> =
         card.categories.iter().map(|entry| Some(entry.score?.get())).collect::<Option<_>>()?;
-    // A judge that gives verdicts asks no questions: its lowest score is its greatest doubt.
+    // A judge that gives verdicts asks no questions: its lowest score is used instead.
     let questions = card.questions.iter().map(|asked| asked.probability.get());
     let least = questions.chain(categories.iter().copied()).fold(1.0, f64::min);
     Some(categories.into_iter().chain([least]).map(log_odds).collect())
 }
 
-/// The score card of the step that decides a case: the one with the lowest overall score.
+/// Returns the score card of the step that decides a case: the one with the lowest overall score.
 pub fn deciding_card(steps: &[Step]) -> Option<&Scorecard> {
     let cards = steps.iter().filter_map(|step| match &step.judgement.as_ref()?.verdict {
         Verdict::Scored(card) => Some(card),

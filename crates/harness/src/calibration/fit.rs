@@ -1,5 +1,5 @@
-//! The calibration of a judge: a penalised logistic regression from what it said to the label, and
-//! how good that is on labels that it has not seen.
+//! Calibrates a judge: fits a penalised logistic regression from its scores to human labels, and
+//! measures its quality on held-out labels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,39 +10,38 @@ use selftest_stats::{
     is_separable, leave_one_out, reliability,
 };
 
-/// Version of the file. Grows when a key changes its meaning or goes away.
+/// Version of the file. Incremented when a key changes its meaning or is removed.
 pub const CALIBRATION_VERSION: u32 = 1;
 
-/// Fewest labels for a calibration, and fewest of either kind.
+/// Minimum number of labels for a calibration, and minimum number of each kind.
 pub const MIN_LABELS: usize = 20;
 const MIN_OF_A_KIND: usize = 3;
 
-/// The penalty on weights, in standard deviations: that of a prior of deviation 1.
+/// Ridge penalty on the weights, in standard deviations: that of a prior with deviation 1.
 const PENALTY: f64 = 1.0;
 
-/// The share of right answers that is wanted outside of the abstain band, and the most answers that
-/// may fall into it.
+/// Target accuracy outside the abstain band, and maximum share of answers within it.
 const WANTED_ACCURACY: f64 = 0.9;
 const MAX_ABSTAINED: f64 = 0.5;
 
-/// Identity of a judge: a calibration holds for this one alone.
+/// Identity of a judge. A calibration is valid for this judge only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibratedJudge {
     /// Full name of the model.
     pub model: String,
-    /// Digest of its weights, or its name where nobody tells one.
+    /// Digest of its weights, or its name if no digest is available.
     pub weights: String,
     /// How it was asked.
     pub method: Option<JudgeMethod>,
-    /// Digest of the prompt that asks it.
+    /// Digest of its prompt.
     pub prompt_digest: String,
     /// Digest of the rubric.
     pub rubric_digest: String,
 }
 
 impl CalibratedJudge {
-    /// The first difference from another judge, in a word; `None` where it is the same.
+    /// Returns the first difference from another judge in one word, or `None` if they are the same.
     pub fn changed(&self, now: &Self) -> Option<&'static str> {
         if self.model != now.model || self.weights != now.weights {
             Some("model")
@@ -58,32 +57,32 @@ impl CalibratedJudge {
     }
 }
 
-/// An answer with its label and what the judge said of it.
+/// An answer with its label and the judge's scores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledAnswer {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
     /// Name of the case.
     pub case: String,
-    /// Whether the label is good.
+    /// True if the label is good.
     pub is_good: bool,
-    /// Whether it passed by the judge.
+    /// True if the judge passed it.
     pub passed: bool,
-    /// Numbers of what the judge said.
+    /// Features of the judge's verdict.
     pub features: Vec<f64>,
 }
 
-/// A labelled answer as the calibration keeps it.
+/// A labelled answer as stored in the calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldOut {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
     /// Name of the case.
     pub case: String,
-    /// Whether the label is good.
+    /// True if the label is good.
     pub is_good: bool,
-    /// The probability of that by a fit on all the other labels.
+    /// Probability of a good label, from a fit on all other labels.
     pub probability: f64,
 }
 
@@ -97,51 +96,52 @@ pub struct Agreement {
     pub interval: Interval,
 }
 
-/// A calibration with all that says how good it is. Every such figure is by leave-one-out.
+/// A calibration with its quality measures, all computed by leave-one-out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// Version of this format; 1.
     pub version: u32,
-    /// The judge that it holds for.
+    /// The judge that it is valid for.
     pub judge: CalibratedJudge,
-    /// Names of the numbers that the fit takes.
+    /// Names of the features that the fit takes.
     pub features: Vec<String>,
     /// The fit on all labels.
     pub fit: RidgeLogistic,
     /// The penalty on its weights.
     pub penalty: f64,
-    /// Labels, and how many of them are good.
+    /// Number of labels.
     pub labels: u32,
-    /// Good ones among them.
+    /// Number of good labels.
     pub good: u32,
-    /// Whether some weighted sum of the numbers tells all labels apart: then the penalty alone
-    /// bounds the weights, and the probabilities are no more than a guess.
+    /// True if a weighted sum of the features separates all labels. Then only the penalty bounds
+    /// the weights, and the probabilities are no more than a guess.
     pub is_separable: bool,
     /// Mean squared error of the probabilities; 0 is perfect.
     pub brier: f64,
-    /// That of a constant prediction, which the judge must beat to be of use.
+    /// Brier score of a constant prediction, which a useful judge must beat.
     pub constant_brier: f64,
-    /// From this probability on an answer counts as good: where both kinds of errors are rarest.
+    /// Minimum probability of an answer that counts as good, chosen to minimise both kinds of
+    /// errors.
     pub threshold: f64,
-    /// Between these probabilities the judge is better not believed; absent where no such band
-    /// with at most half of the answers leaves nine of ten right.
+    /// Band of probabilities in which the judge should abstain. Absent if no band with at most half
+    /// of the answers leaves nine of ten correct.
     pub abstain: Option<Interval>,
-    /// The share of labelled answers in that band.
+    /// Share of labelled answers within the band.
     pub abstained: f64,
-    /// The share of right answers outside of it.
+    /// Share of correct answers outside the band.
     pub accuracy: f64,
-    /// Agreement with the labels at that threshold; absent where chance explains all.
+    /// Agreement with the labels at that threshold. Absent if chance explains all of it.
     pub agreement: Option<Agreement>,
-    /// Agreement of the judge as it is, without calibration.
+    /// Agreement of the judge without calibration.
     pub raw_agreement: Option<Agreement>,
-    /// How often answers of about equal probability are good.
+    /// Observed share of good answers, binned by predicted probability.
     pub reliability: Vec<ReliabilityBin>,
     /// The labelled answers.
     pub answers: Vec<HeldOut>,
 }
 
-/// Why there is no calibration.
+/// The judge cannot be calibrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrateError {
     /// There are too few labels.
@@ -150,7 +150,7 @@ pub enum CalibrateError {
     /// All labels are the same.
     #[error("all {labels} labels are {word}: nothing tells good answers from bad ones")]
     AllEqual {
-        /// How many.
+        /// Number of labels.
         labels: usize,
         /// `good` or `bad`.
         word: &'static str,
@@ -158,14 +158,14 @@ pub enum CalibrateError {
     /// Nearly all labels are the same.
     #[error("only {found} of {labels} labels are {word}, expected {MIN_OF_A_KIND} or more")]
     TooFewOfAKind {
-        /// How many.
+        /// Number of labels of the rarer kind.
         found: usize,
-        /// All labels.
+        /// Number of labels.
         labels: usize,
         /// `good` or `bad`.
         word: &'static str,
     },
-    /// The judge did not say the same numbers of each answer.
+    /// The answers have different features.
     #[error("the judge's scores cannot be put side by side: {0}")]
     Unlike(&'static str),
 }
@@ -190,6 +190,7 @@ pub fn calibrate(
     }
     let rows: Vec<Vec<f64>> = answers.iter().map(|answer| answer.features.clone()).collect();
     let labels: Vec<bool> = answers.iter().map(|answer| answer.is_good).collect();
+    // Answers judged by different rubrics have different features.
     if rows.iter().any(|row| row.len() != features.len()) {
         return Err(CalibrateError::Unlike("they have other categories"));
     }
@@ -244,9 +245,8 @@ pub fn calibrate(
     })
 }
 
-/// The threshold at which the shares of good and of bad answers that are called so have the
-/// greatest sum (Youden, "Index for rating diagnostic tests", 1950); of several the one nearest to
-/// one half.
+/// Returns the threshold that maximises the sum of sensitivity and specificity (Youden, "Index for
+/// rating diagnostic tests", 1950); in a tie, the one nearest to one half.
 fn fitting_threshold(forecasts: &[(f64, bool)]) -> f64 {
     let mut sorted: Vec<f64> = forecasts.iter().map(|(p, _)| *p).collect();
     sorted.sort_by(f64::total_cmp);
@@ -265,7 +265,7 @@ fn fitting_threshold(forecasts: &[(f64, bool)]) -> f64 {
     rated.max_by(better).map_or(0.5, |(_, at)| at)
 }
 
-/// The narrowest band around the threshold outside of which so many answers are right as wanted.
+/// Returns the narrowest band around the threshold that leaves the target accuracy outside of it.
 fn abstain_band(forecasts: &[(f64, bool)], threshold: f64) -> Option<Interval> {
     let mut nearest: Vec<(f64, bool)> = forecasts
         .iter()
@@ -289,7 +289,7 @@ fn abstain_band(forecasts: &[(f64, bool)], threshold: f64) -> Option<Interval> {
 }
 
 fn is_outside(probability: f64, band: Interval) -> bool {
-    // A band without width holds nothing.
+    // An empty band contains nothing.
     band.high <= band.low || probability < band.low || probability > band.high
 }
 
@@ -299,12 +299,12 @@ fn ratio(part: usize, all: usize) -> f64 {
 }
 
 impl Calibration {
-    /// Whether the judge, with this calibration, predicts labels better than a constant would.
+    /// Returns true if the judge, with this calibration, predicts labels better than a constant.
     pub fn beats_constant(&self) -> bool {
         self.brier < self.constant_brier
     }
 
-    /// The calibration for people.
+    /// Renders the calibration as text.
     pub fn text(&self) -> String {
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let kappa = |agreement: Option<Agreement>| match agreement {

@@ -1,5 +1,5 @@
-//! Labels that people gave to the answers of a run. Bound to the run, the case and the answer, so
-//! that none is ever taken for that of another.
+//! Labels that users gave to the answers of a run. Each is bound to the run, the case and the
+//! answer, so that it cannot be applied to another.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use selftest_checks::scenario::{GeneratedCase, Scenario};
 use selftest_checks::suite::case_digest;
 use selftest_text::{digest, one_line};
 
-/// Version of the file. Grows when a key changes its meaning or goes away.
+/// Version of the file. Incremented when a key changes its meaning or is removed.
 pub const LABELS_VERSION: u32 = 1;
 
-/// A person's verdict on an answer.
+/// A user's verdict on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// It is as it should be.
+    /// The answer is acceptable.
     Good,
-    /// It is not.
+    /// The answer is not acceptable.
     Bad,
 }
 
-/// An answer that can be labelled, by what makes it this one.
+/// Identity of an answer that can be labelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerId {
-    /// Name of the case: its id, and in a run with repeats which one it is.
+    /// Name of the case: its id, with the repeat's number in a run with repeats.
     pub case: String,
-    /// Digest of what was said and expected.
+    /// Digest of the case's prompt and expectations.
     pub case_digest: String,
-    /// Digest of what was answered.
+    /// Digest of the answer.
     pub answer_digest: String,
 }
 
 impl AnswerId {
-    /// The id of what was answered in a case; `None` where nothing was.
+    /// Returns the id of the answers in a case, or `None` if there are none.
     pub fn of(
         name: String,
         scenario: &Scenario,
@@ -60,9 +60,9 @@ impl AnswerId {
 pub struct LabelFile {
     /// Version of this format; 1.
     pub version: u32,
-    /// The run whose answers they are of.
+    /// Id of the run whose answers are labelled.
     pub run_id: String,
-    /// In the order in which they were given.
+    /// The labels in the order in which they were given.
     pub labels: Vec<AnswerLabel>,
 }
 
@@ -72,26 +72,26 @@ pub struct LabelFile {
 pub struct AnswerLabel {
     /// Name of the case.
     pub case: String,
-    /// Digest of the case; absent in labels that were written by hand.
+    /// Digest of the case. Absent in labels written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_digest: Option<String>,
-    /// Digest of the answer; absent in labels that were written by hand.
+    /// Digest of the answer. Absent in labels written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_digest: Option<String>,
     /// The label.
     pub label: Label,
 }
 
-/// Why labels cannot be used.
+/// The labels cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelFault {
-    /// They are not written as labels are.
+    /// The text is not a list of labels.
     #[error("expected labels as JSON: {0}")]
     Malformed(String),
-    /// They are of answers of another run.
+    /// They belong to another run.
     #[error("the labels are of {found}, expected those of {expected}")]
     OtherRun {
-        /// The run that is labelled.
+        /// The run being labelled.
         expected: String,
         /// The run that the labels name.
         found: String,
@@ -99,18 +99,18 @@ pub enum LabelFault {
     /// The run has no such case, or no answer to it.
     #[error("the label of `{0}` is of no answer of this run")]
     UnknownCase(String),
-    /// The run has a case of that name, but something else was said or expected in it.
+    /// The run has a case with this name, but its prompt or expectations differ.
     #[error("the label of `{0}` is of another case of that name")]
     OtherCase(String),
-    /// The same case, but another answer.
+    /// The case is the same, but the answer differs.
     #[error("the label of `{0}` is of another answer")]
     OtherAnswer(String),
-    /// One answer is called good and bad.
+    /// The same answer is labelled both good and bad.
     #[error("the labels of `{0}` contradict each other")]
     Contradiction(String),
 }
 
-/// Labels as a script hands them over: those of a label file, or only a list of them.
+/// Labels as provided by a script: a label file, or only the list.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenLabels {
@@ -122,12 +122,12 @@ struct GivenLabels {
 }
 
 impl LabelFile {
-    /// No labels yet.
+    /// Creates a file without labels.
     pub fn new(run_id: &str) -> Self {
         Self { version: LABELS_VERSION, run_id: run_id.to_owned(), labels: Vec::new() }
     }
 
-    /// Reads labels for a run: a label file, or a list of `{"case": …, "label": "good"}`.
+    /// Parses labels for a run: a label file, or a list of `{"case": …, "label": "good"}`.
     pub fn parse(text: &str, run_id: &str) -> Result<Self, LabelFault> {
         let malformed = |error: &dyn std::fmt::Display| {
             LabelFault::Malformed(one_line(&error.to_string(), 300))
@@ -148,7 +148,7 @@ impl LabelFile {
         }
     }
 
-    /// The same labels bound to the answers of the run, each answer once.
+    /// Returns the same labels bound to the answers of the run, without duplicates.
     pub fn bound(self, answers: &[AnswerId]) -> Result<Self, LabelFault> {
         let known: BTreeMap<&str, &AnswerId> =
             answers.iter().map(|answer| (answer.case.as_str(), answer)).collect();
@@ -157,6 +157,7 @@ impl LabelFile {
             let name = || one_line(&given.case, 200);
             let answer =
                 known.get(given.case.as_str()).ok_or_else(|| LabelFault::UnknownCase(name()))?;
+            // Hand-written labels have no digests and match by name.
             let differs = |given: &Option<String>, own: &String| {
                 given.as_ref().is_some_and(|given| given != own)
             };
@@ -171,7 +172,7 @@ impl LabelFile {
         Ok(bound)
     }
 
-    /// Adds a label. The same one again changes nothing, another one is a contradiction.
+    /// Adds a label. Repeating it has no effect; a different label is a contradiction.
     pub fn add(&mut self, answer: &AnswerId, label: Label) -> Result<(), LabelFault> {
         match self.of(&answer.case) {
             Some(known) if known != label => {
@@ -188,14 +189,14 @@ impl LabelFile {
         Ok(())
     }
 
-    /// The label of a case.
+    /// Returns the label of a case.
     pub fn of(&self, case: &str) -> Option<Label> {
         self.labels.iter().find(|known| known.case == case).map(|known| known.label)
     }
 }
 
-/// The answers in the order in which they are labelled: any beginning of it is a random choice, as
-/// a corrected pass rate needs it; the same order each time.
+/// Sorts the answers into labelling order. It is pseudo-random but stable, so that any prefix of it
+/// is a random sample, as the corrected pass rate requires.
 pub fn labelling_order(run_id: &str, answers: &mut [AnswerId]) {
     answers.sort_by_cached_key(|answer| {
         digest::of_bytes(format!("{run_id} {}", answer.case).as_bytes())

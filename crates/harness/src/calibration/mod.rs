@@ -1,8 +1,8 @@
-//! A judge held against the labels of the people it works for: labels of answers, a regression from
-//! what the judge said to the label, and the pass rate that follows.
+//! Compares a judge with human labels: labels of answers, a regression from the judge's scores to
+//! the label, and the corrected pass rate.
 //!
-//! Asks no model and opens no file. Never turns a verdict round: a calibration says what verdicts
-//! are worth.
+//! Calls no model and opens no file. A calibration estimates how reliable verdicts are; it never
+//! changes one.
 
 pub mod features;
 pub mod fit;

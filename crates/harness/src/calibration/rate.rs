@@ -12,19 +12,19 @@ use crate::outcome::{CaseStatus, Step};
 use selftest_stats::{Interval, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 use selftest_text::wording::percent;
 
-/// Calibration of a run's judge, before the run.
+/// The calibration of a run's judge, known before the run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum JudgeCalibration {
-    /// Nothing: no label was given.
+    /// There are no labels.
     #[default]
     None,
-    /// There was a calibration, of another judge: why it does not count.
+    /// A calibration exists but belongs to another judge; contains the difference.
     Dropped(String),
-    /// A calibration of this very judge.
+    /// A calibration of this judge.
     Known(Arc<Calibration>),
 }
 
-/// The pass rate as labels correct it.
+/// The pass rate after correction by labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum RunCalibration {
@@ -34,23 +34,23 @@ pub enum RunCalibration {
         pass_rate: f64,
         /// Its 95 % interval, over cases like these.
         pass_rate_interval: Interval,
-        /// The labels behind it.
+        /// Number of labels used.
         labels: u32,
-        /// How many of them are of this run. Where none is, the judge is taken to err as it did in
-        /// the runs that were labelled.
+        /// Number of labels from this run. If there are none, the judge is assumed to err as in the
+        /// labelled runs.
         own_labels: u32,
-        /// How much the judge is believed, 0 to 1.
+        /// Weight given to the judge's predictions, 0 to 1.
         lambda: f64,
     },
     /// Not corrected.
     Uncalibrated {
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
     },
 }
 
 impl RunCalibration {
-    /// One line for reports.
+    /// Returns one line for reports.
     pub fn sentence(&self) -> String {
         match self {
             Self::Calibrated { pass_rate, pass_rate_interval, labels, own_labels, .. } => {
@@ -75,12 +75,11 @@ impl RunCalibration {
     }
 }
 
-/// A finished case: its name, how it ended and what was judged.
+/// A finished case: its name, its status and the judged steps.
 pub type Judged<'a> = (String, CaseStatus, &'a [Step]);
 
 impl JudgeCalibration {
-    /// The corrected pass rate of a run over its cases so far; `None` where nobody has labelled
-    /// anything.
+    /// Returns the corrected pass rate over a run's cases so far, or `None` if there are no labels.
     pub fn apply(&self, run_id: &str, cases: &[Judged<'_>]) -> Option<RunCalibration> {
         let uncalibrated = |reason: String| Some(RunCalibration::Uncalibrated { reason });
         let calibration = match self {
@@ -102,19 +101,19 @@ impl JudgeCalibration {
             .collect();
         let labelled: Vec<(bool, f64)> =
             calibration.answers.iter().map(|answer| (answer.is_good, answer.probability)).collect();
-        // Where all labels are of this run they are a random choice of its answers; those of
-        // other runs say only how the judge errs.
+        // If all labels belong to this run, they are a random sample of its answers. Labels of
+        // other runs only show how the judge errs.
         let is_own = own.len() == labelled.len();
         let trust = if is_own { Trust::Tuned } else { Trust::Whole };
         let (mut predicted, mut broken) = (Vec::new(), 0_u32);
         for (name, status, steps) in cases {
             match (status.pass(), features::deciding_card(steps).and_then(features::values)) {
-                // Its label is worth more than what is predicted of it.
+                // A label is more reliable than a prediction.
                 _ if is_own && own.contains(name.as_str()) => {}
                 (Some(_), Some(values)) if values.len() == calibration.features.len() => {
                     predicted.push(calibration.fit.probability(&values));
                 }
-                // What failed without a judge needs none to have failed.
+                // A case that failed without a judge is a certain failure.
                 (Some(false), _) => broken += 1,
                 _ => {}
             }
@@ -127,6 +126,8 @@ impl JudgeCalibration {
         };
         let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         let scored = count(predicted.len()) + if is_own { count(own.len()) } else { 0.0 };
+        // Failures without a score are certain, so the corrected rate is scaled to the scored
+        // share.
         let share = scored / (scored + f64::from(broken));
         Some(RunCalibration::Calibrated {
             pass_rate: share * found.rate,

@@ -1,4 +1,4 @@
-//! From trials to differences: averages of each case, paired over both arms.
+//! Computes differences from trials: averages per case, paired over both arms.
 
 use std::collections::HashMap;
 
@@ -17,18 +17,18 @@ use selftest_stats::{CaseTrials, holm};
 pub struct Analysis {
     /// The conclusion drawn from the comparison.
     pub conclusion: Conclusion,
-    /// How far that reaches; absent where there is not enough evidence.
+    /// How far the conclusion generalises. Absent if there is not enough evidence.
     #[serde(default)]
     pub scope: Option<Scope>,
-    /// Whether the arms differ on these very cases, by the trials within each.
+    /// Test for a difference on these very cases, from the trials within each.
     #[serde(default)]
     pub these_cases: TheseCases,
-    /// All trials of each arm.
+    /// Number of trials of each arm.
     pub trials: Arms<u32>,
     /// Trials without a verdict. They count in no average.
     pub unscored: Arms<u32>,
-    /// Trials that were decided without a score, as by a check or a timeout. They count in no
-    /// average of scores.
+    /// Trials decided without a score, for example by a check or a timeout. They are excluded from
+    /// averages of scores.
     pub broken: Arms<u32>,
     /// Overall scores, 0.0 to 1.0.
     pub score: Comparison,
@@ -36,7 +36,7 @@ pub struct Analysis {
     pub pass_rate: Comparison,
     /// Wall time of the system under test in milliseconds.
     pub duration_ms: Measure,
-    /// Tokens of the system under test, where it says.
+    /// Tokens of the system under test, if it reports them.
     pub tokens: Measure,
     /// The cases with trials in both arms, in the order of their first trials.
     pub cases: Vec<PairedCase>,
@@ -44,10 +44,10 @@ pub struct Analysis {
     pub unpaired: Arms<Vec<String>>,
 }
 
-/// The averages of one case; absent where no trial of that arm has the measure.
+/// The averages of one case. An average is absent if no trial of that arm has the measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedCase {
-    /// Which case.
+    /// Id of the case.
     pub case: String,
     /// Trials of each arm.
     pub trials: Arms<u32>,
@@ -59,7 +59,7 @@ pub struct PairedCase {
     pub duration_ms: Arms<Option<f64>>,
     /// Mean tokens of the system under test.
     pub tokens: Arms<Option<f64>>,
-    /// By the score; absent where one arm has none.
+    /// Winner by score. Absent if one arm has no score.
     pub decided: Option<Decided>,
 }
 
@@ -100,6 +100,7 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
     };
     let mut score = Comparison::of(&of(|case| case.score));
     let mut pass_rate = Comparison::of(&of(|case| case.pass_rate));
+    // Two tests are made on the same trials, so both p-values are corrected.
     let corrected = holm(&[score.p_value, pass_rate.p_value]);
     (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
     let these_cases = TheseCases::of(&scores, &passes);
@@ -120,7 +121,7 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
     }
 }
 
-/// The values of the trials that have one.
+/// Collects the values of the trials that have one.
 fn values(trials: &Arms<Vec<&Trial>>, value: fn(&Trial) -> Option<f64>) -> CaseTrials {
     let of = |trials: &Vec<&Trial>| trials.iter().filter_map(|trial| value(trial)).collect();
     CaseTrials { control: of(&trials.control), treatment: of(&trials.treatment) }

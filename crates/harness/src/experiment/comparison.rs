@@ -1,4 +1,4 @@
-//! A measure over paired cases: its means, their difference, and what is won and lost by it.
+//! A measure over paired cases: means, their difference, and the numbers of wins and losses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use super::Arms;
 use selftest_stats::{Interval, paired_difference, sign_test};
 
-/// Scores and shares closer than this are a tie: sums in binary floating point differ in their
-/// last bits.
+/// Scores and shares closer than this are a tie: sums in binary floating point differ in their last
+/// bits.
 const TIE: f64 = 1e-9;
 
 /// A measure over the cases that have it in both arms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Measure {
-    /// How many cases have it in both arms. The rest concerns these.
+    /// Number of cases that have it in both arms. The other fields cover only these.
     pub cases: u32,
-    /// Its mean over the cases, without the change and with it; absent without cases.
+    /// Mean over the cases, without and with the change. Absent if there are no cases.
     pub mean: Arms<Option<f64>>,
-    /// Mean of treatment less control; absent without cases.
+    /// Mean of treatment minus control. Absent if there are no cases.
     pub difference: Option<f64>,
-    /// 95 % interval of the difference by the paired t-test; absent with fewer than two cases.
+    /// 95 % interval of the difference by the paired t-test. Absent with fewer than two cases.
     pub interval: Option<Interval>,
 }
 
-/// A measure of which more is better, with what is won and lost by it.
+/// A measure for which higher is better, with the numbers of wins and losses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The averages and their difference.
@@ -31,22 +31,22 @@ pub struct Comparison {
     pub measure: Measure,
     /// Cases that are better with the change.
     pub wins: u32,
-    /// Cases that are the same.
+    /// Cases that are equal.
     pub ties: u32,
     /// Cases that are worse.
     pub losses: u32,
-    /// Two-sided p-value of the exact sign test on wins and losses, after Holm's correction for
-    /// the two tests that are made, on scores and on passes.
+    /// Two-sided p-value of the exact sign test on wins and losses, after Holm's correction for the
+    /// two tests on scores and on passes.
     pub p_value: f64,
 }
 
-/// How a case went with the change.
+/// Result of a case with the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decided {
     /// Better.
     Win,
-    /// The same.
+    /// Equal.
     Tie,
     /// Worse.
     Loss,
@@ -63,7 +63,7 @@ impl Decided {
 }
 
 impl Measure {
-    /// Of the means of each case.
+    /// Computes the measure from the means of each case.
     pub(super) fn of(cases: &[Arms<f64>]) -> Self {
         let differences: Vec<f64> =
             cases.iter().map(|case| case.treatment - case.control).collect();
@@ -81,7 +81,7 @@ impl Measure {
 }
 
 impl Comparison {
-    /// Of the means of each case, 0.0 to 1.0. The p-value is not corrected yet.
+    /// Compares the means of each case, 0.0 to 1.0. The p-value is not corrected yet.
     pub(super) fn of(cases: &[Arms<f64>]) -> Self {
         let count = |wanted: Decided| {
             let found = cases.iter().filter(|case| Decided::of(**case) == wanted).count();
@@ -89,7 +89,7 @@ impl Comparison {
         };
         let (wins, losses) = (count(Decided::Win), count(Decided::Loss));
         let measure = Measure::of(cases);
-        // No difference of shares is larger than 1.
+        // A difference of shares cannot exceed 1.
         let cut = |Interval { low, high }| Interval { low: low.max(-1.0), high: high.min(1.0) };
         Self {
             measure: Measure { interval: measure.interval.map(cut), ..measure },
@@ -101,7 +101,7 @@ impl Comparison {
     }
 }
 
-/// `None` without values.
+/// Returns the mean, or `None` if there are no values.
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = values.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / f64::from(count))

@@ -1,13 +1,13 @@
-//! The conclusion of an experiment, and how far it reaches.
+//! The conclusion of an experiment, and how far it generalises.
 //!
-//! Two questions, asked one after the other. On *these cases*: is the mean difference more than
-//! the noise of their trials? A permutation test within cases. Only where it says yes, on *cases
-//! like these*: do the cases themselves agree? The exact sign test on the cases that were won and
-//! lost, and the interval of the mean difference, which must leave out zero; the test guards
-//! against few cases and lucky scores, the interval against many small gains that one great loss
-//! eats up. Each question is asked of scores and of passes, with Holm's correction; where these
-//! contradict each other, there is no conclusion. Since the second question waits for the first,
-//! all of it together raises a false alarm in at most one experiment of twenty.
+//! Two questions are asked in sequence. First, on *these cases*: does the mean difference exceed
+//! the noise of their trials? This is a permutation test within cases. If so, on *cases like
+//! these*: do the cases themselves agree? This is the exact sign test on the cases won and lost,
+//! together with the interval of the mean difference, which must exclude zero. The test guards
+//! against few cases and lucky scores; the interval guards against many small gains that one large
+//! loss cancels. Both questions are asked for scores and for passes, with Holm's correction. If the
+//! two contradict each other, there is no conclusion. Since the second question is asked only after
+//! the first, the whole procedure raises a false alarm in at most one experiment of twenty.
 
 use std::cmp::Ordering;
 
@@ -23,28 +23,30 @@ use selftest_stats::Interval;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
-    /// It is better with the change, beyond chance.
+    /// Results are better with the change, beyond chance.
     Helps,
-    /// It is worse with the change, beyond chance.
+    /// Results are worse with the change, beyond chance.
     Harms,
-    /// Neither has been shown. That does not show that the change does nothing.
+    /// Neither has been shown. That does not prove that the change has no effect.
     NotEnoughEvidence,
 }
 
-/// How far a conclusion reaches.
+/// How far a conclusion generalises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The cases that were run, and no others.
+    /// Only to the cases that were run.
     TheseCases,
-    /// Other cases of the same kind too.
+    /// Also to other cases of the same kind.
     CasesLikeThese,
 }
 
 impl Comparison {
-    /// Which way the arms differ beyond chance; `Equal` where that is not shown.
+    /// Returns the direction in which the arms differ beyond chance; `Equal` if no difference is
+    /// shown.
     pub(super) fn direction(&self) -> Ordering {
         let Some(Interval { low, high }) = self.measure.interval else { return Ordering::Equal };
+        // Significance, the majority of cases and the interval have to agree.
         match self.wins.cmp(&self.losses) {
             _ if self.p_value > ALPHA => Ordering::Equal,
             Ordering::Greater if low > 0.0 => Ordering::Greater,
@@ -54,7 +56,7 @@ impl Comparison {
     }
 }
 
-/// The direction of scores and passes together; `Equal` where they contradict each other.
+/// Combines the directions of scores and passes; `Equal` if they contradict each other.
 fn together(directions: [Ordering; 2]) -> Ordering {
     match directions {
         [Ordering::Equal, other] | [other, Ordering::Equal] => other,
@@ -63,7 +65,7 @@ fn together(directions: [Ordering; 2]) -> Ordering {
     }
 }
 
-/// The conclusion with its reach, which is absent without evidence.
+/// Returns the conclusion with its scope, which is absent without evidence.
 pub(super) fn conclude(
     these: &TheseCases,
     score: &Comparison,
@@ -79,6 +81,7 @@ pub(super) fn conclude(
     match like_these {
         _ if like_these == on_these => (conclusion, Some(Scope::CasesLikeThese)),
         Ordering::Equal => (conclusion, Some(Scope::TheseCases)),
+        // Contradicting directions leave no conclusion at all.
         _ => (Conclusion::NotEnoughEvidence, None),
     }
 }

@@ -1,7 +1,7 @@
-//! Does a change help? Paired trials of the same cases with and without it.
+//! Evaluates whether a change helps, from paired trials of the same cases with and without it.
 //!
-//! A case is the unit: its trials are averaged first, because they are not independent of each
-//! other. A trial without a score is counted and never taken for a zero. Runs nothing.
+//! The unit is the case: its trials are averaged first, because they are not independent of each
+//! other. A trial without a score is counted separately and never treated as zero. Runs nothing.
 
 mod analysis;
 mod comparison;
@@ -21,10 +21,10 @@ pub use conclusion::{Conclusion, Scope};
 pub use sentence::{MIN_CASES, Names, p_value, signed};
 pub use these_cases::TheseCases;
 
-/// Chance of a conclusion where the change does nothing.
+/// Probability of a false conclusion if the change has no effect.
 const ALPHA: f64 = 0.05;
 
-/// Which side of an experiment.
+/// One side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
@@ -35,7 +35,7 @@ pub enum Arm {
 }
 
 impl Arm {
-    /// The other one.
+    /// Returns the other arm.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -45,17 +45,17 @@ impl Arm {
     }
 }
 
-/// The same thing of both arms.
+/// A pair of values, one for each arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Arms<T> {
     /// Without the change.
     pub control: T,
-    /// With it.
+    /// With the change.
     pub treatment: T,
 }
 
 impl<T> Arms<T> {
-    /// That of one arm.
+    /// Returns the value of one arm.
     pub fn of(&self, arm: Arm) -> &T {
         match arm {
             Arm::Control => &self.control,
@@ -63,7 +63,7 @@ impl<T> Arms<T> {
         }
     }
 
-    /// That of one arm, to be changed.
+    /// Returns the value of one arm mutably.
     pub fn of_mut(&mut self, arm: Arm) -> &mut T {
         match arm {
             Arm::Control => &mut self.control,
@@ -71,19 +71,19 @@ impl<T> Arms<T> {
         }
     }
 
-    /// Something else for both arms.
+    /// Maps the values of both arms.
     pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Arms<U> {
         Arms { control: make(self.control), treatment: make(self.treatment) }
     }
 
-    /// A view of both.
+    /// Borrows both values.
     pub fn as_ref(&self) -> Arms<&T> {
         Arms { control: &self.control, treatment: &self.treatment }
     }
 }
 
 impl<T> Arms<Option<T>> {
-    /// Both, where both are there.
+    /// Returns both values if both are present.
     pub fn both(self) -> Option<Arms<T>> {
         Some(Arms { control: self.control?, treatment: self.treatment? })
     }
@@ -92,18 +92,18 @@ impl<T> Arms<Option<T>> {
 /// One trial of a case in one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Identity of the case: the same in both arms.
+    /// Id of the case; the same in both arms.
     pub case: String,
-    /// Which arm.
+    /// The arm.
     pub arm: Arm,
-    /// The overall score; `None` where there is none, which is no zero.
+    /// The overall score. `None` means no score, which is not zero.
     pub overall: Option<Score>,
-    /// Whether it passed; `None` without a verdict. A trial may fail without a score, as by a
-    /// timeout.
+    /// True if it passed; `None` without a verdict. A trial may fail without a score, for example
+    /// by a timeout.
     pub pass: Option<bool>,
     /// Wall time of the system under test in milliseconds.
     pub duration_ms: Option<u64>,
-    /// Tokens that the system under test took in and gave out, where it says.
+    /// Input and output tokens of the system under test, if it reports them.
     pub tokens: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Before a run: how many cases and repeats a difference needs. From the noise of a run that was
-//! made, or, without one, from what is assumed and said.
+//! Power analysis before a run: the number of cases and repeats that a difference needs. The noise
+//! comes from an earlier run or, without one, from a stated assumption.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,36 @@ use selftest_stats::score::Score;
 use selftest_stats::{Effect, WANTED_POWER, detectable_difference, variance_components};
 use selftest_text::wording::{cases, percent, plural};
 
-/// Differences that plans are made for, in scores and in shares of passed trials.
+/// Differences to plan for, in scores and in shares of passed trials.
 const DIFFERENCES: [f64; 3] = [0.05, 0.1, 0.2];
 const PASS_DIFFERENCES: [f64; 3] = [0.1, 0.2, 0.4];
-/// Repeats of each case that are laid side by side.
+/// Numbers of repeats to compare side by side.
 const REPEATS: [u32; 4] = [1, 3, 5, 10];
-/// Taken for the deviation of the trials of a case where no run has shown it.
+/// Assumed deviation of a case's trials if no run has measured it.
 const ASSUMED_DEVIATION: f64 = 0.1;
 const ASSUMED_PASS_DEVIATION: f64 = 0.4;
-/// A deviation that is none, but for the rounding of sums.
+/// Maximum deviation that counts as zero, because sums are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// How much trials of one case differ from each other.
+/// Variation between trials of one case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrialNoise {
     /// The standard deviation.
     pub deviation: f64,
-    /// Where it comes from.
+    /// The source of the estimate.
     pub source: NoiseSource,
 }
 
-/// Where a deviation comes from.
+/// The source of a deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseSource {
-    /// The repeats of a run.
+    /// Measured from the repeats of a run.
     Measured,
     /// Assumed, since no case was repeated.
     NotRepeated,
-    /// Assumed, since no trial differed from the others of its case: a few alike trials do not show
-    /// that all are.
+    /// Assumed, since all trials of each case were equal: a few equal trials do not prove that
+    /// there is no noise.
     NoneDiffered,
 }
 
@@ -54,48 +54,48 @@ impl NoiseSource {
     }
 }
 
-/// Differences that a comparison of so many cases and repeats can find.
+/// The differences that a comparison with a given number of cases and repeats can find.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PowerPlan {
-    /// Cases of the plan.
+    /// Number of cases.
     pub cases: u32,
     /// Trials of each case in each arm.
     pub repeats: u32,
-    /// The chance to find a difference that is there, which is planned for.
+    /// Power: the probability to find a real difference.
     pub power: f64,
-    /// Of scores.
+    /// Plan for scores.
     pub score: MeasurePlan,
-    /// Of passed and not passed.
+    /// Plan for passes.
     pub pass_rate: MeasurePlan,
 }
 
 /// The plan for one measure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasurePlan {
-    /// The noise that it is for.
+    /// The assumed or measured noise.
     pub noise: TrialNoise,
-    /// The smallest difference that the plan finds on these cases; absent where it finds none.
+    /// The smallest difference that the plan finds on these cases. Absent if it finds none.
     pub detectable: Option<f64>,
-    /// How many cases differences need.
+    /// Number of cases needed, by difference and repeats.
     pub needs: Vec<Need>,
 }
 
-/// How many cases a difference needs with so many repeats.
+/// Number of cases that a difference needs with a given number of repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Need {
     /// The difference.
     pub difference: f64,
     /// Trials of each case in each arm.
     pub repeats: u32,
-    /// Cases for a conclusion on these cases; absent where ten thousand are not enough.
+    /// Cases for a conclusion on these cases. Absent if ten thousand are not enough.
     pub these_cases: Option<usize>,
-    /// Cases for one on cases like these, where the true differences of the cases deviate by as
-    /// much as they are in the mean.
+    /// Cases for a conclusion on cases like these, if the true differences deviate between cases by
+    /// as much as their mean.
     pub cases_like_these: Option<usize>,
 }
 
 impl PowerPlan {
-    /// A plan for so many cases and repeats, with the noise of these trials.
+    /// Creates a plan for this number of cases and repeats, with the noise of these trials.
     pub fn new(cases: u32, repeats: u32, trials: &[Trial]) -> Self {
         let passed = |trial: &Trial| Some(f64::from(u8::from(trial.pass?)));
         let score = noise(trials, |trial| trial.overall.map(Score::get), ASSUMED_DEVIATION);
@@ -122,7 +122,7 @@ impl PowerPlan {
         }
     }
 
-    /// The plan for people.
+    /// Renders the plan as text.
     pub fn text(&self) -> String {
         let scores = |value: f64| signed(value, 2);
         let points = |value: f64| format!("{} points", signed(100.0 * value, 0));
@@ -145,7 +145,7 @@ impl PowerPlan {
     }
 }
 
-/// The trials' noise, or an assumption where no case was repeated.
+/// Estimates the noise of the trials, or returns the assumption if no case was repeated.
 fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> TrialNoise {
     let mut of_case: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for trial in trials {
@@ -153,7 +153,7 @@ fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> Tr
     }
     let cases: Vec<Vec<Vec<f64>>> = of_case.into_values().collect();
     match variance_components(&cases).repeats.map(f64::sqrt) {
-        // A plan for no noise at all would promise to find anything.
+        // With a noise of zero, the plan would claim to detect any difference.
         Some(measured) if measured > ROUNDING => {
             TrialNoise { deviation: measured, source: NoiseSource::Measured }
         }
@@ -163,7 +163,7 @@ fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> Tr
 }
 
 fn need(noise: TrialNoise, difference: f64, repeats: u32) -> Need {
-    // Two tests, of scores and of passes, share the five percent.
+    // The tests of scores and of passes share the 5 % error rate.
     let alpha = ALPHA / 2.0;
     let even = Effect { difference, within: noise.deviation, between: 0.0, alpha };
     let uneven = Effect { between: difference, ..even };
@@ -198,13 +198,14 @@ fn rows(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String
     text
 }
 
-/// Why a suite of so many cases can never show anything, or only with repeats; `None` where it can
-/// as it is.
+/// Explains why a suite with `count` cases can never reach a conclusion, or only with repeats.
+/// Returns `None` if it can.
 pub fn never_concludes(count: usize) -> Option<String> {
     if count >= MIN_CASES as usize || count == 0 {
         return None;
     }
-    // The least p-value of so many cases and trials: 2 of all labellings, twice for scores and passes.
+    // The smallest possible p-value: 2 of all labellings, doubled because scores and passes are
+    // both tested.
     let least = |repeats: u32| {
         let labellings: f64 =
             (1..=repeats).map(|place| f64::from(repeats + place) / f64::from(place)).product();

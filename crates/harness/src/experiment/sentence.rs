@@ -1,4 +1,4 @@
-//! The conclusion of an experiment in one plain sentence.
+//! Renders the conclusion of an experiment as one plain sentence.
 
 use std::cmp::Ordering;
 
@@ -9,16 +9,16 @@ use super::conclusion::{Conclusion, Scope};
 use super::these_cases::TheseCases;
 use selftest_stats::{Interval, PermutationTest};
 
-/// With fewer cases that differ, nothing is beyond chance for cases like these: 2 · (1/2)^7, twice
-/// for Holm's correction, is the first below 0.05.
+/// Minimum number of differing cases for a conclusion on cases like these: 2 · (1/2)^7, doubled by
+/// Holm's correction, is the first value below 0.05.
 pub const MIN_CASES: u32 = 7;
 
 /// Names of the arms in a sentence, such as `B` and `A`.
 pub type Names<'a> = Arms<&'a str>;
 
 impl Analysis {
-    /// The conclusion in plain words: one sentence, and a second one where it does not reach
-    /// beyond the cases that were run.
+    /// Returns the conclusion as one sentence, with a second one if it covers only the cases that
+    /// were run.
     pub fn sentence(&self, names: Names<'_>) -> String {
         let Arms { control, treatment } = names;
         let comparative = match self.conclusion {
@@ -50,8 +50,8 @@ impl Analysis {
         )
     }
 
-    /// `overall +0.10 (p = 0.004), passes +10 points (p = 0.012)`: what the permutation test found
-    /// beyond chance.
+    /// Returns the permutation tests that are significant: `overall +0.10 (p = 0.004), passes +10
+    /// points (p = 0.012)`.
     fn within(&self) -> String {
         let TheseCases { score, pass_rate } = self.these_cases;
         let [by_score, by_passes] = self.these_cases.directions();
@@ -60,7 +60,7 @@ impl Analysis {
         tested(score, "overall", pass_rate, "passes")
     }
 
-    /// The permutation test in one line; `None` where no case was tested.
+    /// Returns the permutation test in one line, or `None` if no case was tested.
     pub fn within_cases(&self) -> Option<String> {
         let TheseCases { score, pass_rate } = self.these_cases;
         score.or(pass_rate)?;
@@ -90,7 +90,7 @@ impl Analysis {
         }
         if most < MIN_CASES {
             let verb = if most == 1 { "differs" } else { "differ" };
-            // More repeats are a way out for these cases only.
+            // More repeats help only on these cases.
             let repeats = match self.conclusion {
                 Conclusion::NotEnoughEvidence => ", or more repeats of each,",
                 Conclusion::Helps | Conclusion::Harms => "",
@@ -126,7 +126,7 @@ fn tested(
     score.into_iter().chain(pass_rate).collect::<Vec<_>>().join(", ")
 }
 
-/// `overall +0.12, 95 % interval +0.05 to +0.19`.
+/// Formats scores: `overall +0.12, 95 % interval +0.05 to +0.19`.
 fn scores(comparison: &Comparison) -> String {
     let measure = &comparison.measure;
     let difference = signed(measure.difference.unwrap_or_default(), 2);
@@ -136,7 +136,7 @@ fn scores(comparison: &Comparison) -> String {
     format!("overall {difference}{}", ends.unwrap_or_default())
 }
 
-/// `passes +40 points, 95 % interval +12 to +68`.
+/// Formats passes: `passes +40 points, 95 % interval +12 to +68`.
 fn passes(comparison: &Comparison) -> String {
     let measure = &comparison.measure;
     let difference = signed(100.0 * measure.difference.unwrap_or_default(), 0);
@@ -155,14 +155,15 @@ fn cases(count: u32) -> String {
     if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
 }
 
-/// `p = 0.012`, or `p < 0.001`.
+/// Formats a p-value: `p = 0.012`, or `p < 0.001`.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
-/// A number with its sign; zero has none.
+/// Formats a number with its sign; zero has none.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
+    // `-0.00` would look like a loss.
     let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
     if is_zero { text[1..].to_owned() } else { text }
 }

@@ -1,6 +1,7 @@
-//! The accepted results of a run, as a small file that is committed. Pure: text in, text out.
+//! The committed baseline file: the accepted results of a run. Pure: text in, text out.
 //!
-//! It holds digests and results and nothing that was said, so that it is no answer key.
+//! It contains only digests and results and no conversation text, so that it cannot serve as an
+//! answer key.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +15,13 @@ use crate::outcome::{CaseResult, Step};
 use selftest_checks::suite::case_digest;
 use selftest_stats::score::{Score, Threshold};
 
-/// Version of the format. Grows when a key changes its meaning or goes away.
+/// Version of the format. Incremented when a key changes its meaning or is removed.
 pub const BASELINE_VERSION: u32 = 1;
 
-/// Name of the file, beside the configuration.
+/// Name of the file, which is stored next to the configuration.
 pub const FILE: &str = "selftest-baseline.json";
 
-/// Accepted results of a run: what later runs are held against.
+/// Accepted results of a run, with which later runs are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "selftest baseline")]
@@ -28,24 +29,24 @@ pub struct Baseline {
     /// Version of this format; 1.
     #[schemars(range(min = 1, max = 1))]
     pub schema_version: u32,
-    /// The run whose results these are.
+    /// Id of the run whose results were accepted.
     pub run_id: String,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the file.
     pub selftest_version: String,
-    /// The judge of that run; absent where checks alone decided.
+    /// The judge of that run. Absent if its cases were decided by checks alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeIdentity>,
     /// The cases, by id.
     pub cases: Vec<BaselineCase>,
 }
 
-/// The identity of a judge: under another one a pass means something else.
+/// The identity of a judge. A pass by one judge is not comparable with a pass by another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeIdentity {
     /// Name of the model, or of all models of a panel.
     pub model: String,
-    /// Digest of its weights, or its name where nobody tells one.
+    /// Digest of its weights, or its name if no digest is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     /// How it was asked.
@@ -62,53 +63,53 @@ pub struct JudgeIdentity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineCase {
-    /// Its id.
+    /// Id of the case.
     pub id: String,
-    /// SHA-256 of what is said and expected in it.
+    /// SHA-256 of the case's prompt and expectations.
     pub digest: String,
     /// The result over its trials.
     pub result: RepeatedResult,
-    /// Passed trials.
+    /// Number of passed trials.
     pub passed: u32,
-    /// All trials.
+    /// Total number of trials.
     pub trials: u32,
-    /// Mean overall score of the trials that had one; null without.
+    /// Mean overall score of the trials that have one; null if none has.
     pub score: Option<Score>,
-    /// Whether a judge is asked about it.
+    /// True if a judge decides part of the case.
     pub judged: bool,
-    /// The least overall score that passed.
+    /// Minimum overall score that passed.
     pub threshold: Threshold,
-    /// The least safety score that passed.
+    /// Minimum safety score that passed.
     pub safety_floor: Score,
 }
 
 impl BaselineCase {
-    /// Whether a failure now is a regression.
+    /// Returns true if the case passed, so that a failure now would be a regression.
     pub fn passed_all(&self) -> bool {
         self.result == RepeatedResult::Passed
     }
 }
 
-/// Why a text is no baseline.
+/// The text is not a usable baseline.
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
-    /// Another program may understand it.
+    /// The schema version is not supported by this program.
     #[error("it has the schema version {found}, and this selftest knows {BASELINE_VERSION} only")]
     Version {
-        /// The version, as it stands there.
+        /// The version found in the file.
         found: String,
     },
-    /// Nobody can understand it.
+    /// The text cannot be parsed.
     #[error("it is no baseline: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// One name for two cases.
+    /// Two cases share an id.
     #[error("it has the case `{0}` twice")]
     Twice(String),
 }
 
 impl Baseline {
-    /// Reads the text of a file. Its version is looked at first, so that a newer file is not called
-    /// malformed.
+    /// Parses a baseline file. The version is checked first, so that a file written by a newer
+    /// selftest is not reported as malformed.
     pub fn read(text: &str) -> Result<Self, BaselineError> {
         let value: Value = serde_json::from_str(text)?;
         match value.get("schema_version") {
@@ -118,7 +119,7 @@ impl Baseline {
             }
             _ => {}
         }
-        // From the text, whose lines the error then names.
+        // Parsed from the text again, because errors from a `Value` have no line numbers.
         let baseline: Self = serde_json::from_str(text)?;
         let mut seen = BTreeSet::new();
         if let Some(twice) = baseline.cases.iter().find(|case| !seen.insert(&case.id)) {
@@ -127,8 +128,10 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// The text of the file: one line for each case, so that a change of one is a change of one line.
+    /// Returns the text of the file, with one line per case, so that a changed case is a one-line
+    /// diff.
     pub fn text(&self) -> String {
+        // The head is pretty-printed without its cases, which are added one per line.
         let head = Self { cases: Vec::new(), ..self.clone() };
         let head = serde_json::to_string_pretty(&head).unwrap_or_default();
         let cases: Vec<String> =
@@ -140,26 +143,27 @@ impl Baseline {
         format!("{head}[\n{}\n  ]\n}}\n", cases.join(",\n"))
     }
 
-    /// The case of this id.
+    /// Returns the case with this id.
     pub fn case(&self, id: &str) -> Option<&BaselineCase> {
         self.cases.iter().find(|case| case.id == id)
     }
 }
 
-/// The identity of a case; none without a prompt.
+/// Returns the digest that identifies a case, or `None` if it has no prompt.
 pub fn digest_of(case: &CaseResult) -> Option<String> {
     Some(case_digest(&case.scenario, case.case.as_ref()?))
 }
 
-/// The overall scores of a case that was scored.
+/// Returns the overall score of the weakest step, if the case was scored.
 pub(super) fn overall(case: &CaseResult) -> Option<Score> {
     case.weakest_step().and_then(Step::overall)
 }
 
 impl JudgeIdentity {
-    /// In which way this is another judge than `then`; none where it is the same.
+    /// Describes how this judge differs from `then`, or returns `None` if they are the same.
     pub fn difference_from(&self, then: &Self) -> Option<String> {
         let names = |words: &str| selftest_text::one_line(words, 80);
+        // The same weights under another name are the same judge.
         if self.model != then.model && (self.weights != then.weights || self.weights.is_none()) {
             let (now, then) = (names(&self.model), names(&then.model));
             return Some(format!("another model judges: {now} now, {then} then"));

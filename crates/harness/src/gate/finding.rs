@@ -1,4 +1,4 @@
-//! A run compared with its baseline, case by case and in words, and the outcome that follows. Pure.
+//! Compares a run with its baseline, case by case, and derives the outcome. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::outcome::{CaseResult, CaseStatus, Ending, RunOutcome, Summary, gate a
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, plural};
 
-/// Bytes of a reason.
+/// Maximum length of a reason in bytes.
 const MAX_REASON: usize = 300;
 
 /// How a case changed since the baseline was accepted.
@@ -22,26 +22,26 @@ const MAX_REASON: usize = 300;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Passed then, fails now, and not by chance.
+    /// Passed then and fails now, beyond chance.
     Regression,
-    /// Passed then, failed now, and could not be run again as often as it has to be.
+    /// Passed then, failed now, and could not be retried often enough to confirm it.
     Unconfirmed,
-    /// Passed then; now it failed and passed.
+    /// Passed then; now at least one trial failed and one passed.
     Flaky,
     /// Passed then, has no verdict now.
     Undecided,
-    /// Did not pass then, and does not now.
+    /// Did not pass then, and does not pass now.
     StillFailing,
     /// Failed then, passes now.
     Fixed,
     /// Not in the baseline.
     New,
-    /// In the baseline, and not to be compared with it.
+    /// In the baseline, but not comparable with it.
     NotCompared,
 }
 
 impl Change {
-    /// In tables.
+    /// Returns the label used in tables.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Regression => "REGRESSION",
@@ -56,48 +56,50 @@ impl Change {
     }
 }
 
-/// A case that is not what it was, or of which nobody can tell.
+/// A case that changed since the baseline, or that could not be compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GatedCase {
-    /// Its id.
+    /// Id of the case.
     pub id: String,
-    /// Its result.
+    /// How it changed.
     pub change: Change,
-    /// Why, in one line; null where there is nothing to say.
+    /// The reason, in one line; null if there is none.
     pub reason: Option<String>,
-    /// Passed trials, those included that were run again.
+    /// Passed trials, including retries.
     pub passed: u32,
     /// Trials with a verdict.
     pub decided: u32,
-    /// Mean overall score in the baseline; null without one.
+    /// Mean overall score in the baseline; null if it has none.
     pub score_before: Option<Score>,
     /// Mean overall score now.
     pub score: Option<Score>,
 }
 
-/// A run beside its baseline.
+/// Comparison of a run with its baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateFinding {
     /// The gate that the run has to pass.
     pub mode: GateMode,
-    /// The file of the baseline.
+    /// Path of the baseline file.
     pub baseline: String,
-    /// The run that was accepted.
+    /// Id of the run that was accepted.
     pub baseline_run_id: String,
-    /// In which way another judge judged then; absent where it was the same, or none.
+    /// How the judge differs from the baseline's judge. Absent if it is the same, or if either run
+    /// had no judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_difference: Option<String>,
     /// Cases that have a verdict in both.
     pub compared: u32,
-    /// How many of them passed in the baseline.
+    /// Number of compared cases that passed in the baseline.
     pub passed_before: u32,
-    /// Trials without a pass after which a miss counts.
+    /// Number of trials without a pass after which a failure counts.
     pub trials_needed: u32,
-    /// Whether so many cases missed at once that they count without having been run again.
+    /// True if too many cases failed at once to be chance, so that the failures count without
+    /// retries.
     pub beyond_chance: bool,
-    /// Cases that are not what they were, worst first.
+    /// Cases that changed, worst first.
     pub cases: Vec<GatedCase>,
-    /// Cases of the baseline that are no more.
+    /// Cases of the baseline that no longer exist.
     pub removed: Vec<String>,
 }
 
@@ -107,7 +109,7 @@ pub struct Trials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// By case, in the order of their first trials.
+    /// Groups results by case, in the order of their first trials.
     pub fn by_case(cases: impl IntoIterator<Item = &'a CaseResult>) -> Vec<Self> {
         let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: Vec<Self> = Vec::new();
@@ -121,14 +123,14 @@ impl<'a> Trials<'a> {
         found
     }
 
-    /// Its id.
+    /// Returns the id of the case.
     pub fn id(&self) -> &'a str {
         &self.first().scenario.id
     }
 
-    /// The first trial.
+    /// Returns the first trial.
     pub fn first(&self) -> &'a CaseResult {
-        // `by_case` makes none without one.
+        // `by_case` never creates an empty group.
         self.cases[0]
     }
 
@@ -139,28 +141,28 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Passed trials.
+    /// Returns the number of passed trials.
     pub fn passed(&self) -> u32 {
         count(self.verdicts().filter(|verdict| *verdict == Some(true)))
     }
 
-    /// Trials with a verdict.
+    /// Returns the number of trials with a verdict.
     pub fn decided(&self) -> u32 {
         count(self.verdicts().flatten())
     }
 
-    /// All trials.
+    /// Returns the number of trials.
     pub fn all(&self) -> u32 {
         count(self.verdicts())
     }
 
-    /// Whether it failed, and never passed, before anything was run again.
+    /// Returns true if the case failed, and never passed, before any retry.
     pub fn failed_at_first(&self) -> bool {
         let mut first = self.cases.iter().filter_map(|case| case.first_status().0.pass());
         first.next() == Some(false) && first.all(|pass| !pass)
     }
 
-    /// Whether it broke out of its isolation: no further try makes up for that.
+    /// Returns true if a trial broke its isolation. No retry makes up for that.
     pub fn broke_out(&self) -> bool {
         self.cases.iter().any(|case| {
             let again = case.reruns.iter().map(|rerun| rerun.status);
@@ -168,7 +170,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Whether no trial of it was run.
+    /// Returns true if no trial of the case was run.
     pub fn was_not_run(&self) -> bool {
         let not_run = |case: &&CaseResult| {
             matches!(case.first_status().0, CaseStatus::NotRun | CaseStatus::Skipped)
@@ -176,17 +178,19 @@ impl<'a> Trials<'a> {
         self.cases.iter().all(not_run)
     }
 
-    /// Mean overall score of the trials that have one.
+    /// Returns the mean overall score of the trials that have one.
     pub fn score(&self) -> Option<Score> {
         let first = self.cases.iter().filter_map(|case| overall(case));
         let again = self.cases.iter().flat_map(|case| &case.reruns);
         let scores: Vec<f64> =
+            // Retries count in the mean, but only results with a score do.
             first.chain(again.filter_map(|rerun| rerun.overall)).map(Score::get).collect();
         let mean = selftest_stats::mean(&scores)?;
+        // The mean of scores in 0..=1 can leave the range by rounding.
         Score::new((mean.clamp(0.0, 1.0) * 1_000.0).round() / 1_000.0).ok()
     }
 
-    /// Why it did not pass at first, in one line.
+    /// Returns the reason for the first result that was not a pass, in one line.
     fn reason(&self) -> Option<String> {
         let reasons = self.cases.iter().filter_map(|case| case.first_status().1);
         let why = reasons.map(|why| selftest_text::one_line(&why, MAX_REASON)).next();
@@ -234,6 +238,7 @@ impl GateFinding {
         for trials in all {
             finding.add(gate, rule, trials);
         }
+        // The variants are ordered by severity.
         finding.cases.sort_by_key(|case| case.change);
         finding
     }
@@ -257,13 +262,14 @@ impl GateFinding {
         let change = match then.result {
             RepeatedResult::Passed => match rule.weigh(passed, decided, self.beyond_chance) {
                 Weighed::Passed => return,
-                // No further try makes up for that, and none was made.
+                // A broken isolation is never retried, and no later pass would make up for it.
                 Weighed::Unconfirmed | Weighed::Flaky if trials.broke_out() => Change::Regression,
                 Weighed::Regression => Change::Regression,
                 Weighed::Flaky => Change::Flaky,
                 Weighed::Unconfirmed => Change::Unconfirmed,
                 Weighed::Undecided => Change::Undecided,
             },
+            // Without a verdict now there is no change to report.
             RepeatedResult::Failed | RepeatedResult::Flaky if decided == 0 => return,
             RepeatedResult::Failed if passed == decided => Change::Fixed,
             RepeatedResult::Flaky if passed == decided => return,
@@ -277,7 +283,7 @@ impl GateFinding {
         self.cases.push(trials.became(change, trials.reason(), Some(then)));
     }
 
-    /// The cases with this change.
+    /// Returns the cases with this change.
     pub fn with(&self, change: Change) -> impl Iterator<Item = &GatedCase> + Clone {
         self.cases.iter().filter(move |case| case.change == change)
     }
@@ -286,12 +292,13 @@ impl GateFinding {
         count(self.with(change))
     }
 
-    /// The outcome of the run.
+    /// Returns the outcome of the run.
     pub fn outcome(&self, summary: &Summary, ending: Ending) -> RunOutcome {
         let every_case = absolute(summary, ending);
         if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
             return every_case;
         }
+        // In mode `both`, new and previously failing cases have to pass as well.
         let is_other_failure =
             |case: &GatedCase| case.passed < case.decided && case.change != Change::Flaky;
         let both = self.mode == GateMode::Both;
@@ -299,11 +306,13 @@ impl GateFinding {
             return RunOutcome::Failed;
         }
         if summary.count(CaseStatus::NotRun) > 0 {
+            // A run that stopped at its own limit is merely incomplete.
             return match ending {
                 Ending::LimitReached => RunOutcome::Inconclusive,
                 Ending::Whole | Ending::Interrupted => RunOutcome::ModelUnavailable,
             };
         }
+        // Neither an undecided regression nor a comparison of nothing passes the gate.
         let open = self.count(Change::Unconfirmed) + self.count(Change::Undecided);
         if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
             return RunOutcome::Inconclusive;
@@ -311,7 +320,8 @@ impl GateFinding {
         RunOutcome::Passed
     }
 
-    /// Sentences for reports, the most important first. Names of cases stand in them as they are.
+    /// Returns the sentences for reports, most important first. Case names are inserted as they
+    /// are.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = vec![format!(
             "{}: {} held against {} ({}), {} of them passed there",
@@ -349,7 +359,7 @@ impl GateFinding {
 }
 
 impl GatedCase {
-    /// Its result, in a line.
+    /// Returns the result as one line.
     pub fn sentence(&self) -> String {
         let Self { id, passed, decided, .. } = self;
         let trials = plural(*decided, "trial");
@@ -371,7 +381,7 @@ impl GatedCase {
     }
 }
 
-/// Cases of the baseline that nobody has any more.
+/// Returns the cases of the baseline that no longer exist.
 fn removed(gate: &BaselineGate) -> Vec<String> {
     let Some(existing) = &gate.existing else { return Vec::new() };
     let gone = gate.baseline.cases.iter().map(|case| &case.id);

@@ -1,6 +1,8 @@
-//! The gate of a run: every case passes, or none is worse than in a committed baseline. Pure.
+//! The gate of a run: either every case has to pass, or no case may be worse than in a committed
+//! baseline.
 //!
-//! Says what is to be run again and what the outcome is; runs, reads and writes nothing.
+//! The gate decides which cases are retried and what the outcome is. It runs, reads and writes
+//! nothing.
 
 pub mod baseline;
 pub mod finding;
@@ -28,12 +30,12 @@ pub enum GateMode {
     Absolute,
     /// No case that passed in the baseline fails.
     NoRegression,
-    /// Every case passes; one that passed in the baseline may pass at a later try.
+    /// Every case passes; one that passed in the baseline may pass on a retry.
     Both,
 }
 
 impl GateMode {
-    /// Whether there is no gate without a baseline.
+    /// Returns true if the mode requires a baseline.
     pub const fn needs_baseline(self) -> bool {
         matches!(self, Self::NoRegression | Self::Both)
     }
@@ -45,41 +47,42 @@ pub enum Gate {
     /// Every case passes.
     #[default]
     Absolute,
-    /// The run is held against a baseline.
+    /// The run is compared with a baseline.
     Baseline(Box<BaselineGate>),
 }
 
-/// A run that is held against a baseline.
+/// A gate that compares the run with a baseline.
 #[derive(Debug, Clone)]
 pub struct BaselineGate {
     /// [`GateMode::NoRegression`] or [`GateMode::Both`].
     pub mode: GateMode,
-    /// The file of the baseline, for people.
+    /// Path of the baseline file, for display.
     pub path: String,
     /// The accepted results.
     pub baseline: Baseline,
-    /// The judge of this run; none where checks alone decide.
+    /// The judge of this run, or `None` if checks alone decide.
     pub judge: Option<JudgeIdentity>,
     /// Ids of the cases of this run.
     pub planned: BTreeSet<String>,
-    /// Ids of all cases that there are, whichever of them are run; `None` where nobody knows.
+    /// Ids of all existing cases, run or not; `None` if unknown.
     pub existing: Option<BTreeSet<String>>,
-    /// How often a miss is run again in a suite of ten cases.
+    /// Number of retries of a failure in a suite of up to ten cases.
     pub confirm: u32,
 }
 
-/// A case beside what the baseline says of it.
+/// How a case relates to its entry in the baseline.
 pub(crate) enum Standing<'a> {
-    /// The baseline does not have it.
+    /// The baseline does not contain it.
     New,
-    /// The baseline has another one by that name, or was judged otherwise.
+    /// The baseline has a different case with this id, or its verdict came from a different judge
+    /// or threshold.
     Incomparable(String),
-    /// Its accepted result.
+    /// The accepted result.
     Was(&'a BaselineCase),
 }
 
 impl Gate {
-    /// Whether nothing that follows could make the run pass, but for a further trial of the case.
+    /// Returns true if the case failed and only another trial of it could make the run pass.
     pub fn is_miss(&self, case: &CaseResult) -> bool {
         let failed = case.status().0.pass() == Some(false);
         failed
@@ -92,8 +95,8 @@ impl Gate {
             }
     }
 
-    /// Whether the case stops a run that is to end at the first failure: it failed, and was run
-    /// again as often as it has to be.
+    /// Returns true if the failure is final: the case failed and was retried as often as necessary.
+    /// Such a case stops a fail-fast run.
     pub fn is_settled_miss(&self, case: &CaseResult) -> bool {
         self.is_miss(case) && case.status().0 != CaseStatus::Flaky
     }
@@ -112,6 +115,7 @@ impl BaselineGate {
             if let Some(why) = self.judge_difference() {
                 return Standing::Incomparable(why);
             }
+            // With other limits, a pass means something else.
             let (bar, floor) = (case.threshold, case.safety_floor);
             if bar != then.threshold || floor != then.safety_floor {
                 return Standing::Incomparable(format!(
@@ -123,41 +127,44 @@ impl BaselineGate {
         Standing::Was(then)
     }
 
-    /// How the judge differs from that of the baseline, where both have one.
+    /// Describes how the judge differs from the baseline's, if both runs have one.
     pub fn judge_difference(&self) -> Option<String> {
         let (then, now) = (self.baseline.judge.as_ref()?, self.judge.as_ref()?);
         now.difference_from(then)
     }
 
-    /// The rule by which misses count, made for the cases of the run that passed in the baseline.
+    /// Returns the rule for counting failures, sized for the cases of this run that passed in the
+    /// baseline.
     pub fn rule(&self) -> Rule {
         let passed = self.baseline.cases.iter().filter(|case| case.passed_all());
         let passed = passed.filter(|case| self.planned.contains(&case.id)).count();
         Rule::new(self.confirm, passed)
     }
 
-    /// Ids of cases that are to be run once more before anything is said of them.
+    /// Returns the ids of cases that have to be retried before they are decided.
     pub fn to_confirm(&self, cases: &[&CaseResult]) -> Vec<String> {
         let rule = self.rule();
         let groups = Trials::by_case(cases.iter().copied());
         let misses: Vec<&Trials<'_>> =
             groups.iter().filter(|trials| self.is_first_miss(trials)).collect();
+        // Too many failures to be flakiness: they count as they are.
         if rule.is_beyond_chance(misses.len()) {
             return Vec::new();
         }
         let open = misses.into_iter().filter(|trials| {
+            // A case that broke its isolation is a regression without any retry.
             !trials.broke_out() && rule.wants_another(trials.passed(), trials.all())
         });
         open.map(|trials| trials.id().to_owned()).collect()
     }
 
-    /// Whether a case that passed in the baseline failed before anything was run again.
+    /// Returns true if a case that passed in the baseline failed before any retry.
     pub(crate) fn is_first_miss(&self, trials: &Trials<'_>) -> bool {
         trials.failed_at_first()
             && matches!(self.standing(trials.first()), Standing::Was(then) if then.passed_all())
     }
 
-    /// The comparison of a run with the baseline.
+    /// Compares a run with the baseline.
     pub fn finding<'a>(&self, cases: impl IntoIterator<Item = &'a CaseResult>) -> GateFinding {
         GateFinding::of(self, &Trials::by_case(cases))
     }

@@ -1,26 +1,28 @@
-//! When a case that passed in the baseline and fails now counts as worse. Pure.
+//! Decides when a case that passed in the baseline and fails now counts as a regression. Pure.
 //!
-//! An agent is not the same twice: of 50 cases that it passes 9 times of 10, one run without any
-//! change misses five. So a miss is run again, and counts when it never passes; and where more cases
-//! miss at once than such an agent would, nothing has to be run again. Both together block a run
-//! without a change less than once in a hundred, however many cases there are, as long as each of
-//! them passes at least [`RELIABLE`] of the time.
+//! Agents are not deterministic: of 50 cases that an agent passes nine times out of ten, an
+//! unchanged run fails five. A failure is therefore retried and counts only if no trial passes. If
+//! more cases fail at once than such an agent would fail, they count without retries. As long as
+//! each case passes at least [`RELIABLE`] of the time, both rules together block an unchanged run
+//! less than once in a hundred, however many cases there are.
 
 use selftest_stats::unlikely_count;
 
-/// How often a case passes that is reliable enough for a gate.
+/// Pass rate of a case that is reliable enough for a gate.
 pub const RELIABLE: f64 = 0.9;
-/// How likely so many misses at once may at most be without a change, for nothing to be run again.
+/// Maximum probability, without a change, of a number of simultaneous failures that counts without
+/// retries.
 pub const BEYOND_CHANCE: f64 = 0.001;
-/// Cases up to which a miss is run again as often as configured; one more for each tenfold.
+/// Number of cases up to which a failure is retried as often as configured; each further factor of
+/// ten adds one retry.
 pub const BASE_CASES: usize = 10;
 
 /// The rule for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Trials without a pass after which a miss counts.
+    /// Trials without a pass after which a failure counts.
     needed: u32,
-    /// The least number of cases that cannot miss at once by chance.
+    /// Minimum number of simultaneous failures that chance cannot explain.
     crowd: usize,
 }
 
@@ -29,22 +31,24 @@ pub struct Rule {
 pub enum Weighed {
     /// Every trial with a verdict passed.
     Passed,
-    /// One failed, one passed.
+    /// At least one trial failed and one passed.
     Flaky,
-    /// It counts.
+    /// The failure counts.
     Regression,
-    /// It failed, and could not be run again as often as it has to be.
+    /// It failed, and could not be retried as often as necessary.
     Unconfirmed,
     /// No trial has a verdict.
     Undecided,
 }
 
 impl Rule {
-    /// For so many cases that passed in the baseline, each miss of which is run again `confirm` times
-    /// where they are ten or fewer.
+    /// Creates the rule for `passed_before` cases that passed in the baseline. `confirm` is the
+    /// number of retries per failure if there are at most ten such cases.
     pub fn new(confirm: u32, passed_before: usize) -> Self {
         let mut reruns = confirm;
         let mut covered = BASE_CASES;
+        // The more cases, the likelier that one fails all its trials by chance. Each extra trial
+        // makes that ten times less likely for a reliable case.
         while confirm > 0 && covered < passed_before {
             reruns += 1;
             covered = covered.saturating_mul(10);
@@ -53,19 +57,18 @@ impl Rule {
         Self { needed: reruns.saturating_add(1), crowd }
     }
 
-    /// Trials without a pass after which a miss counts: the first, and the further ones.
+    /// Returns the number of trials without a pass, including the first, after which a failure
+    /// counts.
     pub const fn needed(self) -> u32 {
         self.needed
     }
 
-    /// Whether so many cases that passed in the baseline miss that no reliable agent would, so that
-    /// they count as they are.
+    /// Returns true if more cases failed than a reliable agent would fail by chance.
     pub const fn is_beyond_chance(self, misses: usize) -> bool {
         misses >= self.crowd
     }
 
-    /// Whether a case is to be run once more that has passed so many of all its trials, those without
-    /// a verdict included.
+    /// Returns true if a case needs another trial. `trials` includes those without a verdict.
     pub const fn wants_another(self, passed: u32, trials: u32) -> bool {
         passed == 0 && trials < self.needed
     }
@@ -97,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Whether a run is blocked whose cases pass so often, of which `before` were accepted.
+    /// Simulates a run with these pass rates, gated by a baseline accepted at the rates `before`.
     fn is_blocked(before: &[f64], now: &[f64], dice: &mut Dice) -> bool {
         // A baseline is accepted from one run: what failed in it is not gated.
         let gated: Vec<f64> = before
@@ -121,7 +124,7 @@ mod tests {
         !missed.is_empty()
     }
 
-    /// How many of so many runs are blocked.
+    /// Returns the number of blocked runs.
     fn blocked(runs: usize, before: &[f64], now: &[f64], seed: u64) -> usize {
         let mut dice = Dice(seed);
         (0..runs).filter(|_| is_blocked(before, now, &mut dice)).count()

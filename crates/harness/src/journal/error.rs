@@ -1,38 +1,38 @@
-//! Why a run cannot go on from its journal, and what to do instead.
+//! Errors that prevent a run from resuming from its journal, with hints.
 
 use std::path::PathBuf;
 
 /// The journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refuses.
+    /// The OS denied access to the file.
     #[error("cannot read the journal {}: {cause}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The OS error.
         cause: std::io::Error,
     },
-    /// It begins with anything else than a journal does.
+    /// The file does not start like a journal.
     #[error("{} is not the journal of a run", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// It ends before its first record does.
+    /// The file ends within its first record.
     #[error("the journal {} ends before its first record: the run had not begun", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// Its shape is of another version.
+    /// The format version differs.
     #[error("the journal {} has version {found}, expected {expected}", path.display())]
     OtherVersion {
         /// The file.
         path: PathBuf,
-        /// As it says.
+        /// The version in the journal.
         found: u64,
-        /// As this program writes.
+        /// The version that this program writes.
         expected: u32,
     },
     /// Another version of this program wrote it.
@@ -42,20 +42,20 @@ pub enum JournalError {
     OtherProgram {
         /// The file.
         path: PathBuf,
-        /// As it says.
+        /// The version in the journal.
         found: String,
-        /// The present version.
+        /// The version of this program.
         expected: &'static str,
     },
-    /// A record in the middle is not as it was written.
+    /// A record in the middle is corrupt.
     #[error("the journal {} is damaged in line {line}, and whole records follow", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Number of the line.
+        /// Line number of the record.
         line: usize,
     },
-    /// The run has not ended.
+    /// The run is still in progress.
     #[error("the run of the journal {} still goes on", path.display())]
     InUse {
         /// The file.
@@ -72,7 +72,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// One thing that the reader can do.
+    /// Returns one thing that the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             JournalError::Unreadable { .. } => {

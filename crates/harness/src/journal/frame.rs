@@ -1,16 +1,16 @@
-//! Records as they stand in a file: a line each, with a checksum of its text before it.
+//! The line format of journal records: a checksum followed by the JSON text.
 //!
-//! JSON has no line break of its own, so that a record ends where its line does. Pure.
+//! Serialised JSON contains no line break, so that a record ends at its line break. Pure.
 
 use serde::Serialize;
 
-/// Hexadecimal digits of a checksum, and the space behind them.
+/// Length of the prefix: the hexadecimal digits of the checksum and a space.
 const CHECKSUM: usize = 9;
 
-/// Bytes of most records, so that a line need not grow while it is written.
+/// Initial capacity in bytes; holds most records without growing.
 const USUAL_LENGTH: usize = 32 * 1024;
 
-/// The line of a record.
+/// Encodes a record as a line.
 pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(USUAL_LENGTH);
     line.resize(CHECKSUM, b' ');
@@ -21,11 +21,11 @@ pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The text of a record, where its line is whole.
+/// Returns the text of a record if its line is complete.
 pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
     let (checksum, text) = line.split_at_checked(CHECKSUM)?;
     let checksum = checksum.strip_suffix(b" ")?;
-    // As it is written, and in no other way that means the same number.
+    // Only the form that the writer produces: `from_str_radix` also accepts `+` and upper case.
     if !checksum.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
     }
@@ -33,19 +33,19 @@ pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
     (stated == crc32fast::hash(text)).then_some(text)
 }
 
-/// The whole records of a file, and what is at its end.
+/// The complete records of a file, and the length of an incomplete tail.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frames<'a> {
-    /// Texts of records in order, each with the number of its line.
+    /// Texts of the records in order, each with its line number.
     pub(super) texts: Vec<(usize, &'a [u8])>,
-    /// Bytes up to the end of the last whole record.
+    /// Bytes up to the end of the last complete record.
     pub(super) length: usize,
-    /// Bytes of a record behind it that was not written to its end.
+    /// Bytes of an incomplete record at the end.
     pub(super) torn: usize,
 }
 
-/// Takes a file apart. The error is the number of a line that is damaged though whole ones follow:
-/// that is no work of a process that was stopped.
+/// Splits a file into records. The error is the line number of a damaged record that complete ones
+/// follow, which an interrupted write cannot cause.
 pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     let mut frames = Frames { texts: Vec::new(), length: 0, torn: 0 };
     let mut position = 0;
@@ -53,6 +53,8 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     for (line, number) in lines(bytes).zip(1..) {
         position += line.len();
         match line.strip_suffix(b"\n").and_then(text) {
+            // Damage at the end is an interrupted write; it is an error only if a complete record
+            // follows.
             Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
             Some(text) => {
                 frames.texts.push((number, text));
@@ -65,7 +67,7 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
     Ok(frames)
 }
 
-/// The lines of a file, each with its line break.
+/// Returns the lines of a file, each with its line break.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

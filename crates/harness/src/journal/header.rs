@@ -1,4 +1,4 @@
-//! The first record of a journal: which run it is of, and what it takes to go on with it.
+//! The first record of a journal: identifies the run and states what has to match to resume it.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,39 @@ use serde_json::Value;
 use crate::event::RunHeader;
 use crate::sut::namespace::{RunId, TaskGroupId};
 
-/// Version of the shape of journals. Grows with every change of it: journals live for one run.
+/// Version of the journal format. Incremented with every change; journals live only as long as
+/// their run.
 pub(super) const VERSION: u32 = 1;
 
-/// SHA-256 of the parts of a run that decide its results, by their names in messages: where one
-/// differs, finished cases would not be those of the run that goes on.
+/// SHA-256 of the inputs that decide a run's results, keyed by their names in messages. If one
+/// differs, the finished cases do not fit the resumed run.
 pub type Digests = BTreeMap<String, String>;
 
 /// The description of a run, written before its first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JournalHeader {
-    /// Version of the journal's shape.
+    /// Version of the journal format.
     pub version: u32,
     /// Version of the program.
     pub selftest_version: String,
-    /// Name of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// Group of all its tasks.
     pub task_group_id: TaskGroupId,
-    /// When it started.
+    /// Time when it started.
     pub started_at: Timestamp,
     /// Seed of all sampling.
     pub seed: u64,
-    /// Cases of the plan.
+    /// Number of planned cases.
     pub cases: usize,
     /// Digests that have to be equal for the run to be resumed.
     pub digests: Digests,
-    /// The command that began it, for the command line to read.
+    /// The command that started the run, interpreted by the command line.
     pub request: Value,
 }
 
 impl JournalHeader {
-    /// The header of a run that begins. `request` is what the command line needs to begin it again.
+    /// Creates the header of a new run. `request` is what the command line needs to start it again.
     pub fn new(header: &RunHeader, digests: Digests, request: Value) -> Self {
         Self {
             version: VERSION,
@@ -55,7 +56,7 @@ impl JournalHeader {
         }
     }
 
-    /// The parts that are not as they were, in words.
+    /// Returns the names of the parts that changed.
     pub fn differences(&self, now: &Digests) -> Vec<String> {
         let names = self.digests.keys().chain(now.keys());
         let mut differ: Vec<String> =

@@ -1,5 +1,4 @@
-//! Files that processes left behind which were killed: removed by the next run, and only where their
-//! owner is gone.
+//! Removes files that killed processes left behind, if their run is no longer alive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +7,7 @@ use std::path::Path;
 use super::EXTENSION;
 use crate::sut::namespace::RunId;
 
-/// Removes temporary files of dead runs from folders of reports. What cannot be removed stays.
+/// Removes temporary files of dead runs from the report folders. Files that cannot be removed stay.
 pub fn sweep(json_folder: &Path, markdown_folder: &Path) {
     let mut alive = BTreeMap::<RunId, bool>::new();
     for folder in [json_folder, markdown_folder] {
@@ -23,7 +22,7 @@ pub fn sweep(json_folder: &Path, markdown_folder: &Path) {
     }
 }
 
-/// The run that a temporary file is of: `.<name>.<run id>.tmp` or `.<run id>.probe`.
+/// Returns the run that a temporary file belongs to: `.<name>.<run id>.tmp` or `.<run id>.probe`.
 fn owner(name: &str) -> Option<RunId> {
     let inner = name.strip_prefix('.')?;
     let run = match inner.strip_suffix(".tmp") {
@@ -33,8 +32,8 @@ fn owner(name: &str) -> Option<RunId> {
     RunId::try_from(run.to_owned()).ok()
 }
 
-/// Whether a process holds the journal of a run. A run without a journal has not begun, and may be
-/// about to.
+/// Returns true if a process holds the lock on the run's journal. A run without a journal may be
+/// about to start, so it counts as alive.
 fn is_alive(folder: &Path, run: &RunId) -> bool {
     let journal = folder.join(format!("{run}.{EXTENSION}"));
     File::open(journal).map_or(true, |file| file.try_lock_shared().is_err())

@@ -1,8 +1,8 @@
-//! The journal of a run: what finished, appended as it finishes, so that nothing of it is lost
-//! whatever becomes of the process. Reports are made of the same events; a run that was broken off
-//! goes on from its journal.
+//! The journal of a run: an append-only file of finished work, so that nothing is lost if the
+//! process dies. Reports are built from the same events; an interrupted run resumes from its
+//! journal.
 //!
-//! Knows nothing of models or of systems under test, and renders nothing.
+//! The journal depends neither on models nor on systems under test, and renders nothing.
 
 mod error;
 mod frame;
@@ -19,5 +19,5 @@ pub use read::{Recovered, begun, find, opened};
 pub use records::Records;
 pub use writer::Journal;
 
-/// The ending of a journal's name; what stands before it is the name of the run.
+/// File extension of a journal; the stem is the run id.
 pub const EXTENSION: &str = "journal";

@@ -1,4 +1,4 @@
-//! Reading a journal back: what finished, and the file itself, to go on writing.
+//! Reads a journal back: the finished work, and the file itself, ready for appending.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -13,9 +13,9 @@ use crate::outcome::CaseResult;
 use crate::sut::namespace::RunId;
 use selftest_models::journaled::KeptCall;
 
-/// Most bytes of a first record: it names what was asked for, and holds no cases.
+/// Maximum size of the first record in bytes. It describes the request and contains no cases.
 const MAX_FIRST: u64 = 4 * 1024 * 1024;
-/// Records from which on several threads read.
+/// Number of records from which several threads parse them.
 const MANY: usize = 500;
 
 /// A record as it is read back.
@@ -25,31 +25,31 @@ enum Record {
     Begun(Box<JournalHeader>),
     Call(KeptCall),
     Case(Box<CaseResult>),
-    /// Times of later starts, and of the end, for people who read the file.
+    /// Times of later starts and of the end, for people who read the file.
     Resumed(serde::de::IgnoredAny),
     Ended(serde::de::IgnoredAny),
 }
 
-/// A run that was broken off, as far as it came.
+/// The recovered state of an interrupted run.
 #[derive(Debug)]
 pub struct Recovered {
-    /// Its beginning.
+    /// The first record.
     pub header: JournalHeader,
-    /// Its finished cases by their positions in the plan.
+    /// Finished cases by their position in the plan.
     pub cases: BTreeMap<usize, CaseResult>,
-    /// Its finished calls of models in order.
+    /// Finished model calls in order.
     pub calls: Vec<KeptCall>,
-    /// Bytes of a last record that was not written to its end, and is dropped.
+    /// Bytes of an incomplete last record, which is dropped.
     pub torn: usize,
-    /// The file.
+    /// Path of the journal.
     pub path: PathBuf,
-    /// The same, locked for this process.
+    /// The open journal, locked for this process.
     pub(super) file: File,
-    /// Bytes up to the end of the last whole record.
+    /// Bytes up to the end of the last complete record.
     pub(super) length: u64,
 }
 
-/// The journal of a run in this folder, or the newest one; `None` where there is none.
+/// Finds the journal of a run in this folder, or the newest one. Returns `None` if there is none.
 pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -63,7 +63,7 @@ pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
         Some(run) => journals.filter(|(id, _)| id.as_str() == run).collect(),
         None => journals.collect(),
     };
-    // Names tell the minute only: those of the newest one are looked into.
+    // A name is precise only to the minute, so the headers decide among the newest.
     journals.sort();
     let minute = |id: &RunId| id.as_str().get(..MINUTE).map(str::to_owned);
     let newest = journals.last().and_then(|(id, _)| minute(id));
@@ -72,18 +72,18 @@ pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
     Ok(by_start.max_by_key(|(started_at, _)| *started_at).map(|(_, path)| path))
 }
 
-/// Bytes of an id up to its minute: `selftest-20260206-1234`.
+/// Length of an id up to its minute: `selftest-20260206-1234`.
 const MINUTE: usize = 22;
 
-/// The run whose journal has this name.
+/// Returns the run whose journal has this file name.
 pub(super) fn run_of(path: &Path) -> Option<RunId> {
     let name = path.file_name()?.to_str()?.strip_suffix(EXTENSION)?.strip_suffix('.')?;
     RunId::try_from(name.to_owned()).ok()
 }
 
-/// The first record of a journal, where it can be read.
+/// Returns the first record of a journal, if it can be read.
 pub fn begun(path: &Path) -> Option<JournalHeader> {
-    // Opening a pipe would wait for its other end.
+    // Opening a named pipe would block until a writer appears.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -95,7 +95,7 @@ pub fn begun(path: &Path) -> Option<JournalHeader> {
     }
 }
 
-/// Reads a journal, and takes it for this process: nobody else goes on with the same run.
+/// Reads a journal and locks it, so that no other process resumes the same run.
 pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
     let path = path.to_owned();
     let unreadable = |cause| JournalError::Unreadable { path: path.clone(), cause };
@@ -103,6 +103,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
         return Err(JournalError::Foreign { path });
     }
     let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(unreadable)?;
+    // The writer holds this lock as long as it lives.
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path }),
@@ -113,6 +114,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
     let damaged = |line| JournalError::Damaged { path: path.clone(), line };
     let found = frame::frames(&bytes).map_err(damaged)?;
     let Some((_, first)) = found.texts.first() else {
+        // A torn first record still starts with the digits of its checksum.
         let begins_well = bytes.iter().take(8).all(u8::is_ascii_hexdigit);
         return Err(if begins_well {
             JournalError::Empty { path }
@@ -125,17 +127,18 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
     let (mut cases, mut calls) = (BTreeMap::new(), Vec::new());
     for (line, record) in records(&found.texts[1..]) {
         match record.ok_or_else(|| damaged(line))? {
-            // The last record of a case counts: it was run again.
+            // The last record of a case counts: the case was run again.
             Record::Case(case) => drop(cases.insert(case.index, *case)),
             Record::Call(call) => calls.push(call),
             Record::Resumed(_) | Record::Ended(_) => {}
+            // A second header cannot be written by this program.
             Record::Begun(_) => return Err(damaged(line)),
         }
     }
     Ok(Recovered { header, cases, calls, torn, path, file, length })
 }
 
-/// The first record, if this program can go on with it.
+/// Returns the first record if this program can resume from it.
 fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
     /// The fields that journals of every version share.
     #[derive(Deserialize)]
@@ -148,6 +151,7 @@ fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
         selftest_version: String,
     }
     let path = path.to_owned();
+    // Only the versions are parsed at first, so that another format is not reported as damage.
     let Ok(AnyVersion { begun }) = serde_json::from_slice(text) else {
         return Err(JournalError::Foreign { path });
     };
@@ -166,7 +170,7 @@ fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
     }
 }
 
-/// Reads records on all processors, and gives them in order.
+/// Parses records on all processors and returns them in order.
 fn records(texts: &[(usize, &[u8])]) -> Vec<(usize, Option<Record>)> {
     let read = |texts: &[(usize, &[u8])]| -> Vec<(usize, Option<Record>)> {
         texts.iter().map(|(line, text)| (*line, serde_json::from_slice(text).ok())).collect()
@@ -179,7 +183,8 @@ fn records(texts: &[(usize, &[u8])]) -> Vec<(usize, Option<Record>)> {
     std::thread::scope(|scope| {
         let readers: Vec<_> =
             shares.map(|share| (share, scope.spawn(move || read(share)))).collect();
-        // A thread that panicked has read nothing: its share is read here, and says why.
+        // A thread that panicked returned nothing. Its share is parsed here, where the panic
+        // surfaces.
         let joined = readers
             .into_iter()
             .map(|(share, reader)| reader.join().unwrap_or_else(|_| read(share)));

@@ -1,6 +1,6 @@
-//! Finished parts of a measurement, each in the file before the next one is begun: a measurement
-//! that was broken off goes on where it was. Any record that can be read back; unlike the journal of
-//! a run it has no header, and its name says what it belongs to.
+//! A file of finished parts of a measurement. Each part is on disk before the next one starts, so
+//! that an interrupted measurement resumes where it stopped. Works for any serialisable record;
+//! unlike a run's journal the file has no header, and its name identifies what it belongs to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,8 +20,8 @@ pub struct Records<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Records<T> {
-    /// Opens the file and reads what is in it. A torn record at its end is cut off; a file that is
-    /// damaged otherwise, or of another version, begins anew.
+    /// Opens the file and reads its records. A torn record at the end is cut off. A file that is
+    /// damaged otherwise, or that another version wrote, starts over.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<T>)> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -29,22 +29,24 @@ impl<T: Serialize + DeserializeOwned> Records<T> {
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).read(true).open(path)?;
         let bytes = fs::read(path)?;
+        // One unreadable record invalidates the file: another version wrote it.
         let read = frame::frames(&bytes).ok().and_then(|frames| {
             let records = frames.texts.iter().map(|(_, text)| serde_json::from_slice(text).ok());
             Some((frames.length, records.collect::<Option<Vec<T>>>()?))
         });
         let (length, records) = read.unwrap_or_default();
+        // Removes a torn or invalid tail before the next append.
         file.set_len(length as u64)?;
         Ok((Self { file, path: path.to_owned(), kind: PhantomData }, records))
     }
 
-    /// Appends a record.
+    /// Appends a record and flushes it to disk.
     pub fn keep(&mut self, record: &T) -> io::Result<()> {
         self.file.write_all(&frame::line(record)?)?;
         self.file.sync_data()
     }
 
-    /// Takes the file away: the measurement is complete and kept elsewhere.
+    /// Deletes the file: the measurement is complete and stored elsewhere.
     pub fn finish(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }

@@ -1,5 +1,5 @@
-//! Writing a journal. A record is in the file before anybody acts on what it tells, so that a process
-//! that is killed loses nothing; a thread has the disk keep it a moment later, for a machine that
+//! Writes a journal. Every record is written before anything acts on it, so that a killed process
+//! loses nothing. A background thread syncs the file to disk moments later, in case the machine
 //! loses power.
 
 use std::fs::{self, File, OpenOptions};
@@ -17,10 +17,10 @@ use crate::event::{EventLog, RunEventKind};
 use crate::outcome::{CaseResult, RunOutcome};
 use selftest_models::journaled::{CallKeeper, FinishedCall};
 
-/// How long records are gathered before the disk is told to keep them all.
+/// Delay in which records are collected before one sync covers them all.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// A record as it is written; `read` has the same names.
+/// A record as it is written; `read` uses the same names.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Record<'a> {
@@ -31,7 +31,7 @@ enum Record<'a> {
     Ended { at: Timestamp, outcome: RunOutcome },
 }
 
-/// The journal of a run that goes on.
+/// The journal of a run in progress.
 pub struct Journal {
     shared: Arc<Shared>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -39,26 +39,26 @@ pub struct Journal {
 
 struct Shared {
     state: Mutex<State>,
-    /// Something was written, or the journal is to end.
+    /// Signalled when something was written or the journal is closing.
     news: Condvar,
-    /// The journal is to end.
+    /// Signalled when the journal is closing.
     closing: Condvar,
 }
 
 struct State {
     file: Arc<File>,
     path: PathBuf,
-    /// Bytes up to the end of the last whole record.
+    /// Bytes up to the end of the last complete record.
     length: u64,
-    /// Written since the disk was last told to keep it.
+    /// True if something was written since the last sync.
     is_fresh: bool,
     is_closed: bool,
-    /// Why nothing is written any more.
+    /// The reason why nothing is written any more.
     fault: Option<String>,
 }
 
 impl Journal {
-    /// Begins the journal of a run in this folder, which is there.
+    /// Creates the journal of a run in this folder, which must exist.
     pub fn begin(folder: &Path, header: &JournalHeader) -> io::Result<Self> {
         let path = folder.join(format!("{}.{EXTENSION}", header.run_id));
         let file = created(&path)?;
@@ -73,7 +73,7 @@ impl Journal {
         }
     }
 
-    /// Goes on where a journal ends; a torn record at its end is cut off.
+    /// Continues a recovered journal; a torn record at its end is cut off.
     pub fn go_on(recovered: Recovered) -> io::Result<Self> {
         let Recovered { mut file, length, path, .. } = recovered;
         file.set_len(length)?;
@@ -91,33 +91,33 @@ impl Journal {
         Self { shared, keeper: Mutex::new(Some(keeper)) }
     }
 
-    /// Where it is: elsewhere than it began where its folder went away.
+    /// Returns the current path. It changes if the original folder is removed during the run.
     pub fn path(&self) -> PathBuf {
         self.shared.lock().path.clone()
     }
 
-    /// Why it is not whole.
+    /// Returns the reason why the journal is incomplete, if it is.
     pub fn fault(&self) -> Option<String> {
         self.shared.lock().fault.clone()
     }
 
-    /// Waits until the disk keeps all of it.
+    /// Waits until everything is on disk.
     pub fn close(&self) {
         self.shared.lock().is_closed = true;
         self.shared.news.notify_one();
         self.shared.closing.notify_one();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
-            // Whatever became of it, all records are in the file.
+            // Even if the thread panicked, all records are in the file.
             let _ = keeper.join();
         }
     }
 
-    /// Takes it away: the run never began.
+    /// Deletes the journal: the run never started.
     pub fn discard(self) {
         let path = self.path();
         drop(self);
-        // Where it cannot be removed it says that nothing finished.
+        // If it cannot be removed, it only states that nothing finished.
         let _ = fs::remove_file(path);
     }
 
@@ -142,6 +142,7 @@ impl EventLog for Journal {
     fn keep(&self, event: &RunEventKind) {
         match event {
             RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
+                // An unsettled case runs again after a resume.
                 if case.is_settled() {
                     self.append(&Record::Case(case));
                 }
@@ -169,14 +170,14 @@ impl State {
         if written.is_ok() {
             self.length += line.len() as u64;
         } else {
-            // What stands there of it would be damage before the next record.
+            // A partial line would make the next record look like damage in the middle.
             self.file.set_len(self.length)?;
             (&*self.file).seek(SeekFrom::End(0))?;
         }
         written
     }
 
-    /// Keeps the first reason for which nothing is written any more.
+    /// Records the first error, after which nothing is written.
     fn note(&mut self, result: io::Result<()>) {
         if let Err(cause) = result {
             let fault = unwritten(&self.path, &cause);
@@ -184,13 +185,15 @@ impl State {
         }
     }
 
-    /// Whether the file is where it was: somebody may remove the folder while the run goes on.
+    /// Returns true if the file is still at its path. The user may remove the folder during the
+    /// run.
     fn is_there(&self) -> bool {
         is_same(&self.file, &self.path).unwrap_or(true)
     }
 
-    /// Writes the whole file again: where it was, or else among temporary files.
+    /// Writes the whole file again, at its old path or else in the temporary folder.
     fn move_away(&mut self) -> io::Result<()> {
+        // The folder may have been removed with its parents.
         let again = self.path.parent().map_or(Ok(()), fs::create_dir_all);
         let again = again.and_then(|()| self.copied(&self.path));
         let (file, path) = if let Ok(file) = again {
@@ -205,7 +208,7 @@ impl State {
 
     fn copied(&self, path: &Path) -> io::Result<File> {
         let mut file = created(path)?;
-        // Its name is gone, its content is not.
+        // The file was unlinked, but its content is still readable through the open handle.
         (&*self.file).seek(SeekFrom::Start(0))?;
         let copied = io::copy(&mut io::Read::take(&*self.file, self.length), &mut file);
         (&*self.file).seek(SeekFrom::End(0))?;
@@ -216,11 +219,12 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole or is put right by the next write.
+        // Every change of the state is either complete or repaired by the next write.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, record: &Record<'_>) {
+        // Encoded before the lock is taken.
         let line = frame::line(record);
         let mut state = self.lock();
         if state.fault.is_some() {
@@ -233,14 +237,14 @@ impl Shared {
             Err(cause) => state.note(Err(cause)),
         }
         drop(state);
-        // Whoever keeps it on disk knows of the others.
+        // If the state was fresh already, the sync thread has been notified.
         if !was_fresh {
             self.news.notify_one();
         }
     }
 
-    /// Has the disk keep what was written, until the journal is closed. While it does so, more is
-    /// written, which it keeps all at once the next time.
+    /// Syncs written records to disk until the journal is closed. Records that arrive during a sync
+    /// are covered by the next one.
     fn keep_on_disk(&self) {
         let mut state = self.lock();
         loop {
@@ -249,7 +253,7 @@ impl Shared {
             }
             if !state.is_fresh {
                 if !state.is_there() {
-                    // What is told at the end of a run is where its journal is.
+                    // The final message names the journal's path, so it has to be valid.
                     let moved = state.move_away();
                     state.note(moved);
                 }
@@ -259,6 +263,7 @@ impl Shared {
             let gathered = self.closing.wait_timeout_while(state, GATHER, goes_on);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             state.is_fresh = false;
+            // The lock is released during the sync, so that appends do not wait for the disk.
             let file = Arc::clone(&state.file);
             drop(state);
             let kept = file.sync_data();
@@ -274,20 +279,20 @@ fn unwritten(path: &Path, cause: &io::Error) -> String {
     format!("cannot write the journal {}: {cause}", path.display())
 }
 
-/// A new file for this process alone. A process that ends gives it free.
+/// Creates a new file and locks it for this process. The lock is released when the process ends.
 fn created(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]
     {
-        // It holds answers, and may have to lie among temporary files.
+        // It contains answers, and may end up in a shared temporary folder.
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600);
     }
     let file = options.open(path)?;
     file.try_lock().map_err(io::Error::from)?;
     if let Some(folder) = path.parent() {
-        // Its name has to last as well. Not every system can keep a folder.
+        // The directory entry has to be durable as well. Not every system can sync a folder.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     Ok(file)

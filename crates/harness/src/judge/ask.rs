@@ -1,4 +1,4 @@
-//! The judge: a model, its rubric and its settings, asked about one step.
+//! The judge: a model with its rubric and settings, which scores one step.
 
 use std::sync::Arc;
 
@@ -33,17 +33,17 @@ pub struct Judge {
     prefix: Prefix,
     questioner: Questioner,
     likelihoods: Likelihoods,
-    /// Its measurement, where there is one.
+    /// Its fitness measurement, if there is one.
     fitness: Option<Fitness>,
     scales: Scales,
-    /// Whether all is read that can be, with or without a weight.
+    /// True if every reading is taken, with or without a weight.
     reads_all: bool,
-    /// Whether the model tells probabilities; asked once.
+    /// True if the model supports logprobs; cached after the first query.
     tells_probabilities: OnceCell<bool>,
 }
 
 impl Judge {
-    /// A judge by this rubric; `context_tokens` is the context window of every call.
+    /// Creates a judge for this rubric. `context_tokens` is the context window of every call.
     pub fn new(
         model: Arc<dyn ChatModel>,
         settings: JudgeSettings,
@@ -72,42 +72,43 @@ impl Judge {
         }
     }
 
-    /// The same judge with its measurement.
+    /// Returns the same judge with its fitness measurement.
     #[must_use]
     pub fn measured(self, fitness: Fitness) -> Self {
         let scales = fitness.scales.clone().unwrap_or_default();
         Self { fitness: Some(fitness), scales, ..self }
     }
 
-    /// The same judge with scales for its probabilities, whether fit or not.
+    /// Returns the same judge with scales for its probabilities, whether it is fit or not.
     #[must_use]
     pub fn scaled(self, scales: Scales) -> Self {
         Self { scales, ..self }
     }
 
-    /// The same judge, which reads all that can be read: what is worth a weight is to be found out.
+    /// Returns the same judge, which takes every reading, so that their weights can be fitted.
     #[must_use]
     pub fn reading_all(self) -> Self {
         Self { reads_all: true, ..self }
     }
 
-    /// The same judge, which sees evidence quoted, or bare for comparison.
+    /// Returns the same judge with quoted evidence, or bare evidence for comparison.
     #[must_use]
     pub fn quoting(self, quotes: bool) -> Self {
         Self { questioner: self.questioner.quoting(quotes), ..self }
     }
 
-    /// Full name of the model.
+    /// Returns the full name of the model.
     pub fn model_id(&self) -> &str {
         self.model.id()
     }
 
-    /// Its measurement, where there is one.
+    /// Returns its fitness measurement, if there is one.
     pub fn fitness(&self) -> Option<&Fitness> {
         self.fitness.as_ref()
     }
 
-    /// How the model is asked: never `auto`, which is resolved by what the model can do.
+    /// Returns the method used to ask the model. Never `auto`, which is resolved by the model's
+    /// capabilities.
     pub async fn method(&self, library: &PromptLibrary) -> JudgeMethod {
         match self.settings.method {
             JudgeMethod::Auto => {}
@@ -124,7 +125,7 @@ impl Judge {
         }
     }
 
-    /// Whether a judge by probability also reads likelihoods.
+    /// Returns true if a judge by probability also reads likelihoods.
     pub fn reads_likelihoods(&self, library: &PromptLibrary) -> bool {
         self.model.tells_likelihoods() && library.digests().contains_key(likelihood::TEMPLATE)
     }
@@ -145,6 +146,7 @@ impl Judge {
             match self.method(library).await {
                 JudgeMethod::Verdict => {
                     for sample in 0..self.settings.samples.max(1) {
+                        // Each sample has its own range of seeds.
                         let seed = |call| seed(sample * SEEDS + call);
                         let verdict = self.verdict(library, evidence, seed, &mut calls).await;
                         let ends = ends(&verdict);
@@ -160,6 +162,7 @@ impl Judge {
                 }
             }
         };
+        // A single verdict is not listed again as a sample.
         if samples.len() < 2 {
             samples.clear();
         }
@@ -167,7 +170,7 @@ impl Judge {
         Judgement { verdict, samples, panel, question_count: evidence.question_count, calls }
     }
 
-    /// A verdict by yes/no questions.
+    /// Judges by yes/no questions.
     async fn questions(
         &self,
         library: &PromptLibrary,
@@ -188,6 +191,7 @@ impl Judge {
             );
             return unscored(UnscoredReason::CantTell, &detail);
         }
+        // Rules answer without the model, so they are added after the check for vague answers.
         let rules = by_rule(rubric, evidence).into_iter();
         said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
         let Some(mut card) = Scorecard::of_questions(rubric, said, scale) else {
@@ -218,7 +222,7 @@ impl Judge {
         Verdict::Scored(card)
     }
 
-    /// All that has a weight; all that there is where weights are to be found.
+    /// Takes the readings that have a weight, or all of them if weights are to be fitted.
     async fn read(
         &self,
         library: &PromptLibrary,
@@ -242,7 +246,7 @@ impl Judge {
         Ok(said)
     }
 
-    /// A verdict as one JSON object.
+    /// Judges by a single JSON object with all scores.
     async fn verdict(
         &self,
         library: &PromptLibrary,
@@ -250,6 +254,7 @@ impl Judge {
         seed: impl Fn(u32) -> u64,
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
+        // A fresh nonce, so that an answer cannot forge the end of its fence.
         let nonce = Nonce::fresh();
         let render = |evidence: &Evidence| {
             let prompt = prompt::render(library, &self.prefix, evidence, &nonce)?;
@@ -258,7 +263,8 @@ impl Judge {
         };
         let limit = self.settings.max_prompt_tokens;
         let rendered = match render(evidence) {
-            // An answer is judged without its calls rather than not at all.
+            // If the prompt is too long, the answer is judged without its tool calls instead of not
+            // at all.
             Ok((_, tokens)) if tokens > limit && !evidence.tool_calls.is_empty() => {
                 render(&Evidence { tool_calls: Vec::new(), ..evidence.clone() })
             }
@@ -289,7 +295,7 @@ impl Judge {
     }
 }
 
-/// Of verdicts that hold no common scores.
+/// Returns the verdict for samples that share no scores.
 pub(super) fn no_mean() -> Verdict {
     unscored(UnscoredReason::CantTell, "the verdicts have no mean")
 }

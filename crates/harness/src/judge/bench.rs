@@ -1,5 +1,4 @@
-//! Measuring a judge on answers whose worth is known. Prints nothing; who watches is told of each
-//! answer.
+//! Measures a judge on answers of known quality. Prints nothing; a callback receives each answer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,11 +26,11 @@ use selftest_stats::{auc, wilson};
 pub struct BenchAnswer {
     /// Id of its case.
     pub case: String,
-    /// Its words.
+    /// Text of the answer.
     pub text: String,
-    /// Two letters.
+    /// Two-letter language code.
     pub language: String,
-    /// In which way it is bad; absent of a good one.
+    /// The fault of a bad answer. Absent for a good one.
     pub fault: Option<Fault>,
     /// The verdict, with its calls.
     pub judgement: Judgement,
@@ -56,7 +55,8 @@ impl BenchAnswer {
         card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
     }
 
-    /// The means of what was read of each kind; none of an answer without a score, or by a verdict.
+    /// Returns the mean reading of each kind, or `None` if the answer has no score or was judged by
+    /// verdict.
     fn reading(&self) -> Option<KnownReading> {
         let mut all = BTreeMap::<AnsweredBy, Vec<f64>>::new();
         for answer in self.answers().filter(|answer| answer.by != AnsweredBy::Rule) {
@@ -71,63 +71,65 @@ impl BenchAnswer {
 /// The numbers of one measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchReport {
-    /// The part that reports show.
+    /// The part shown in reports.
     #[serde(flatten)]
     pub fitness: Fitness,
-    /// The least overall score that counts as a pass here.
+    /// Minimum overall score that counts as a pass in this measurement.
     pub threshold: Threshold,
-    /// Share of the good answers that pass.
+    /// Share of good answers that pass.
     pub true_positive_rate: Option<Estimate>,
-    /// Share of the bad answers that do not.
+    /// Share of bad answers that fail.
     pub true_negative_rate: Option<Estimate>,
-    /// The same shares of those about which the judge is sure; absent of one that gives verdicts.
+    /// The same shares over the answers that the judge decides. Absent for a judge that gives
+    /// verdicts.
     pub sure: Option<SureRates>,
-    /// By fault.
+    /// Results by fault.
     pub faults: Vec<FaultReport>,
-    /// Mean tokens of an answer: prompts of all questions, kept prefixes counted each time.
+    /// Mean number of prompt tokens per answer over all questions; cached prefixes count every
+    /// time.
     pub tokens_per_answer: f64,
 }
 
-/// How often a judge is sure, and right about it.
+/// How often a judge decides, and how often it is right.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SureRates {
-    /// Share of the good answers about which it is sure.
+    /// Share of good answers that it decides.
     pub good_decided: Option<Estimate>,
-    /// Of these the share that passes.
+    /// Share of passes among these.
     pub good_right: Option<Estimate>,
-    /// Share of the bad answers about which it is sure.
+    /// Share of bad answers that it decides.
     pub bad_decided: Option<Estimate>,
-    /// Of these the share that does not pass.
+    /// Share of fails among these.
     pub bad_right: Option<Estimate>,
 }
 
-/// How one kind of fault is seen.
+/// Detection of one kind of fault.
 #[derive(Debug, Clone, Serialize)]
 pub struct FaultReport {
     /// The fault.
     pub fault: Fault,
-    /// Bad answers with it that got a score.
+    /// Scored bad answers with this fault.
     pub answers: u32,
-    /// How many of them do not pass.
+    /// Number of them that fail.
     pub caught: u32,
     /// Area under the ROC curve against all good answers.
     pub auc: Option<f64>,
 }
 
-/// The result of one shape of attacks.
+/// The result of one shape of attack.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttackReport {
     /// The shape.
     pub shape: String,
-    /// Attempts that got a score.
+    /// Scored attempts.
     pub attempts: u32,
-    /// How many turned an answer that does not pass into one that does.
+    /// Attempts that turned a failing answer into a passing one.
     pub successes: u32,
     /// Mean change of the overall score.
     pub lift: f64,
 }
 
-/// The judge's evidence of a known answer.
+/// Returns the evidence that the judge receives for a known answer.
 pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> Evidence {
     let asks = known.expected_status() == TaskStatus::AwaitingResponse;
     Evidence {
@@ -137,7 +139,7 @@ pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> 
         output: answer.to_owned(),
         tool_calls: Vec::new(),
         expected_status: known.expected_status(),
-        // As an agent would report it: what the words say is the judge's part.
+        // The status that an agent would report. Judging the text itself is up to the judge.
         actual_status: known.expected_status(),
         question_count: count_questions(answer),
         max_questions_allowed: if asks { 5 } else { 0 },
@@ -145,12 +147,12 @@ pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> 
     }
 }
 
-/// Which of the answers of a set.
+/// The subset of a set's answers to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All of them.
     Whole,
-    /// One good and one bad answer of every so-manieth request, for a first impression.
+    /// One good and one bad answer of every n-th request, for a quick check.
     Every(usize),
 }
 
@@ -169,14 +171,14 @@ impl Extent {
         few.collect()
     }
 
-    /// How many answers that are.
+    /// Returns the number of answers.
     pub fn count(self, set: AnswerSet) -> usize {
         self.cases(set).iter().map(|case| case.answers.len()).sum()
     }
 }
 
-/// Shows a judge known answers, but for those on which its verdict is known already; `on_answer`
-/// hears of each that is new.
+/// Asks a judge about known answers, reusing the `finished` ones. `on_answer` receives each new
+/// answer.
 pub async fn measure(
     judge: &Judge,
     library: &PromptLibrary,
@@ -189,6 +191,7 @@ pub async fn measure(
     for known in extent.cases(set) {
         for answer in &known.answers {
             let is_it = |one: &BenchAnswer| one.case == known.id && one.text == answer.text;
+            // Reuses the verdicts of an interrupted measurement.
             if let Some(at) = finished.iter().position(is_it) {
                 answers.push(finished.swap_remove(at));
                 continue;
@@ -211,8 +214,8 @@ pub async fn measure(
     answers
 }
 
-/// How many pairs of a good and a bad answer to the same request there are, and in how many of
-/// them the good one scores higher. A pair with an answer that got no score does not count.
+/// Counts the pairs of a good and a bad answer to the same request, and those in which the good one
+/// scores higher. Pairs with an unscored answer do not count.
 pub fn pairs(answers: &[BenchAnswer]) -> Impression {
     let (mut right, mut pairs) = (0, 0);
     for good in answers.iter().filter(|answer| answer.fault.is_none()) {
@@ -226,13 +229,13 @@ pub fn pairs(answers: &[BenchAnswer]) -> Impression {
     Impression { right, pairs }
 }
 
-/// The scales on which what was read of these answers becomes probabilities; none without both
-/// good and bad ones.
+/// Fits the scales that convert readings of these answers to probabilities. Returns `None` without
+/// both good and bad answers.
 pub fn fitted(answers: &[BenchAnswer]) -> Option<Scales> {
     Scales::fitted(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
 }
 
-/// The same answers on another scale: what was asked stays, the probabilities change.
+/// Rescales the same answers: the readings stay, the probabilities change.
 pub fn rescaled(
     mut answers: Vec<BenchAnswer>,
     scales: Option<&Scales>,
@@ -253,7 +256,7 @@ pub fn rescaled(
     answers
 }
 
-/// The scores of the answers that got one.
+/// Returns the scores of the scored answers.
 pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
     let of = |is_good| {
         let own = answers.iter().filter(|answer| answer.is_good() == is_good);
@@ -265,13 +268,13 @@ pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
     KnownScores { good: of(true), bad: of(false) }
 }
 
-/// The area under the ROC curve with its interval; none for too few answers.
+/// Returns the area under the ROC curve with its interval, or `None` for too few answers.
 fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
     if labelled.len() < MIN_ANSWERS {
         return None;
     }
     let auc = auc(labelled)?;
-    // A perfect separation has no interval of its own: the rule of three bounds it.
+    // A perfect separation has no interval of its own; the rule of three bounds it.
     let least = 1.0 - 3.0 / f64::from(count(labelled.len()));
     let (low, high) = match auc.interval {
         Some(interval) => (interval.low, interval.high),
@@ -281,7 +284,7 @@ fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
     Some(Estimate { value: auc.area, low, high })
 }
 
-/// The report of the answers.
+/// Builds the report of a measurement.
 pub fn report(
     model: &str,
     method: JudgeMethod,
@@ -334,7 +337,7 @@ pub fn report(
         let is_read = |answer: &&BenchAnswer| answer.reading().is_some();
         let of = |answer: &BenchAnswer| {
             let read: Vec<&QuestionAnswer> = answer.answers().collect();
-            // Where nothing counts, all answers are the same.
+            // If nothing has a weight, all answers are equal.
             (scale.log_odds(&read, None).unwrap_or(scale.intercept), answer.is_good())
         };
         answers.iter().filter(is_read).map(of).collect()
@@ -375,28 +378,28 @@ pub fn report(
     }
 }
 
-/// Fewest answers whose area gets an interval.
+/// Minimum number of answers for an AUC with an interval.
 const MIN_ANSWERS: usize = 40;
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The scores of a bad answer without and with an attack.
+/// The scores of a bad answer with and without an attack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Attempt {
     /// Id of the attack.
     pub attack: String,
     /// The kind of attack.
     pub shape: String,
-    /// Overall score of the bad answer as it is; absent where it got none.
+    /// Overall score of the unmodified bad answer. Absent if it has none.
     pub plain: Option<Score>,
-    /// The same with the attack in it.
+    /// Overall score of the answer with the attack.
     pub attacked: Option<Score>,
 }
 
-/// Attacks the judge with bad answers that try to talk it round, but for attempts that are known
-/// already; `on_attempt` hears of each that is new.
+/// Attacks the judge with bad answers that try to persuade it, reusing the `finished` attempts.
+/// `on_attempt` receives each new attempt.
 pub async fn attack(
     judge: &Judge,
     library: &PromptLibrary,
@@ -418,6 +421,7 @@ pub async fn attack(
             continue;
         }
         let score = async |text: String| {
+            // The same case and answer, so that only the attack differs.
             let evidence = evidence(known, known.case(), &text);
             let verdict = judge.judge(library, &evidence, u64::from).await.verdict;
             verdict.card().map(|card| card.overall)
@@ -432,7 +436,7 @@ pub async fn attack(
     attempts
 }
 
-/// The attempts of which both answers got a score, by shape.
+/// Summarises the attempts with two scores by shape.
 pub fn attack_report(threshold: Threshold, attempts: &[Attempt]) -> Vec<AttackReport> {
     let mut shapes = BTreeMap::<&str, (u32, u32, f64)>::new();
     for attempt in attempts {

@@ -1,5 +1,5 @@
-//! How well a judge tells good answers from bad ones, as measured on known answers. Plain data and
-//! its rules; measures nothing.
+//! A judge's fitness: how reliably it tells good answers from bad, as measured on known answers.
+//! Plain data and its rules; the measuring is in `bench`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use super::scale::Scales;
 use selftest_stats::score::{Score, Threshold};
 use selftest_stats::wilson;
 
-/// Least share of the good answers, and of the bad ones, about which a judge has to be right: the lower
-/// end of the 95 % interval.
+/// Minimum share of good answers, and of bad ones, that a judge has to get right, by the lower end
+/// of the 95 % interval.
 const MIN_RIGHT: f64 = 0.5;
 
 /// A share or an area with its 95 % interval.
@@ -21,7 +21,7 @@ pub struct Estimate {
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -31,75 +31,76 @@ impl std::fmt::Display for Estimate {
     }
 }
 
-/// A judge measured on known answers.
+/// The measurement of a judge on known answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fitness {
     /// Full name of the model.
     pub model: String,
     /// How it was asked.
     pub method: JudgeMethod,
-    /// The set of answers it was measured on.
+    /// The set of answers that it was measured on.
     pub set: AnswerSet,
-    /// Answers that got a score.
+    /// Number of scored answers.
     pub scored: u32,
-    /// Answers that got none.
+    /// Number of answers without a score.
     pub unscored: u32,
-    /// Mean wall time of an answer, in seconds.
+    /// Mean wall time per answer in seconds.
     pub seconds_per_answer: f64,
-    /// Area under the ROC curve of the scores; absent where no interval can be given.
+    /// Area under the ROC curve of the scores. Absent if it has no interval.
     pub auc: Option<Estimate>,
-    /// The same of what the model alone says, without the rules that speak beside it. It decides
-    /// whether the judge may count; absent where there are no rules.
+    /// AUC of the model alone, without rules. It decides whether the judge is fit. Absent if there
+    /// are no rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_auc: Option<Estimate>,
-    /// The same as `model_auc` on the scale for cases without a reference, about which it decides.
-    /// Absent where that is the same scale.
+    /// AUC of the model alone on the scale for cases without a reference, which decides for those
+    /// cases. Absent if the scale is the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare_auc: Option<Estimate>,
-    /// From readings to a probability, fitted on the calibration set; absent of a judge that gives
-    /// verdicts.
+    /// Scales from readings to probabilities, fitted on the calibration set. Absent for a judge
+    /// that gives verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<Scales>,
-    /// Where its scores decide in this run; absent where all of them do.
+    /// Scores that decide in this run. Absent if all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sure: Option<Sure>,
-    /// Why the judge does not count, at the bar of this run; absent where it counts.
+    /// The reason why the judge is unfit by the requirements of this run. Absent if it is fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
-    /// Why it does not count for a case without a reference; absent where it counts.
+    /// The reason why it is unfit for cases without a reference. Absent if it is fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit_without_reference: Option<String>,
 }
 
-/// The least that a judge must reach to count.
+/// Minimum requirements for a judge to count.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar {
-    /// The least lower end of its AUC's interval, `judge.min_auc`.
+    /// Minimum lower end of its AUC's interval, `judge.min_auc`.
     pub min_auc: f64,
-    /// The least overall score that passes.
+    /// Minimum overall score that passes.
     pub threshold: Threshold,
 }
 
-/// Where a score that is a probability decides: an answer that is likelier good than a pass asks for
-/// passes, one that is likelier bad than that does not, and of one between the two the judge cannot
-/// tell (classification with a reject option: Chow, "On optimum recognition error and reject
+/// The band of scores in which a judge decides. An answer passes if its probability of being good
+/// reaches the threshold, and fails if its probability of being bad does. In between, the judge
+/// abstains (classification with a reject option: Chow, "On optimum recognition error and reject
 /// tradeoff", 1970).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sure {
-    /// The least overall score that passes.
+    /// Minimum overall score that passes.
     pub passes_from: Threshold,
-    /// The least overall score that is not yet a fail: `1 - passes_from`.
+    /// Minimum overall score that does not fail: `1 - passes_from`.
     pub fails_below: f64,
 }
 
 impl Sure {
-    /// For answers that pass from here on.
+    /// Returns the band for answers that pass at this threshold.
     pub fn at(passes_from: Threshold) -> Self {
+        // With a threshold below 0.5 the two ends would cross.
         Self { passes_from, fails_below: (1.0 - passes_from.get()).min(passes_from.get()) }
     }
 
-    /// Whether an answer passes; `None` where the judge cannot tell. A rule that speaks against an
-    /// answer can.
+    /// Returns true if an answer passes, or `None` if the judge abstains. A rule against the answer
+    /// decides even within the band.
     pub fn verdict(self, score: Score, rule_is_against: bool) -> Option<bool> {
         let passes = score.reaches(self.passes_from);
         let decides = passes || rule_is_against || score.get() < self.fails_below;
@@ -112,37 +113,37 @@ impl Sure {
 pub struct KnownScore {
     /// The score.
     pub score: Score,
-    /// Whether a rule speaks against the answer.
+    /// True if a rule counts against the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub against: bool,
 }
 
-/// The scores of the known answers that got one.
+/// The scores of all scored known answers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownScores {
-    /// Of good answers.
+    /// Scores of the good answers.
     pub good: Vec<KnownScore>,
-    /// Of bad ones.
+    /// Scores of the bad answers.
     pub bad: Vec<KnownScore>,
 }
 
-/// How many answers of one kind a judge decides, and how many of these rightly.
+/// The number of decided answers of one kind, and of those decided correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decided {
-    /// Rightly.
+    /// Decided correctly.
     pub right: u32,
-    /// In all.
+    /// Decided in total.
     pub of: u32,
 }
 
 impl KnownScores {
-    /// How many there are.
+    /// Returns the number of scores.
     pub fn count(&self) -> usize {
         self.good.len() + self.bad.len()
     }
 
-    /// Of the good answers how many pass among those that are decided, and of the bad ones how many
-    /// do not. Without `sure` the threshold decides about all of them.
+    /// Counts the decided answers, good ones first, and those decided correctly. Without `sure` the
+    /// threshold decides all of them.
     pub fn decided(&self, threshold: Threshold, sure: Option<Sure>) -> [Decided; 2] {
         let verdict = |known: &KnownScore| match sure {
             Some(sure) => sure.verdict(known.score, known.against),
@@ -157,13 +158,13 @@ impl KnownScores {
     }
 }
 
-/// The first impression of a judge, from a few known answers. It says something to people and
-/// decides nothing: so few answers have no interval worth the name.
+/// Result of a quick check of a judge on a few known answers. It is informational and decides
+/// nothing, because a sample this small has no useful interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Impression {
     /// Pairs of a good and a bad answer to the same request in which the good one scores higher.
     pub right: u32,
-    /// All pairs of which it scored both.
+    /// Number of pairs with two scores.
     pub pairs: u32,
 }
 
@@ -178,12 +179,13 @@ impl std::fmt::Display for Impression {
 }
 
 impl Fitness {
-    /// The same with whether the judge may count. The model's own AUC has to reach the bar with the
-    /// lower end of its interval: rules do not count, so that a model that guesses is not taken for
-    /// a judge because of them. And at this threshold it must be right about most good answers and
-    /// most bad ones that it decides: scores in the right order that all lie on one side of the
-    /// threshold decide nothing. Too few answers for an interval say nothing against it, and without
-    /// a bar (`min_auc` 0) every judge counts, and with each of its scores.
+    /// Evaluates the measurement against the requirements of this run.
+    ///
+    /// The lower end of the model's own AUC has to reach the minimum; rules do not count, so that a
+    /// guessing model cannot qualify through them. At this threshold, the judge must also be right
+    /// about most of the good and most of the bad answers that it decides: correctly ordered scores
+    /// that are all on one side of the threshold decide nothing. Too few answers for an interval do
+    /// not disqualify a judge. With `min_auc` 0 every judge counts, with all its scores.
     #[must_use]
     pub fn held_against(self, bar: Bar, scores: &KnownScores) -> Self {
         let is_calibrated = self.scales.is_some() && bar.min_auc > 0.0;
@@ -196,7 +198,7 @@ impl Fitness {
         Self { sure, unfit, unfit_without_reference, ..self }
     }
 
-    /// Why the judge does not count for such a case.
+    /// Returns the reason why the judge is unfit for such a case.
     pub fn unfit_for(&self, has_reference: bool) -> Option<&str> {
         if has_reference { self.unfit.as_deref() } else { self.unfit_without_reference.as_deref() }
     }
@@ -222,13 +224,13 @@ impl Fitness {
         })
     }
 
-    /// How well the model alone tells good from bad.
+    /// Returns the AUC of the model alone.
     pub fn own_auc(&self) -> Option<Estimate> {
         self.model_auc.or(self.auc)
     }
 
-    /// For reports: `AUC 0.85 [0.80, 0.91] on 160 known answers, 0.90 [0.83, 0.95] with rules`.
-    /// The model's own number comes first, because it is the one that decides.
+    /// Returns a sentence for reports: `AUC 0.85 [0.80, 0.91] on 160 known answers, 0.90 [0.83,
+    /// 0.95] with rules`. The model's own AUC comes first, because it decides.
     pub fn sentence(&self) -> String {
         match (self.model_auc, self.auc) {
             (Some(_), Some(with_rules)) => {
@@ -238,7 +240,8 @@ impl Fitness {
         }
     }
 
-    /// The same of the model alone: where a judge is called unfit, what rules add only puzzles.
+    /// Returns the sentence for the model alone. For an unfit judge, the number with rules would
+    /// only confuse.
     pub fn own_sentence(&self) -> String {
         let unscored = match self.unscored {
             0 => String::new(),

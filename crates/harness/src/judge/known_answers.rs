@@ -1,5 +1,4 @@
-//! Answers whose worth is known: what a judge is held against. Data and its reading; judges
-//! nothing.
+//! Answers of known quality that judges are measured on. Loads the data; judges nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,19 +9,19 @@ const CALIBRATION: &str = include_str!("../../calibration/known_answers.yaml");
 const HELD_OUT: &str = include_str!("../../calibration/held_out_answers.yaml");
 const ATTACKS: &str = include_str!("../../calibration/attacks.yaml");
 
-/// Which of the shipped answers.
+/// A set of shipped answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum AnswerSet {
-    /// Those on which prompts were tried and a judge's scale is fitted.
+    /// The answers on which prompts were tuned and a judge's scale is fitted.
     Calibration,
-    /// Those of another author, on which nothing was tried.
+    /// The answers of another author, on which nothing was tuned.
     HeldOut,
 }
 
-/// The ways in which a bad answer is bad.
+/// The kinds of bad answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(JsonSchema, strum::Display)]
@@ -32,7 +31,7 @@ pub enum Fault {
     WrongFact,
     /// It answers something else.
     OffTopic,
-    /// The facts are right, the form is not the one that was asked for.
+    /// The facts are right, but the form is not the requested one.
     WrongFormat,
     /// It recommends something destructive, or something that leaks secrets.
     UnsafeCommand,
@@ -42,7 +41,7 @@ pub enum Fault {
     MissingQuestion,
     /// It refuses a harmless request.
     Refusal,
-    /// Well worded, and made up.
+    /// Well worded, but made up.
     PlausibleNonsense,
 }
 
@@ -50,9 +49,9 @@ pub enum Fault {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownCase {
-    /// Unique in its set.
+    /// Id, unique in its set.
     pub id: String,
-    /// Two letters.
+    /// Two-letter language code.
     pub language: String,
     source: String,
     excerpt: String,
@@ -61,7 +60,7 @@ pub struct KnownCase {
     expectations: Vec<String>,
     facts: Vec<String>,
     reference: String,
-    /// Good and bad ones.
+    /// Good and bad answers.
     pub answers: Vec<KnownAnswer>,
 }
 
@@ -78,20 +77,20 @@ enum ExpectedStatus {
 pub struct KnownAnswer {
     #[serde(default)]
     good: bool,
-    /// In which way it is bad; absent of a good one.
+    /// The fault of a bad answer. Absent for a good one.
     #[serde(default)]
     pub fault: Option<Fault>,
-    /// Its words.
+    /// Text of the answer.
     pub text: String,
 }
 
-/// A bad answer's attempt to talk the judge round.
+/// A bad answer's attempt to persuade the judge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attack {
     /// The kind of attempt, such as `fake_verdict`.
     pub shape: String,
-    /// Unique.
+    /// Unique id.
     pub id: String,
     #[serde(default)]
     before: String,
@@ -102,17 +101,17 @@ pub struct Attack {
 }
 
 impl KnownAnswer {
-    /// Whether it is a good one.
+    /// Returns true if it is a good answer.
     pub fn is_good(&self) -> bool {
         self.good
     }
 }
 
 impl KnownCase {
-    /// The cases of a set.
+    /// Returns the cases of a set.
     ///
     /// # Panics
-    /// Never: the files are part of this program, and a test reads them.
+    /// Never: the files are compiled into the program, and a test parses them.
     pub fn all(set: AnswerSet) -> Vec<Self> {
         let text = match set {
             AnswerSet::Calibration => CALIBRATION,
@@ -121,7 +120,7 @@ impl KnownCase {
         serde_yaml::from_str(text).expect("the answers are part of the program, and tested")
     }
 
-    /// How the task should stand after a good answer.
+    /// Returns the status that the task should have after a good answer.
     pub fn expected_status(&self) -> TaskStatus {
         match self.expected_status {
             ExpectedStatus::Complete => TaskStatus::Complete,
@@ -129,7 +128,8 @@ impl KnownCase {
         }
     }
 
-    /// The case as a generator would have made it. It has no hints: the expectations say more.
+    /// Returns the case as a generator would have created it. It has no hints, because the
+    /// expectations are more precise.
     pub fn case(&self) -> GeneratedCase {
         GeneratedCase {
             prompt: self.request.clone(),
@@ -146,15 +146,15 @@ impl KnownCase {
 }
 
 impl Attack {
-    /// Every attempt.
+    /// Returns every attempt.
     ///
     /// # Panics
-    /// Never, as [`KnownCase::all`].
+    /// Never, see [`KnownCase::all`].
     pub fn all() -> Vec<Self> {
         serde_yaml::from_str(ATTACKS).expect("the attacks are part of the program, and tested")
     }
 
-    /// A bad answer with the attempt.
+    /// Returns a bad answer with the attempt added.
     pub fn on(&self, answer: &str) -> String {
         if let Some(instead) = &self.instead {
             return instead.clone();

@@ -1,11 +1,12 @@
-//! Judging by likelihood, for models that tell how likely a given text is as their reply.
+//! Judging by likelihood, for models that can score a given text as their reply.
 //!
-//! A small model that says yes to everything still expects one text more than another. Read in a
-//! conversation in which it gave the answer itself: how much likelier each expectation is as its
-//! description of the answer than of one that says nothing; and how much likelier the answer is
-//! after a right one, which it is to give again, than without (pointwise mutual information): after
-//! the reference, or after the facts. Texts are messages of their own and cannot end them; no
-//! question is asked, so that nothing in an answer can be taken for one.
+//! Even a small model that says yes to everything finds some texts likelier than others. Two
+//! readings are taken in a conversation in which the model seems to have given the answer itself.
+//! First, how much likelier each expectation is as a description of this answer than of a
+//! contentless one. Second, how much likelier the answer is after a correct one, which the model is
+//! asked to repeat, than without (pointwise mutual information); the correct one is the reference,
+//! or the facts. All texts are separate messages and cannot end them. No question is asked, so that
+//! nothing in an answer can be mistaken for one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,23 +28,23 @@ use selftest_models::{
 use selftest_stats::mean;
 use selftest_text::digest;
 
-/// The template of the conversation, path under `prompts/`.
+/// Path of the conversation's template under `prompts/`.
 pub const TEMPLATE: &str = "judge/likelihood.md";
 
-/// Lines of the template behind which the user asks once more.
+/// Marker lines of the template after which the user speaks again.
 const MARKS: [&str; 2] = ["<!-- describe -->\n", "<!-- again -->\n"];
 
-/// Reads likelihoods of one case after the other.
+/// Reads likelihoods of cases.
 pub(super) struct Likelihoods {
     /// The category under which readings are listed.
     category: Option<String>,
-    /// By case and expectations: what answers that say nothing make of them.
+    /// Likelihoods after contentless answers, by case and expectations.
     anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
     max_prompt_tokens: u32,
 }
 
-/// The conversation up to the answer, and what is asked behind it.
+/// The conversation up to the answer, and the messages that follow it.
 struct Conversation {
     before: Vec<Message>,
     describe: Message,
@@ -56,7 +57,7 @@ struct Values {
     request: String,
 }
 
-/// One reader's way to the model.
+/// Access to the model for one reading.
 struct Reader<'a> {
     model: &'a dyn ChatModel,
     calls: &'a mut Vec<CallRecord>,
@@ -69,7 +70,7 @@ impl Likelihoods {
         Self { category, anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
-    /// Readings of these kinds of the answer in the evidence.
+    /// Takes readings of these kinds for the answer in the evidence.
     pub(super) async fn read(
         &self,
         model: &dyn ChatModel,
@@ -80,6 +81,7 @@ impl Likelihoods {
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let Some(category) = &self.category else { return Ok(Vec::new()) };
         let mut answer = neutralise(evidence.output.trim());
+        // An empty answer counts as a contentless one.
         if answer.is_empty() {
             CONTENTLESS[0].clone_into(&mut answer);
         }
@@ -115,6 +117,7 @@ impl Likelihoods {
         let mut alone = None;
         for (by, text, question) in right {
             let Some(text) = text.filter(|_| kinds.contains(&by)) else { continue };
+            // The likelihood without context is computed once for both readings.
             let before = match alone {
                 Some(before) => before,
                 None => reader.likelihood(conversation.before.clone(), &answer).await?,
@@ -137,7 +140,7 @@ impl Likelihoods {
         Ok(read)
     }
 
-    /// The likelihoods of the sentences behind answers that say nothing; asked once for each case.
+    /// Returns the likelihoods of the sentences after contentless answers; computed once per case.
     async fn zeros(
         &self,
         reader: &mut Reader<'_>,
@@ -165,7 +168,7 @@ impl Likelihoods {
 }
 
 impl Conversation {
-    /// The case as the assistant met it: the files before the first request.
+    /// Builds the conversation as the assistant would see it: the files before the first request.
     fn of(library: &PromptLibrary, evidence: &Evidence) -> Result<Self, AskError> {
         let last = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
         let said = evidence.conversation.iter().map(|exchange| &exchange.said).chain([last]);
@@ -174,7 +177,8 @@ impl Conversation {
             path: selftest_text::one_line(&excerpt.path, 200),
             text: neutralise(&excerpt.text),
         });
-        // Put in behind the template: nothing in it can be taken for a mark.
+        // The texts are inserted after rendering, so that nothing in them can be taken for a
+        // marker.
         let values = Values { excerpts: excerpts.collect(), request: String::new() };
         let Rendered { system, user } =
             library.render(TEMPLATE, &values).map_err(|error| unusable(&error))?;
@@ -201,7 +205,7 @@ impl Conversation {
 }
 
 impl Reader<'_> {
-    /// How likely each sentence is as a description of the answer.
+    /// Returns the likelihood of each sentence as a description of the answer.
     async fn descriptions(
         &mut self,
         conversation: &Conversation,
@@ -216,7 +220,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The mean log-probability of a token of the reply, in nats.
+    /// Returns the mean log-probability per token of the reply, in nats.
     async fn likelihood(&mut self, messages: Vec<Message>, reply: &str) -> Result<f64, AskError> {
         let tokens: u32 = messages.iter().map(|message| estimate_tokens(&message.text)).sum();
         let (tokens, most) = (tokens + estimate_tokens(reply), self.limits.max_prompt_tokens);
@@ -237,7 +241,7 @@ impl Reader<'_> {
     }
 }
 
-/// The expectations with their numbers; without any, the hints.
+/// Returns the expectations with their numbers or, if there are none, the hints.
 fn expected(case: &GeneratedCase) -> Vec<(Option<u32>, String)> {
     let line = |text: &str| selftest_text::one_line(&neutralise(text), MAX_EXPECTATION);
     let expected = case.grounds.expectations.iter().zip(1..);

@@ -1,7 +1,7 @@
-//! The judge: a neutral transcript in, a verdict out.
+//! The judge: takes a neutral transcript and returns a verdict.
 //!
-//! Never sees a system under test, only what it said. Computes the overall score itself and
-//! never asks a model for it (design: "the judge never grades itself").
+//! It never sees the system under test, only its output. The harness computes the overall score
+//! itself and never asks a model for it (design: "the judge never grades itself").
 
 pub mod ask;
 pub mod bench;
@@ -33,7 +33,7 @@ use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
 
-/// The templates of all that a judge is asked, paths under `prompts/`.
+/// Paths of all judge templates under `prompts/`.
 pub const TEMPLATES: [&str; 5] = [
     prompt::TEMPLATE,
     probability::TEMPLATE,
@@ -47,28 +47,28 @@ pub const TEMPLATES: [&str; 5] = [
 pub struct CategoryScore {
     /// Id of the category, such as `format_score`.
     pub category: String,
-    /// `None`: the judge says that it can't tell.
+    /// The score; `None` if the judge says that it can't tell.
     pub score: Option<Score>,
 }
 
-/// Scores of every category, and the overall score that the harness made of them.
+/// Scores of every category, and the overall score computed from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scorecard {
-    /// One entry per category, in the rubric's order; all of them have a score.
+    /// One entry per category in the rubric's order, each with a score.
     pub categories: Vec<CategoryScore>,
     /// `Σ weight · score`.
     pub overall: Score,
-    /// The judge's words.
+    /// The judge's explanation.
     pub reasoning: String,
-    /// The yes/no questions behind the scores; empty of a judge that was asked for a verdict.
+    /// The yes/no questions behind the scores. Empty for a judge that was asked for a verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<ScoredQuestion>,
 }
 
-/// A question with the judge's answer, as a probability.
+/// A question with the judge's answer as a probability.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScoredQuestion {
-    /// The question and what was read.
+    /// The question and its reading.
     #[serde(flatten)]
     pub answer: QuestionAnswer,
     /// The probability of yes on the judge's scale.
@@ -76,17 +76,17 @@ pub struct ScoredQuestion {
 }
 
 impl ScoredQuestion {
-    /// Whether it is a rule that speaks against the answer.
+    /// Returns true if a rule counts against the answer.
     fn is_rule_against(&self) -> bool {
         self.answer.by == AnsweredBy::Rule && self.probability.get() < 0.5
     }
 }
 
 impl Scorecard {
-    /// The scores that answers to questions make on a scale: each category has the probability of
-    /// all that the model says of it and of the answer as a whole, and no more than a rule leaves
-    /// it: what is seen by rule does not get lost among many questions. None where nothing was read
-    /// of a category, or a probability is no number.
+    /// Computes scores from the answers to questions. A category's score is the probability from
+    /// all readings of the model about it and about the answer as a whole, capped by any rule
+    /// against it: an error found by a rule must not be outvoted by many questions. Returns `None`
+    /// if a category has no reading or a probability is not a number.
     pub fn of_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
@@ -125,12 +125,12 @@ impl Scorecard {
         Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
     }
 
-    /// Whether a rule speaks against the answer.
+    /// Returns true if a rule counts against the answer.
     pub fn has_rule_against(&self) -> bool {
         self.questions.iter().any(ScoredQuestion::is_rule_against)
     }
 
-    /// The question with the least probability among those that the model is more against than for.
+    /// Returns the model's question with the lowest probability, if that is below 0.5.
     pub fn most_doubted(&self) -> Option<&ScoredQuestion> {
         let by_model = |asked: &&ScoredQuestion| {
             asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
@@ -141,7 +141,7 @@ impl Scorecard {
         self.questions.iter().filter(by_model).min_by(by_probability)
     }
 
-    /// Gives a category another score, and the overall score that follows from it.
+    /// Replaces the score of a category and recomputes the overall score.
     pub(crate) fn set(&mut self, rubric: &Rubric, category: &str, score: Score) {
         if let Some(entry) = self.categories.iter_mut().find(|entry| entry.category == category) {
             entry.score = Some(score);
@@ -151,9 +151,9 @@ impl Scorecard {
         self.overall = Score::weighted(weighted);
     }
 
-    /// Whether the score of a category says something of it: likelihoods are about the answer as a
-    /// whole, and a bad answer need not be bad in each category. A judge that answers yes or no was
-    /// asked about all of them.
+    /// Returns true if the score of a category reflects that category. Likelihoods concern the
+    /// answer as a whole, and a bad answer need not be bad in every category. A judge by questions
+    /// was asked about all of them.
     pub fn is_about(&self, category: &str) -> bool {
         let tells = |asked: &ScoredQuestion| {
             let is_own = asked.answer.question.category == category;
@@ -167,7 +167,7 @@ impl Scorecard {
         self.questions.is_empty() || self.questions.iter().any(tells)
     }
 
-    /// The score of a category, if the rubric has it.
+    /// Returns the score of a category, if the rubric has it.
     pub fn score(&self, category: &str) -> Option<Score> {
         self.categories.iter().find(|entry| entry.category == category)?.score
     }
@@ -181,19 +181,19 @@ pub enum Verdict {
     Scored(Scorecard),
     /// There is no score.
     Unscored {
-        /// Which kind.
+        /// Kind of the reason.
         reason: UnscoredReason,
-        /// The exact fault, in one line.
+        /// The exact reason, in one line.
         detail: String,
-        /// The readable part, such as the scores beside a "can't tell"; for people, never for
-        /// the gate.
+        /// The readable part, such as the scores next to a "can't tell". For display only, never
+        /// for the gate.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         partial: Vec<CategoryScore>,
     },
 }
 
 impl Verdict {
-    /// The scores, if there are any.
+    /// Returns the scores, if there are any.
     pub fn card(&self) -> Option<&Scorecard> {
         match self {
             Self::Scored(card) => Some(card),
@@ -207,14 +207,14 @@ impl Verdict {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// The verdicts of which it is the mean, in order; empty where the judge was asked once.
+    /// The verdicts that it is the mean of, in order. Empty if the judge was asked once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Verdict>,
-    /// The verdict of each judge of a panel, in its order; empty of a judge alone.
+    /// The verdict of each judge of a panel, in order. Empty for a single judge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub panel: Vec<PanelVerdict>,
-    /// Questions counted in the answer by rule, as told to the judge.
+    /// Number of questions in the answer, counted by rule and stated to the judge.
     pub question_count: u32,
-    /// Calls in order; more than one when a malformed reply was re-asked.
+    /// Calls in order; more than one if a malformed reply was asked for again.
     pub calls: Vec<CallRecord>,
 }

@@ -1,6 +1,8 @@
-//! Several judges on one answer: each judges for itself, and the mean of their scores counts.
+//! A panel: several judges score the same answer independently, and the mean of their scores
+//! counts.
 //!
-//! They are unlike models: a second call of the same one would agree with it for the wrong reason.
+//! Panels consist of different models. A second call of the same model would agree with itself for
+//! the wrong reason.
 
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use crate::rubric::{Rubric, SAFETY};
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Score;
 
-/// Seeds of one judge, all its samples together.
+/// Number of seeds reserved for one judge with all its samples.
 const SEEDS: u32 = 10_000;
 
 /// The verdict of one judge of a panel on an answer.
@@ -26,24 +28,24 @@ pub struct PanelVerdict {
     pub model: String,
     /// Its verdict.
     pub verdict: Verdict,
-    /// The verdicts of which that is the mean; empty where it was asked once.
+    /// The verdicts that it is the mean of. Empty if the judge was asked once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Verdict>,
 }
 
-/// The judges of a run: one, or several unlike ones.
+/// The judges of a run: one, or several different ones.
 pub struct Panel {
     judges: Vec<Arc<Judge>>,
     rubric: Rubric,
 }
 
 impl Panel {
-    /// Judges by one rubric; `None` where there is no judge.
+    /// Creates a panel with one rubric. Returns `None` if there is no judge.
     pub fn new(judges: Vec<Arc<Judge>>, rubric: Rubric) -> Option<Self> {
         (!judges.is_empty()).then_some(Self { judges, rubric })
     }
 
-    /// Takes all safety from a verdict: what the case shows cannot be trusted.
+    /// Sets the safety score to zero, because the case shows that the program cannot be trusted.
     pub fn void_safety(&self, judgement: &mut Judgement) {
         if let Verdict::Scored(card) = &mut judgement.verdict {
             card.set(&self.rubric, SAFETY, Score::ZERO);
@@ -57,11 +59,13 @@ impl Panel {
         evidence: &Evidence,
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
+        // A single judge keeps its questions and samples, which an average would drop.
         if let [judge] = &self.judges[..] {
             return judge.judge(library, evidence, seed).await;
         }
         let asked = self.judges.iter().zip(0..).map(|(judge, number)| {
             let seed = &seed;
+            // Each judge has its own range of seeds.
             judge.judge(library, evidence, move |call| seed(number * SEEDS + call))
         });
         let (mut panel, mut calls) = (Vec::new(), Vec::new());
@@ -79,8 +83,8 @@ impl Panel {
     }
 }
 
-/// The mean of the judges with a score, by category. One without a score counts for nothing and is
-/// no zero; without any score the answer is unscored for the first judge's reason.
+/// Averages the judges with a score by category. A judge without one is excluded and does not count
+/// as zero. If none has a score, the answer is unscored for the first judge's reason.
 fn together(rubric: &Rubric, panel: &[PanelVerdict]) -> Verdict {
     let said: Vec<(&str, &Scorecard)> = panel
         .iter()

@@ -1,10 +1,10 @@
 //! Judging by probability: evidence first, then one yes/no question at a time, answered by the
 //! probabilities of the reply's first token.
 //!
-//! Raw probabilities of small models are far off, and differently so from request to request.
-//! Each question is therefore also asked of answers that say nothing and, where there is one, of a
-//! reference answer, and log-odds count relative to those (contextual calibration: Zhao et al.,
-//! "Calibrate Before Use", 2021). What likelihoods add is read in `likelihood`.
+//! Raw probabilities of small models are far off, and the error differs between requests. Each
+//! question is therefore also asked about contentless answers and, if there is one, a reference
+//! answer, and log-odds are taken relative to those (contextual calibration: Zhao et al.,
+//! "Calibrate Before Use", 2021). Likelihood readings are in `likelihood`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,30 +25,30 @@ use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estima
 use selftest_stats::mean;
 use selftest_text::digest;
 
-/// The template of the questions, path under `prompts/`.
+/// Path of the questions' template under `prompts/`.
 pub const TEMPLATE: &str = "judge/questions.md";
 
-/// The template that asks why, path under `prompts/`.
+/// Path of the template that asks for an explanation, under `prompts/`.
 pub const EXPLANATION: &str = "judge/explanation.md";
 
-/// Most tokens of an explanation.
+/// Maximum number of tokens of an explanation.
 const MAX_EXPLANATION_TOKENS: u32 = 80;
 
-/// Answers that say nothing, to which a judge's yes means nothing.
+/// Contentless answers, for which a judge's yes carries no meaning.
 pub(super) const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
 
-/// Lines of the template at which the text may be cut: before the answer, and behind it.
+/// Marker lines of the template at which the text may be split: before and after the answer.
 const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 
 impl QuestionAnswer {
-    /// The answer of a rule.
+    /// Creates the answer of a rule.
     pub(super) fn by_rule(question: Question, probability: f64) -> Self {
         let relative = (probability / (1.0 - probability)).ln();
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
     }
 }
 
-/// Who answered a question.
+/// The source of an answer to a question.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -61,9 +61,10 @@ pub enum AnsweredBy {
     Description,
     /// The judge's model, by how much likelier the reference makes the answer.
     Reference,
-    /// The same by the facts, of a case without a reference.
+    /// The judge's model, by how much likelier the facts make the answer, for a case without a
+    /// reference.
     Facts,
-    /// A rule, without any model: `raw` is the probability, on no scale.
+    /// A rule, without a model: `raw` is the probability and is not rescaled.
     Rule,
 }
 
@@ -73,22 +74,22 @@ pub struct QuestionAnswer {
     /// The question.
     #[serde(flatten)]
     pub question: Question,
-    /// Who answered.
+    /// Source of the answer.
     #[serde(default)]
     pub by: AnsweredBy,
-    /// The share of yes among yes and no, 0 to 1, as the model says it; by likelihood the
-    /// probability of a token of the text (geometric mean).
+    /// The share of yes among yes and no, 0 to 1, as reported by the model; by likelihood, the
+    /// probability per token of the text (geometric mean).
     pub raw: f64,
     /// The probability of neither word, 0 to 1.
     pub neither: f64,
-    /// Log-odds of yes, less those of answers that say nothing, or the midpoint between those and
-    /// the reference answer. By likelihood the gain of a token in nats.
+    /// Log-odds of yes, minus those of contentless answers or the midpoint between those and the
+    /// reference answer. By likelihood, the gain per token in nats.
     pub relative: f64,
 }
 
 /// Asks the questions about one case after the other.
 pub(super) struct Questioner {
-    /// By what the questions have in common but the answer: for each the log-odds that count as 0.
+    /// Baseline log-odds of each question, by everything the questions share except the answer.
     anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
     max_prompt_tokens: u32,
@@ -110,17 +111,17 @@ struct Values<'a> {
 #[derive(Clone, Copy)]
 struct Answer<'a> {
     text: &'a str,
-    /// Whether the calls of tools of the evidence led to it.
+    /// True if the tool calls of the evidence led to it.
     is_real: bool,
 }
 
 impl<'a> Answer<'a> {
-    /// That of the system under test.
+    /// Returns the answer of the system under test.
     fn of(evidence: &'a Evidence) -> Self {
         Self { text: &evidence.output, is_real: true }
     }
 
-    /// One to compare with.
+    /// Returns a hypothetical answer for comparison.
     const fn supposed(text: &'a str) -> Self {
         Self { text, is_real: false }
     }
@@ -159,8 +160,8 @@ impl Questioner {
             .collect())
     }
 
-    /// The log-odds of the questions for answers that say nothing, and for the reference; asked once for
-    /// each request.
+    /// Returns the baseline log-odds of the questions, from contentless answers and the reference;
+    /// computed once per request.
     async fn anchors(
         &self,
         model: &dyn ChatModel,
@@ -169,6 +170,7 @@ impl Questioner {
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
+        // The prompt without an answer identifies the request.
         let nothing = Answer::supposed("");
         let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
@@ -194,6 +196,8 @@ impl Questioner {
             let answer = Answer::supposed(reference);
             let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
+                // The reference is known to be good, so the neutral point is between it and
+                // contentless answers.
                 *anchor = f64::midpoint(*anchor, said.log_odds());
             }
         }
@@ -202,8 +206,8 @@ impl Questioner {
         Ok(anchors)
     }
 
-    /// Why a question got a no, in the model's words on one line: for people, never for the gate.
-    /// None where the model has nothing to say.
+    /// Asks the model to explain a no, in one line. For display only, never for the gate. Returns
+    /// `None` if the model gives no explanation.
     pub(super) async fn explain(
         &self,
         model: &dyn ChatModel,
@@ -223,12 +227,12 @@ impl Questioner {
         let (record, reply) = call(model, &request).await;
         calls.push(record);
         let words = selftest_text::one_line(&reply.ok()?.text, 300);
-        // One sentence is asked for; small models go on.
+        // The prompt asks for one sentence; small models continue anyway.
         let sentence = words.split_inclusive(". ").next().unwrap_or_default().trim();
         sentence.contains(char::is_alphanumeric).then(|| sentence.to_owned())
     }
 
-    /// The probabilities of yes and no for each question about this answer.
+    /// Reads the probabilities of yes and no for each question about this answer.
     async fn read(
         &self,
         model: &dyn ChatModel,
@@ -249,7 +253,7 @@ impl Questioner {
             };
             let (mut prompt, mut cuts, mut tokens) = render(answer)?;
             if tokens > self.max_prompt_tokens && answer.is_real {
-                // It is judged without its calls rather than not at all.
+                // The answer is judged without its tool calls instead of not at all.
                 (prompt, cuts, tokens) = render(Answer::supposed(answer.text))?;
             }
             if tokens > self.max_prompt_tokens {
@@ -274,7 +278,7 @@ pub(super) fn unusable(error: &PromptError) -> AskError {
     failed(UnscoredReason::Unavailable, error.to_string())
 }
 
-/// A prompt over the limit is unscored, not cut.
+/// Returns the error for a prompt over the limit, which is unscored and not cut.
 pub(super) fn too_long(tokens: u32, most: u32) -> AskError {
     let detail =
         format!("the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {most}");
@@ -285,7 +289,7 @@ pub(super) fn failed(reason: UnscoredReason, detail: String) -> AskError {
     AskError { reason, detail, prompt_too_long: false, server_failed: false }
 }
 
-/// The prompt of one question, and the places where it may be cut.
+/// Renders the prompt of one question, and returns the offsets at which it may be split.
 fn render(
     library: &PromptLibrary,
     template: &str,
@@ -325,8 +329,8 @@ fn render(
     Ok((Rendered { system, user }, cuts))
 }
 
-/// Takes the marks out of a text; the offsets where they stood. No quote can hold one at the
-/// beginning of a line.
+/// Removes the markers from a text and returns their offsets. A quoted line starts with `> `, so
+/// that no quote can contain a marker at the start of a line.
 fn cut(mut text: String) -> (String, Vec<usize>) {
     let mut cuts = Vec::new();
     for mark in MARKS {

@@ -1,4 +1,5 @@
-//! The judge's prompt: rubric and rules first and byte-identical, the case last. Pure.
+//! The judge's prompt: the rubric and rules come first and are byte-identical, the case comes last.
+//! Pure.
 
 use serde::Serialize;
 
@@ -10,10 +11,10 @@ use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::fence::{Nonce, fence};
 use selftest_models::prompts::{Prefix, PromptError, PromptLibrary, Rendered};
 
-/// The judge's template, path under `prompts/`.
+/// Path of the judge's template under `prompts/`.
 pub const TEMPLATE: &str = "judge/rubric.md";
 
-/// One exchange that came before the one to judge.
+/// An exchange before the one to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// Input of the harness.
@@ -29,21 +30,21 @@ pub struct Evidence {
     pub case: GeneratedCase,
     /// Exchanges before the last one.
     pub conversation: Vec<Exchange>,
-    /// The last input, when it is not the prompt.
+    /// The last input, if it is not the prompt.
     pub reply: Option<String>,
     /// The last answer of the system under test.
     pub output: String,
-    /// Calls of tools on the way to that answer, in order; none where it tells of none.
+    /// Tool calls that led to that answer, in order; empty if none are reported.
     pub tool_calls: Vec<ToolCall>,
-    /// How the task should stand.
+    /// Expected status of the task.
     pub expected_status: TaskStatus,
-    /// How it stands.
+    /// Actual status of the task.
     pub actual_status: TaskStatus,
-    /// Questions in the output, counted by rule.
+    /// Number of questions in the output, counted by rule.
     pub question_count: u32,
-    /// Most questions in an answer that asks back.
+    /// Maximum number of questions in an answer that asks back.
     pub max_questions_allowed: u32,
-    /// Whether minor format deviations cost nothing.
+    /// True if minor format deviations cost nothing.
     pub allow_minor_format_deviation: bool,
 }
 
@@ -70,9 +71,10 @@ struct Values<'a> {
     allow_minor_format_deviation: bool,
 }
 
-/// The part of the prompt that is the same for every case. `schema` is the verdict's schema as text.
+/// Builds the part of the prompt that is the same for every case. `schema` is the verdict's schema
+/// as text.
 pub fn prefix(rubric: &Rubric, schema: &str) -> Prefix {
-    // As the verdict calls them.
+    // The categories appear under the field names of the verdict.
     let named =
         |category: &Category| Category { id: field_of(rubric, &category.id), ..category.clone() };
     let categories: Vec<Category> = rubric.categories().iter().map(named).collect();

@@ -1,5 +1,5 @@
-//! The yes/no questions about one answer: one for each category of the rubric, one for each
-//! expectation. Pure; asks nobody.
+//! The yes/no questions about an answer: one for each category of the rubric, and one for each
+//! expectation. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use crate::rubric::{Category, Rubric, SAFETY};
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 
-/// A question whose answer is yes for a good answer.
+/// A question that a good answer gets a yes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// The category to whose score it counts.
+    /// The category whose score it counts towards.
     pub category: String,
-    /// The expectation that it asks about, counted from 1; absent of a category's own question.
+    /// The expectation that it asks about, counted from 1. Absent for a category's own question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<u32>,
-    /// Its words.
+    /// Text of the question.
     pub text: String,
 }
 
-/// Most bytes of an expectation, or of hints, in a question.
+/// Maximum length in bytes of an expectation, or of hints, in a question.
 pub(super) const MAX_EXPECTATION: usize = 600;
 
-/// The specification's category of formats.
+/// The specification's category for formats.
 pub(super) const FORMAT: &str = "format_score";
 
-/// The specification's category of facts.
+/// The specification's category for facts.
 pub(super) const FACTUALITY: &str = "factuality_score";
 
-/// The specification's category of instructions.
+/// The specification's category for instructions.
 const INSTRUCTIONS: &str = "instruction_following_score";
 
-/// The questions about an answer to this case, categories first, in the rubric's order.
+/// Returns the questions about an answer to this case: categories first, in the rubric's order.
 pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) -> Vec<Question> {
     let categories = rubric.categories();
     let own = categories.iter().map(|category| Question {
@@ -41,18 +41,20 @@ pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) ->
     });
     let Some(theirs) = instructions(rubric) else { return own.collect() };
     let about = |expectation, text| Question { category: theirs.id.clone(), expectation, text };
-    // They are written by models and people: on one line they can be nothing but a question.
+    // Expectations are written by models and users. On a single line they cannot imitate another
+    // part of the prompt.
     let line = |text: &str| selftest_text::one_line(text, MAX_EXPECTATION);
     let expectations = case.grounds.expectations.iter().zip(1..).map(|(expectation, number)| {
         about(Some(number), format!("Is this true? {}", line(expectation)))
     });
-    // A case without expectations says in its hints what to look for.
+    // A case without expectations describes in its hints what to look for.
     let hints = case.grounds.expectations.is_empty() && !case.hints.trim().is_empty();
     let hints = hints.then(|| about(None, format!("Is it as expected? {}", line(&case.hints))));
     own.chain(expectations).chain(hints).collect()
 }
 
-/// The category that expectations count to: that of instructions, else the heaviest.
+/// Returns the category that expectations count towards: the one for instructions, else the
+/// heaviest.
 pub(super) fn instructions(rubric: &Rubric) -> Option<&Category> {
     let categories = rubric.categories();
     let by_weight = |a: &&Category, b: &&Category| a.weight.get().total_cmp(&b.weight.get());
@@ -60,8 +62,8 @@ pub(super) fn instructions(rubric: &Rubric) -> Option<&Category> {
     named.or_else(|| categories.iter().max_by(by_weight))
 }
 
-/// The question about a category: its own question, the one of the specification's categories, or
-/// one made of its description.
+/// Returns the question about a category: its own, the one of the specification's category, or one
+/// built from its description.
 fn of_category(category: &Category, expected: TaskStatus) -> String {
     if let Some(question) = &category.question {
         return question.clone();

@@ -1,13 +1,14 @@
-//! Evidence quoted line by line: every line that others wrote begins with `> `, so that nothing
-//! in it can look like a line of ours. Pure.
+//! Quotes evidence line by line: every untrusted line starts with `> `, so that nothing in it can
+//! look like a line of the prompt. Pure.
 //!
-//! Unlike a fence with a random mark, the same evidence gives the same tokens each time: the
-//! probabilities of a small model would move with the mark.
+//! Unlike a fence with a random nonce, the same evidence always gives the same tokens. A nonce
+//! would shift the probabilities of a small model.
 
 use selftest_models::fence::neutralise;
 
-/// The text with `> ` before each of its lines.
+/// Returns the text with `> ` before each of its lines.
 pub(super) fn quote(text: &str) -> String {
+    // Includes the Unicode separators that a model may read as line breaks.
     let text = neutralise(text.trim_end());
     let is_break =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');

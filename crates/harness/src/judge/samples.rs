@@ -1,20 +1,21 @@
-//! Several verdicts of one judge on one answer, brought together. Pure; asks nobody.
+//! Combines several verdicts of one judge on one answer. Pure.
 
 use super::{CategoryScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
 
-/// Seeds of one sample: its first call and the calls that ask again.
+/// Number of seeds reserved for one sample: its first call and the calls that ask again.
 pub(super) const SEEDS: u32 = 1_000;
 
-/// Whether asking again is of no use: nobody answers.
+/// Returns true if further samples are pointless, because the model is unavailable.
 pub(super) fn ends(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unscored { reason: UnscoredReason::Unavailable, .. })
 }
 
-/// The mean of the samples with a score, by category; one without a score is no zero and counts for
-/// nothing. Without any score: the first sample. The words are those of the sample next to the mean.
+/// Returns the mean of the scored samples by category. A sample without a score is excluded and
+/// does not count as zero. Without any score, returns the first sample. The explanation is that of
+/// the sample closest to the mean.
 pub(super) fn pooled(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
     let cards: Vec<&Scorecard> = samples.iter().filter_map(Verdict::card).collect();
     if cards.len() < 2 {
@@ -27,7 +28,7 @@ pub(super) fn pooled(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
     Some(Verdict::Scored(Scorecard { reasoning: typical.reasoning.clone(), ..mean }))
 }
 
-/// The mean of scores by category, with these words; `None` without any.
+/// Returns the mean of scores by category with this explanation, or `None` without any scores.
 pub(super) fn mean_card(
     rubric: &Rubric,
     cards: &[&Scorecard],

@@ -1,5 +1,4 @@
-//! How what was read of an answer becomes the probability that it is a good one. Pure; asks
-//! nobody.
+//! Converts the readings of an answer to the probability that it is good. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::probability::{AnsweredBy, QuestionAnswer};
 use selftest_stats::{RidgeLogistic, mean, sigmoid};
 
-/// The weights of what a model says: log-odds of each kind add up, with weights fitted on answers
-/// whose worth is known (Platt, "Probabilistic outputs for support vector machines", 1999, with
+/// The weights of a model's readings. The log-odds of each kind are added with weights fitted on
+/// answers of known quality (Platt, "Probabilistic outputs for support vector machines", 1999, with
 /// several inputs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scale {
-    /// The log-odds of an answer of which every reading is at its zero.
+    /// The log-odds of an answer whose readings are all zero.
     pub intercept: f64,
-    /// By kind. What is not in here tells nothing that the others do not tell, and is not asked.
+    /// Weights by kind. A missing kind adds no information to the others and is not read.
     pub weights: BTreeMap<AnsweredBy, Weight>,
 }
 
@@ -26,21 +25,21 @@ pub struct Scale {
 pub struct Weight {
     /// Log-odds for each unit of the reading; above 0.
     pub slope: f64,
-    /// The reading that says nothing: for likelihoods the mean over known answers.
+    /// The neutral reading: for likelihoods, the mean over known answers.
     pub zero: f64,
 }
 
-/// The scales of a judge: what a case gives it to go by differs.
+/// The scales of a judge, which differ by the evidence that a case provides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scales {
     /// For cases with a reference answer.
     pub with_reference: Scale,
-    /// For those without.
+    /// For cases without a reference answer.
     pub without_reference: Scale,
 }
 
 impl Default for Scale {
-    /// The log-odds of yes as they are.
+    /// Returns the scale that leaves the log-odds of yes unchanged.
     fn default() -> Self {
         let weight = Weight { slope: 1.0, zero: 0.0 };
         Self { intercept: 0.0, weights: BTreeMap::from([(AnsweredBy::Model, weight)]) }
@@ -48,7 +47,8 @@ impl Default for Scale {
 }
 
 impl Scales {
-    /// The scales of answers whose worth is known. `None` without both kinds of answers.
+    /// Fits the scales on answers of known quality. Returns `None` without both good and bad
+    /// answers.
     pub fn fitted(known: &[KnownReading]) -> Option<Self> {
         let fitted = |third| {
             let kinds = [AnsweredBy::Model, AnsweredBy::Description, third];
@@ -60,15 +60,15 @@ impl Scales {
         })
     }
 
-    /// The one for a case with or without a reference.
+    /// Returns the scale for a case with or without a reference.
     pub fn of(&self, has_reference: bool) -> &Scale {
         if has_reference { &self.with_reference } else { &self.without_reference }
     }
 }
 
 impl Scale {
-    /// The part of a reading in the log-odds that the answer is a good one; one without weight adds
-    /// nothing.
+    /// Returns the contribution of a reading to the log-odds that the answer is good. A reading
+    /// without a weight adds nothing.
     pub fn log_odds_of(&self, answer: &QuestionAnswer) -> f64 {
         match (answer.by, self.weights.get(&answer.by)) {
             (AnsweredBy::Rule, _) => answer.relative,
@@ -77,7 +77,7 @@ impl Scale {
         }
     }
 
-    /// The probability of yes by this answer alone, 0 to 1.
+    /// Returns the probability of yes by this answer alone, 0 to 1.
     pub fn probability_of(&self, answer: &QuestionAnswer) -> f64 {
         match answer.by {
             AnsweredBy::Rule => answer.raw,
@@ -86,12 +86,13 @@ impl Scale {
         }
     }
 
-    /// The log-odds of a good answer by the model alone, in one category or in all: the mean of the
-    /// yes/no questions of the category, and all that likelihoods say, which is about the answer as
-    /// a whole. `None` where nothing with a weight was read. Rules do not count.
+    /// Returns the log-odds of a good answer by the model alone, in one category or in all. This is
+    /// the mean over the category's yes/no questions plus the likelihood readings, which concern
+    /// the answer as a whole. Returns `None` if nothing with a weight was read. Rules do not count.
     pub fn log_odds(&self, answers: &[&QuestionAnswer], category: Option<&str>) -> Option<f64> {
         let of = |by: AnsweredBy| {
             let own = answers.iter().filter(|answer| {
+                // Only yes/no questions belong to a category; likelihoods concern the whole answer.
                 let is_asked = by != AnsweredBy::Model
                     || category.is_none_or(|category| answer.question.category == category);
                 answer.by == by && is_asked
@@ -103,36 +104,38 @@ impl Scale {
     }
 }
 
-/// Readings of an answer whose worth is known: the mean of each kind.
+/// The mean readings, by kind, of an answer of known quality.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownReading {
-    /// By kind; what was not read is absent.
+    /// Readings by kind; missing if not read.
     pub read: BTreeMap<AnsweredBy, f64>,
-    /// Whether the answer is a good one.
+    /// True if it is a good answer.
     pub is_good: bool,
 }
 
-/// Keeps weights small where the known answers are few, in standard deviations of the readings.
+/// Ridge penalty that keeps weights small if there are few known answers, in standard deviations of
+/// the readings.
 const PENALTY: f64 = 1.0;
 
-/// Standard errors that a weight has to be above 0 where there are others: by chance alone one in
-/// twenty is.
+/// Minimum number of standard errors by which a weight has to exceed 0 if there are others: by
+/// chance alone, one in twenty does.
 const MIN_CERTAINTY: f64 = 1.645;
 
 impl Scale {
-    /// The scale of answers whose worth is known, by these kinds of readings. One after the other
-    /// those go that say nothing which the others do not say, or speak for bad answers: they would
-    /// be noise, cost time, and nobody could explain them. `None` without both kinds of answers.
+    /// Fits a scale on answers of known quality, from these kinds of readings. Kinds that add no
+    /// information to the others, or that favour bad answers, are removed one by one: they would be
+    /// noise, cost time and be hard to explain. Returns `None` without both good and bad answers.
     fn fitted(known: &[KnownReading], kinds: &[AnsweredBy]) -> Option<Self> {
         let labels: Vec<bool> = known.iter().map(|one| one.is_good).collect();
         let with_zero = |by: &AnsweredBy| {
             let all: Vec<f64> = known.iter().filter_map(|one| one.read.get(by).copied()).collect();
             let mean = mean(&all)?;
+            // A yes/no question is neutral at even odds, while likelihoods have no natural zero.
             Some((*by, if *by == AnsweredBy::Model { 0.0 } else { mean }))
         };
         let mut kept: Vec<(AnsweredBy, f64)> = kinds.iter().filter_map(with_zero).collect();
         loop {
-            // What was not read is as if it said nothing.
+            // A missing reading counts as neutral.
             let row = |one: &KnownReading| {
                 let of = |(by, zero): &(AnsweredBy, f64)| {
                     one.read.get(by).map_or(0.0, |value| value - zero)
@@ -144,6 +147,7 @@ impl Scale {
             let least = if kept.len() > 1 { MIN_CERTAINTY } else { 0.0 };
             let weakest = (0..kept.len()).min_by(|a, b| certainty[*a].total_cmp(&certainty[*b]));
             if let Some(weakest) = weakest.filter(|at| certainty[*at] <= least) {
+                // Removed one at a time, because that changes the certainty of the others.
                 kept.remove(weakest);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The judge on a model that says what a test tells it to.
+//! Tests of the judge with a scripted model.
 
 use std::sync::{Arc, Mutex};
 
@@ -157,7 +157,7 @@ async fn answers_count_relative_to_those_that_say_nothing() {
     assert!(prompts.iter().all(|prompt| prompt.matches("<!--").count() == 1));
 }
 
-/// A judge that says yes to everything and tells likelihoods.
+/// A judge that says yes to everything and supports likelihoods.
 fn judge_that_finds(finds: Finds) -> Judge {
     let asked = Mutex::default();
     let script = Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked };

@@ -1,8 +1,8 @@
-//! Calls of tools as evidence for a judge: how many are shown, and how much of each. A template of their
-//! own introduces them, so that the prompts of answers without calls are what they were, and what was
-//! measured of a judge still holds. Pure.
+//! Renders tool calls as evidence for a judge, limited in number and length. They have a separate
+//! template, so that prompts of answers without calls are unchanged and earlier measurements of a
+//! judge remain valid. Pure.
 //!
-//! What quotes or fences the calls is the method's: [`super::prompt`], [`super::probability`].
+//! Quoting or fencing the calls is up to the method: [`super::prompt`], [`super::probability`].
 
 use serde::Serialize;
 
@@ -10,14 +10,14 @@ use selftest_checks::check::ToolCall;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_text::one_line;
 
-/// The template of calls, path under `prompts/`.
+/// Path of the tool calls' template under `prompts/`.
 pub const TEMPLATE: &str = "judge/tool_calls.md";
 
-/// Most calls that are shown: the first and the last ones. With [`MAX_LINE`] at most about 700 tokens, of
-/// the 6000 that a prompt may have.
+/// Maximum number of calls to show: the first and the last ones. With [`MAX_LINE`] this is about
+/// 700 tokens at most, of the 6000 that a prompt may have.
 const MAX_SHOWN: usize = 16;
 
-/// Most bytes of a call.
+/// Maximum length of a call in bytes.
 const MAX_LINE: usize = 160;
 
 #[derive(Serialize)]
@@ -25,7 +25,8 @@ struct Values {
     calls: String,
 }
 
-/// The part of the prompt about calls of tools, quoted by `quote`; `None` where nothing was called.
+/// Renders the part of the prompt about tool calls, quoted by `quote`. Returns `None` if there are
+/// no calls.
 pub(super) fn render(
     library: &PromptLibrary,
     calls: &[ToolCall],
@@ -38,7 +39,7 @@ pub(super) fn render(
     Ok(Some(library.render(TEMPLATE, &Values { calls })?.user))
 }
 
-/// A line for each call.
+/// Formats one line per call.
 fn lines(calls: &[ToolCall]) -> String {
     let line = |call: &ToolCall| one_line(&format!("{} {}", call.name, call.arguments), MAX_LINE);
     if calls.len() <= MAX_SHOWN {

@@ -1,6 +1,6 @@
-//! The verdict's schema, and the strict reading of a judge's reply. Pure.
+//! The verdict's schema, and the strict parser of a judge's reply. Pure.
 //!
-//! A reply is one JSON object with exactly the fields of the schema, or it is no verdict.
+//! A reply is one JSON object with exactly the fields of the schema; anything else is rejected.
 //! Nothing is repaired, guessed or defaulted.
 
 use serde_json::{Map, Value, json};
@@ -11,25 +11,25 @@ use super::{CategoryScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_stats::score::Score;
 
-/// The field that says what the judge saw. Ollama writes the keys of a schema sorted by name: this
-/// one stands before all scores of [`field_of`], so that a judge explains before it scores.
+/// The field for the judge's explanation. Ollama emits the keys of a schema sorted by name. This
+/// name sorts before all score fields of [`field_of`], so that a judge explains before it scores.
 const EXPLANATION: &str = "explanation";
-/// Most characters of it that are asked for.
+/// Maximum length in characters that the schema asks for.
 const MAX_ASKED_EXPLANATION: usize = 600;
-/// Most characters that are taken: a longer one is no reason to ask again, not every server holds
-/// a bound.
+/// Maximum length in characters that is accepted. A longer explanation is no reason to ask again,
+/// because not every server enforces the bound.
 const MAX_EXPLANATION: usize = 8000;
 
-/// The JSON Schema of a verdict: explanation first, then one score per category.
+/// Returns the JSON Schema of a verdict: the explanation first, then one score per category.
 ///
-/// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of
-/// llama.cpp and Ollama ignore `minimum` and `maximum`, an enum they keep.
+/// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of llama.cpp
+/// and Ollama ignore `minimum` and `maximum` but enforce an enum.
 pub fn schema(rubric: &Rubric) -> Value {
     schema_with(rubric, &scores(), MAX_ASKED_EXPLANATION)
 }
 
-/// The field of a category's score: its id, or where an id would sort before the explanation,
-/// `score_` and its id.
+/// Returns the field name of a category's score: its id or, if an id would sort before the
+/// explanation, `score_` and its id.
 pub fn field_of(rubric: &Rubric, id: &str) -> String {
     if rubric.categories().iter().all(|category| category.id.as_str() > EXPLANATION) {
         id.to_owned()
@@ -38,8 +38,8 @@ pub fn field_of(rubric: &Rubric, id: &str) -> String {
     }
 }
 
-/// The same schema as the prompt states it, with the scores written out once only: small models
-/// have little room.
+/// Returns the schema as stated in the prompt, with the list of scores written out only once: small
+/// models have little room.
 pub fn schema_in_prompt(rubric: &Rubric) -> Value {
     let mut schema =
         schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), MAX_ASKED_EXPLANATION);
@@ -63,31 +63,31 @@ fn schema_with(rubric: &Rubric, score: &Value, longest: usize) -> Value {
     })
 }
 
-/// Reads replies against one rubric; the schema is compiled once.
+/// Parses replies for one rubric; the schema is compiled once.
 pub struct Reader {
     rubric: Rubric,
     strict: StrictReader,
 }
 
 impl Reader {
-    /// A reader for this rubric.
+    /// Creates a reader for this rubric.
     pub fn new(rubric: Rubric) -> Self {
         let strict = StrictReader::new(&schema_with(&rubric, &scores(), MAX_EXPLANATION));
         Self { rubric, strict }
     }
 
-    /// The rubric.
+    /// Returns the rubric.
     pub fn rubric(&self) -> &Rubric {
         &self.rubric
     }
 
-    /// Reads a complete reply.
+    /// Parses a complete reply.
     pub fn read(&self, reply: &str) -> Result<Verdict, Unreadable> {
         let value = self.strict.read(reply)?;
         self.verdict(&value).ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
     }
 
-    /// The verdict of a valid object; `None` cannot happen after validation, but is no verdict.
+    /// Returns the verdict of a valid object. `None` cannot occur after validation.
     fn verdict(&self, value: &Value) -> Option<Verdict> {
         let reasoning = value.get(EXPLANATION)?.as_str()?;
         let mut categories = Vec::new();
@@ -102,6 +102,7 @@ impl Reader {
             }
             categories.push(CategoryScore { category: category.id.clone(), score });
         }
+        // One missing score leaves the overall score undefined.
         if weighted.len() == categories.len() {
             let overall = Score::weighted(weighted);
             return Some(Verdict::Scored(Scorecard {

@@ -1,4 +1,4 @@
-//! How far two judges agree on which answers pass. Pure.
+//! Agreement of two judges on which answers pass. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use selftest_text::wording::percent;
 /// The agreement of two judges on the cases that both decided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreement {
-    /// Cases that scores of both decided.
+    /// Cases that both judges decided by scores.
     pub cases: u32,
-    /// Those on which both say the same.
+    /// Cases with the same verdict from both.
     pub same: u32,
-    /// 95 % Wilson interval of the share of these.
+    /// 95 % Wilson interval of the share of equal verdicts.
     pub interval: Option<Interval>,
-    /// Cohen's kappa: 1 is perfect, 0 what chance gives. Absent where both judges say one and the
-    /// same of every case, so that chance alone would agree as well.
+    /// Cohen's kappa: 1 is perfect agreement, 0 is chance. Absent if both judges gave the same
+    /// verdict to every case, which chance would produce as well.
     pub kappa: Option<f64>,
-    /// Its 95 % interval; absent where the cases show no spread from which to estimate one.
+    /// Its 95 % interval. Absent if the cases have no spread to estimate one from.
     pub kappa_interval: Option<Interval>,
 }
 
 impl Agreement {
-    /// Of pairs of passes; `None` without pairs.
+    /// Computes the agreement from pairs of passes. Returns `None` without pairs.
     pub fn of(pairs: &[(bool, bool)]) -> Option<Self> {
         let cases = u32::try_from(pairs.len()).ok().filter(|cases| *cases > 0)?;
         let same = pairs.iter().filter(|(a, b)| a == b).count();
@@ -37,17 +37,18 @@ impl Agreement {
             interval: wilson(same, cases),
             kappa: kappa.map(|found| found.kappa),
             kappa_interval: kappa
+                // Without spread, the interval would be a single point.
                 .filter(|found| found.standard_error > 1e-9)
                 .map(|found| found.interval),
         })
     }
 
-    /// The share of cases on which both say the same.
+    /// Returns the share of cases with equal verdicts.
     pub fn share(&self) -> f64 {
         f64::from(self.same) / f64::from(self.cases.max(1))
     }
 
-    /// For reports: `on 10 of 12 cases (83 %), kappa 0.62 [0.20, 1.00]`.
+    /// Formats the agreement for reports: `on 10 of 12 cases (83 %), kappa 0.62 [0.20, 1.00]`.
     pub fn words(&self) -> String {
         let Self { cases, same, .. } = self;
         let noun = if *cases == 1 { "case" } else { "cases" };

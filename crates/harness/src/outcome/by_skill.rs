@@ -1,4 +1,4 @@
-//! The cases of a run by the skill that each is of. Pure.
+//! Groups the cases of a run by skill. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,17 @@ use super::{CaseResult, Summary};
 pub struct SkillResult {
     /// Name of the skill.
     pub skill: String,
-    /// Counts over its finished cases, each repeat of one counted.
+    /// Counts over its finished cases; repeats count separately.
     #[serde(flatten)]
     pub summary: Summary,
-    /// Whether the agent loaded it when it should; absent where no case asks for that.
+    /// How reliably the agent loaded the skill when it should. Absent if no case tests that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRates>,
 }
 
 impl SkillResult {
-    /// The skills of a run in the order of their first cases; empty where no case is of a skill.
+    /// Groups the cases by skill, in the order of their first cases. Empty if no case belongs to a
+    /// skill.
     pub fn all<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<Self> {
         let mut found: Vec<(&str, Vec<&CaseResult>)> = Vec::new();
         for case in cases {

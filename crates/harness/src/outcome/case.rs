@@ -1,4 +1,4 @@
-//! One case: what happened, and what status follows from it.
+//! The record of a case, and the status derived from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
 
-/// How a case ended.
+/// The status of a finished case.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,24 +23,23 @@ use selftest_stats::score::{Score, Threshold};
 pub enum CaseStatus {
     /// Every step reached the threshold with the expected status.
     Passed,
-    /// A step did not.
+    /// A step missed the threshold or the expected status.
     Failed,
-    /// Failed at first, and passed when it was run again. The pass rate counts the first trial, so
-    /// that running again cannot raise it; a gate against a baseline lets it through.
+    /// Failed at first and passed when it was retried. The pass rate counts the first trial, so
+    /// that retries cannot raise it; a gate against a baseline accepts it.
     Flaky,
     /// The system under test died, broke its protocol or reported an error.
     SutError,
     /// The system under test did not answer in time.
     SutTimeout,
-    /// Files of the project changed while it ran.
+    /// Files of the project changed during the case.
     IsolationViolation,
-    /// The generator gave no usable prompt.
+    /// The generator produced no usable prompt.
     GenerationFailed,
     /// There is no verdict.
     Unscored,
-    /// Not run, or not to its end, because a model server gave no answer or a limit of the run was
-    /// reached, or not begun after the failure at which the run was to end. Says nothing of the
-    /// system under test.
+    /// Not run or not finished: a model server gave no answer, a limit of the run was reached, or
+    /// the run stopped at its first failure. This status says nothing about the system under test.
     NotRun,
     /// Not run, because the run was interrupted.
     Skipped,
@@ -49,7 +48,7 @@ pub enum CaseStatus {
 selftest_text::named!(CaseStatus);
 
 impl CaseStatus {
-    /// `pass` of the report: `None` when there is no verdict.
+    /// Returns the report's `pass` value; `None` if there is no verdict.
     pub const fn pass(self) -> Option<bool> {
         match self {
             CaseStatus::Passed => Some(true),
@@ -65,7 +64,7 @@ impl CaseStatus {
         }
     }
 
-    /// The word in tables: `PASS`, `FAIL`, or what it is instead.
+    /// Returns the label used in tables, such as `PASS` or `FAIL`.
     pub const fn label(self) -> &'static str {
         match self {
             CaseStatus::Passed => "PASS",
@@ -82,21 +81,21 @@ impl CaseStatus {
     }
 }
 
-/// All tries of the generator for one case.
+/// All attempts of the generator for one case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GenerationRecord {
-    /// In order; the last one is used unless it was rejected.
+    /// The attempts in order. The last one is used unless it was rejected.
     pub attempts: Vec<GenerationAttempt>,
 }
 
 impl GenerationRecord {
-    /// How many prompts were not used.
+    /// Returns the number of rejected prompts.
     pub fn rejections(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.rejected.is_some()).count()
     }
 }
 
-/// Which exchange of a case a step is.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
@@ -109,15 +108,15 @@ pub enum StepKind {
 /// One exchange with the system under test and its judgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Which one.
+    /// The kind of exchange.
     pub kind: StepKind,
     /// The prompt or reply.
     pub input: String,
-    /// How the task should have stood afterwards; as it stood, where nothing was expected.
+    /// Expected status of the task after this step; the actual status if nothing was expected.
     pub expected_status: TaskStatus,
-    /// The answer; absent after an error, a timeout, or when the step was not played.
+    /// The answer. Absent after an error or a timeout, or if the step was not run.
     pub reply: Option<SutReply>,
-    /// The judgement; absent when there was nothing to judge.
+    /// The judgement. Absent if there was nothing to judge.
     pub judgement: Option<Judgement>,
     /// Wall time of the system under test.
     pub duration_ms: u64,
@@ -126,9 +125,9 @@ pub struct Step {
 /// A check of a case and its finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckResult {
-    /// Its name, or the demand as it is written in a suite.
+    /// Name of the check, or the expectation as written in the suite.
     pub check: String,
-    /// Its outcome, and why.
+    /// Outcome of the check, with its reason.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -137,37 +136,37 @@ pub struct CheckResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Interruption {
-    /// The generator gave no usable prompt.
+    /// The generator produced no usable prompt.
     GenerationFailed(String),
     /// The system under test died, broke its protocol or could not be started.
     SutError(String),
     /// The system under test did not answer in time.
     SutTimeout(String),
-    /// A limit of ours cut the answer of the system under test, or what it was asked.
+    /// A limit of the harness cut the answer of the system under test, or its input.
     AnswerCut(String),
     /// These files of the project changed.
     IsolationViolation(Vec<String>),
     /// The system under test tried to read the answer key, spoke for another session, or did
-    /// something else that no case may pass with.
+    /// something else that fails every case.
     Forbidden(Vec<String>),
-    /// The run was to end at the first failure, and it came before the case was begun.
+    /// The run stops at the first failure, which occurred before this case started.
     NotBegun(String),
-    /// A limit of the run (time, tokens, money) was reached before the case was begun or had ended.
+    /// A limit of the run (time, tokens, money) was reached before the case started or finished.
     LimitReached(String),
-    /// A model server gave no answer, so that the case could not be run or not to its end.
+    /// A model server gave no answer, so that the case could not be run or finished.
     ModelUnavailable(String),
     /// The run was interrupted.
     Cancelled,
 }
 
-/// A further trial of a case that missed a baseline.
+/// A further trial of a case that failed against a baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rerun {
-    /// How it ended.
+    /// Status of the trial.
     pub status: CaseStatus,
-    /// Why, in one line; null when passed.
+    /// The reason, in one line; null if it passed.
     pub reason: Option<String>,
-    /// The lowest overall score of its steps; null without one.
+    /// The lowest overall score of its steps; null if it has none.
     pub overall: Option<Score>,
     /// Session of the system under test.
     #[schemars(with = "String")]
@@ -177,7 +176,7 @@ pub struct Rerun {
     /// The checks with their findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
-    /// The error that ended it.
+    /// The error that ended the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interruption: Option<Interruption>,
     /// Traces of the system under test.
@@ -203,7 +202,8 @@ impl From<CaseResult> for Rerun {
     }
 }
 
-/// Name of a case: the id of its scenario, and in a run with repeats which one it is.
+/// Returns the name of a case: the id of its scenario, with the repeat's number in a run with
+/// repeats.
 pub fn case_name(id: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
 }
@@ -211,16 +211,16 @@ pub fn case_name(id: &str, repeat: Option<u32>) -> String {
 /// The verdict of an earlier run on the same answers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FormerVerdict {
-    /// How the case ended then.
+    /// Status of the case in the earlier run.
     pub status: CaseStatus,
-    /// The lowest overall score of its steps; null without one.
+    /// The lowest overall score of its steps; null if it has none.
     pub overall: Option<Score>,
-    /// Whether scores of a judge decided it, and not a check, a status or an error.
+    /// True if a judge's scores decided it, and not a check, a status or an error.
     pub by_judge: bool,
 }
 
 impl FormerVerdict {
-    /// Of a case as it ended then.
+    /// Extracts the verdict from a case of the earlier run.
     pub fn of(case: &CaseResult) -> Self {
         Self {
             status: case.status().0,
@@ -230,62 +230,62 @@ impl FormerVerdict {
     }
 }
 
-/// Everything that is known of one case.
+/// The complete record of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// Position in the plan, from 0.
     pub index: usize,
     /// The scenario.
     pub scenario: Scenario,
-    /// Which repeat of the case, from 1; absent in a run without repeats.
+    /// Number of the repeat, from 1. Absent in a run without repeats.
     pub repeat: Option<u32>,
-    /// Name of the skill whose case it is.
+    /// Name of the skill that the case belongs to.
     pub skill: Option<String>,
     /// Session of the system under test.
     pub session_id: SessionId,
-    /// The tries of the generator.
+    /// The attempts of the generator.
     pub generation: GenerationRecord,
-    /// Prompt and hints; absent when generation failed.
+    /// Prompt and hints. Absent if generation failed.
     pub case: Option<GeneratedCase>,
-    /// Steps that were played.
+    /// Steps that were run.
     pub steps: Vec<Step>,
     /// The checks of the case, decided after the last step; empty before.
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
-    /// Further trials of a case that missed a baseline; empty where it was not run again.
+    /// Further trials of a case that failed against a baseline; empty if it was not retried.
     pub reruns: Vec<Rerun>,
     /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
-    /// Remarks, such as a reply flow that was not played.
+    /// Remarks, such as a reply flow that was not run.
     pub notes: Vec<String>,
-    /// The verdict of an earlier run on the same answers, where they were judged again.
+    /// The verdict of an earlier run on the same answers, if they are judged again.
     pub former: Option<FormerVerdict>,
-    /// SHA-256 of all that the result depends on; absent where not all of it is known.
+    /// SHA-256 of all inputs of the result. Absent if some are unknown.
     pub cache_key: Option<String>,
-    /// The run whose result this is; absent of a case that was played in this one.
+    /// The run that produced this result. Absent if the case was run in the current run.
     pub unchanged_since: Option<RunId>,
-    /// The least overall score that passes.
+    /// Minimum overall score that passes.
     pub threshold: Threshold,
-    /// The least safety score that passes.
+    /// Minimum safety score that passes.
     pub safety_floor: Score,
     /// Wall time of the whole case.
     pub duration_ms: u64,
 }
 
 impl CaseResult {
-    /// Name of the case.
+    /// Returns the name of the case.
     pub fn name(&self) -> String {
         case_name(&self.scenario.id, self.repeat)
     }
 
-    /// The status and, unless passed, its reason in one line: that of the first trial, unless one
-    /// failed and a later one passed.
+    /// Returns the status and, unless passed, its reason in one line. This is the status of the
+    /// first trial, unless that failed and a later one passed.
     pub fn status(&self) -> (CaseStatus, Option<String>) {
         let (first, reason) = self.first_status();
         let again = self.reruns.iter().filter(|rerun| rerun.status.pass().is_some());
         let passed = again.clone().filter(|rerun| rerun.status.pass() == Some(true)).count();
-        // Nothing makes up for a change to the project.
+        // A change to the project is final: no later trial can undo it.
         let is_flaky = first.pass() == Some(false) && first != CaseStatus::IsolationViolation;
         if passed == 0 || !is_flaky {
             return (first, reason);
@@ -295,11 +295,11 @@ impl CaseResult {
         (CaseStatus::Flaky, Some(why))
     }
 
-    /// The status of the first trial and, unless passed, its reason in one line.
+    /// Returns the status of the first trial and, unless passed, its reason in one line.
     ///
-    /// Order: the error that ended the case; an error reported by the system under test; a status
-    /// other than expected and a failed check (facts that need no judge); a check that could not be
-    /// decided; a missing verdict; the scores.
+    /// Precedence: the error that ended the case; an error reported by the system under test; an
+    /// unexpected status or a failed check (facts that need no judge); an undecided check; a
+    /// missing verdict; the scores.
     pub fn first_status(&self) -> (CaseStatus, Option<String>) {
         match &self.interruption {
             Some(Interruption::GenerationFailed(why)) => {
@@ -331,8 +331,9 @@ impl CaseResult {
             }
             None => {}
         }
+        // An error report takes precedence over an unexpected status.
         if let Some(reply) = self.steps.iter().find_map(Step::unexpected_error) {
-            // Who says nothing has a rule that says why it is an error.
+            // A silent program has no message, so the rule that classified it is quoted instead.
             let said = Some(reply.output.trim()).filter(|said| !said.is_empty());
             let words = said.or(reply.status_rule.as_deref()).unwrap_or("without a word");
             let words = selftest_text::one_line(words, 200);
@@ -357,13 +358,14 @@ impl CaseResult {
                 return (CaseStatus::Failed, Some(why));
             }
         }
+        // A case without steps must not pass.
         if self.steps.is_empty() {
             return (CaseStatus::Unscored, Some("nothing was judged".to_owned()));
         }
         (CaseStatus::Passed, None)
     }
 
-    /// Why there is no verdict, for an unscored case.
+    /// Returns the reason for the missing verdict of an unscored case.
     pub fn unscored_reason(&self) -> Option<UnscoredReason> {
         if matches!(self.interruption, Some(Interruption::AnswerCut(_))) {
             return Some(UnscoredReason::Truncated);
@@ -375,13 +377,13 @@ impl CaseResult {
         self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
     }
 
-    /// Whether a limit of the run kept the case from being run to its end.
+    /// Returns true if a limit of the run kept the case from finishing.
     pub fn is_short_of_limit(&self) -> bool {
         matches!(self.interruption, Some(Interruption::LimitReached(_)))
     }
 
-    /// Whether the case came to its end: a run that goes on after it was broken off does not run it
-    /// again. What no model server answered, or nobody had time for, has not ended.
+    /// Returns true if the case finished, so that a resumed run does not repeat it. A case is
+    /// unfinished if a model server gave no answer or a limit stopped it.
     pub fn is_settled(&self) -> bool {
         let is_begun = !matches!(
             self.interruption,
@@ -395,14 +397,14 @@ impl CaseResult {
         is_begun && self.unscored_reason() != Some(UnscoredReason::Unavailable)
     }
 
-    /// Whether the result can stand for a later run: checks or a judge scored it, and nothing broke it
-    /// off.
+    /// Returns true if a later run may reuse the result: checks or a judge decided it, and nothing
+    /// interrupted it.
     pub fn stands_for_later_runs(&self) -> bool {
         let scored = matches!(self.first_status().0, CaseStatus::Passed | CaseStatus::Failed);
         scored && self.former.is_none()
     }
 
-    /// Whether scores of a judge decided the case, and nothing that needs none.
+    /// Returns true if a judge's scores decided the case.
     pub fn is_by_judge(&self) -> bool {
         matches!(self.status().0, CaseStatus::Passed | CaseStatus::Failed)
             && self.steps.iter().all(|step| step.status_mismatch().is_none())
@@ -410,14 +412,14 @@ impl CaseResult {
             && self.steps.iter().any(|step| step.overall().is_some())
     }
 
-    /// Whether these scores of a step would pass.
+    /// Returns true if these scores of a step would pass.
     pub fn is_enough(&self, card: &Scorecard) -> bool {
         let safety = card.score(rubric::SAFETY);
         card.overall.reaches(self.threshold)
             && safety.is_none_or(|safety| safety >= self.safety_floor)
     }
 
-    /// The first check with this outcome.
+    /// Returns the first check with this outcome.
     pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
     }
@@ -429,7 +431,8 @@ impl CaseResult {
         self.steps.get(self.first_judged()..)?.iter().find_map(Step::missing_verdict)
     }
 
-    /// The first step that a judge looks at: of a conversation of several messages the last one.
+    /// Returns the index of the first step that is judged: in a conversation of several messages
+    /// the last one.
     pub fn first_judged(&self) -> usize {
         match self.scenario.follow_ups.len() {
             0 => 0,
@@ -437,7 +440,7 @@ impl CaseResult {
         }
     }
 
-    /// The step that decides the case: the one with the lowest overall score.
+    /// Returns the step that decides the case: the one with the lowest overall score.
     pub fn weakest_step(&self) -> Option<&Step> {
         let scored = self.steps.iter().filter(|step| step.overall().is_some());
         scored.min_by(|a, b| {
@@ -447,14 +450,14 @@ impl CaseResult {
 }
 
 impl CheckResult {
-    /// For reports: what is demanded and what happened.
+    /// Describes the expectation and the finding, for reports.
     pub fn describe(&self) -> String {
         format!("check “{}”: {}", self.check, self.finding.sentence)
     }
 }
 
 impl Step {
-    /// Name of the step in reports.
+    /// Returns the name of the step in reports.
     pub fn name(&self) -> String {
         match self.kind {
             StepKind::Answer => "answer".to_owned(),
@@ -462,17 +465,17 @@ impl Step {
         }
     }
 
-    /// The harness's overall score of this step, if it has one.
+    /// Returns the overall score of this step as computed by the harness, if it has one.
     pub fn overall(&self) -> Option<Score> {
         self.card().map(|card| card.overall)
     }
 
-    /// The scores of this step, if it has them.
+    /// Returns the scores of this step, if it has any.
     pub fn card(&self) -> Option<&Scorecard> {
         self.judgement.as_ref()?.verdict.card()
     }
 
-    /// The verdicts of each judge that was asked several times about the answer.
+    /// Returns the verdicts of each judge that was asked several times about the answer.
     pub fn repeated_verdicts(&self) -> impl Iterator<Item = &[Verdict]> {
         let judgement = self.judgement.iter();
         let all = judgement.flat_map(|judgement| {
@@ -482,7 +485,8 @@ impl Step {
         all.filter(|samples| samples.len() > 1)
     }
 
-    /// The verdicts of the judge of which the score is made: one, unless it was asked several times.
+    /// Returns the verdicts that the score is computed from: one, unless the judge was asked
+    /// several times.
     pub fn samples(&self) -> &[Verdict] {
         match &self.judgement {
             Some(judgement) if judgement.samples.is_empty() => {

@@ -1,6 +1,6 @@
-//! Evidence in a case of a system under test that did more than answer: changes to the project,
-//! calls of tools that name what holds the answers, and what its sandbox refused. Pure; whether it
-//! could is the isolation's to say.
+//! Finds evidence in a case that the system under test did more than answer: changes to the
+//! project, tool calls that name an answer key, and accesses denied by the sandbox. Pure. Isolation
+//! itself is enforced elsewhere.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{CaseResult, Step};
 use selftest_checks::check::ToolCall;
 use selftest_sandbox::AttemptKind;
 
-/// Answer keys whose paths are mistaken for nothing else: a folder `reports` may be anybody's.
+/// Answer keys with unmistakable paths. A bare `reports` folder could belong to the project.
 const UNMISTAKABLE: &[&str] = &[
     "config/selftest.yaml",
     "config/suites",
@@ -20,30 +20,31 @@ const UNMISTAKABLE: &[&str] = &[
     ".selftest",
 ];
 
-/// Most values of one call's arguments that are looked at.
+/// Maximum number of values inspected in one call's arguments.
 const MAX_VALUES: usize = 10_000;
 
-/// One thing that a system under test should not have done.
+/// An action that the system under test should not have taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IsolationBreach {
     /// These files of the project changed while the case ran: `changed: a.md`.
     ProjectChanged(Vec<String>),
-    /// It says itself that it called this tool with the path of an answer key.
+    /// The system under test reported a tool call with the path of an answer key.
     AnswerKeyNamed {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The answer key.
+        /// Path of the answer key.
         path: String,
     },
-    /// It tried to read this answer key, and was refused.
+    /// It tried to read this answer key and was denied.
     AnswerKeyRefused(String),
-    /// It tried to read this file of keys or passwords, and was refused.
+    /// It tried to read this file of keys or passwords and was denied.
     SecretRefused(String),
-    /// Other things that it tried and was refused: `connection to 10.0.0.1:80`.
+    /// Other denied actions: `connection to 10.0.0.1:80`.
     Refused(Vec<String>),
 }
 
-/// The breaches of a case and its further trials. `more_keys` hold answers too, such as the suite.
+/// Returns the breaches of a case and its further trials. `more_keys` are additional files with
+/// answers, such as the suite.
 pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
     let again = case.reruns.iter();
     let interruptions = case
@@ -58,7 +59,7 @@ pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
     }
     let steps = case.steps.iter().chain(again.flat_map(|rerun| &rerun.steps));
     for call in steps.flat_map(tool_calls) {
-        // The longest is the one that is meant.
+        // The longest matching path is the most specific one.
         let keys = more_keys.iter().chain(UNMISTAKABLE);
         let named = keys.filter(|path| names(&call.arguments, path)).max_by_key(|path| path.len());
         if let Some(path) = named {
@@ -88,8 +89,9 @@ fn tool_calls(step: &Step) -> impl Iterator<Item = &ToolCall> {
     step.reply.iter().flat_map(|reply| reply.tool_calls.iter().flatten())
 }
 
-/// Whether a value anywhere in the arguments has the path in it, as a whole.
+/// Returns true if a value anywhere in the arguments contains the path as a whole.
 fn names(arguments: &Value, path: &str) -> bool {
+    // Iterative and bounded, because the arguments come from the program under test.
     let mut waiting = vec![arguments];
     for _ in 0..MAX_VALUES {
         match waiting.pop() {
@@ -103,10 +105,10 @@ fn names(arguments: &Value, path: &str) -> bool {
     false
 }
 
-/// Whether the text has the path in it that is neither the end of another name nor the beginning of
-/// one.
+/// Returns true if the text contains the path and not merely as part of a longer name.
 fn holds(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    // `reports/selftest` must not match within `my-reports/selftests`.
     text.match_indices(path).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + path.len()..].chars().next();

@@ -1,6 +1,6 @@
-//! A judge that was asked several times about each answer: how far its verdicts are apart. Pure.
+//! Spread of a judge's verdicts when it was asked several times about each answer. Pure.
 //!
-//! The variance between trials of a case is another matter: `repeats.rs`.
+//! For the variance between trials of a case, see `repeats.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,21 +13,22 @@ use selftest_text::wording::plural;
 /// The samples of the judge over a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgeSamples {
-    /// Answers about which a judge was asked more than once; with a panel, once for each judge.
+    /// Answers that a judge was asked about more than once; with a panel, counted once per judge.
     pub answers: u32,
-    /// Verdicts on them.
+    /// Verdicts on these answers.
     pub samples: u32,
-    /// Verdicts among these without a score. They are in no mean and in no variance.
+    /// Verdicts without a score. They are excluded from means and variances.
     pub unscored: u32,
-    /// Answers that pass by some samples and fall short by others.
+    /// Answers that pass by some samples and fail by others.
     pub split: u32,
-    /// Variance of the overall scores of one answer, over all answers; null where none has two.
-    /// It adds an n-th of itself to a mean of n samples.
+    /// Variance of the overall scores of one answer, pooled over all answers; null if no answer has
+    /// two. It contributes 1/n of itself to a mean of n samples.
     pub variance: Option<f64>,
 }
 
 impl JudgeSamples {
-    /// Over the answers of a run; `None` where the judge was asked once about each.
+    /// Computes the statistics of a run. Returns `None` if the judge was asked only once about each
+    /// answer.
     pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseResult>) -> Option<Self> {
         let (mut answers, mut samples, mut unscored, mut split) = (0, 0, 0, 0);
         let mut scores: Vec<Vec<f64>> = Vec::new();
@@ -52,7 +53,7 @@ impl JudgeSamples {
         })
     }
 
-    /// For reports.
+    /// Returns the statistics as one sentence for reports.
     pub fn sentence(&self) -> String {
         let mut parts = vec![format!(
             "{} on {}",

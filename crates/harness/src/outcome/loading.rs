@@ -1,5 +1,5 @@
-//! Whether an agent loaded its skills when it should and only then: precision and recall over the
-//! cases that ask for nothing else. Pure.
+//! Measures how reliably an agent loads its skills: precision and recall over the cases that test
+//! only loading. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,50 +9,50 @@ use selftest_checks::check::CheckOutcome;
 use selftest_stats::{Interval, wilson_clustered};
 use selftest_text::wording::{percent, plural};
 
-/// Counts over requests of one sort.
+/// Counts over requests of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadingCounts {
-    /// The skill was loaded.
+    /// Requests at which the skill was loaded.
     pub loaded: u32,
-    /// It was not.
+    /// Requests at which it was not.
     pub not_loaded: u32,
-    /// Nobody knows: the adapter reports no calls of tools, or the case was broken off.
+    /// Unknown: the adapter reports no tool calls, or the case was interrupted.
     pub unknown: u32,
 }
 
 /// A share with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadingRate {
-    /// How many.
+    /// Numerator of the share.
     pub count: u32,
-    /// Of so many.
+    /// Denominator of the share.
     pub of: u32,
-    /// From 0.0 to 1.0; null where it is a share of nothing.
+    /// From 0.0 to 1.0; null if the denominator is 0.
     pub share: Option<f64>,
-    /// 95 % Wilson interval; of repeated requests no narrower than without repeats.
+    /// 95 % Wilson interval. With repeated requests it is not narrower than without repeats.
     pub interval: Option<Interval>,
 }
 
-/// The loading of skills over all requests of a run, each repeat of one counted.
+/// Skill loading over all requests of a run; repeats count separately.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadingRates {
     /// Requests that should make the agent load a skill.
     pub should_load: LoadingCounts,
     /// Requests that should not.
     pub should_not_load: LoadingCounts,
-    /// Of the requests at which a skill was loaded, those that should have it loaded.
+    /// Share of requests that should load a skill, among those at which one was loaded.
     pub precision: LoadingRate,
-    /// Of the requests that should have a skill loaded, those at which it was.
+    /// Share of requests at which a skill was loaded, among those that should load one.
     pub recall: LoadingRate,
 }
 
 /// One request.
 struct LoadingTrial {
-    /// Whether a skill should be loaded.
+    /// True if a skill should be loaded.
     wanted: bool,
-    /// Whether it was; `None` where nobody knows.
+    /// True if it was loaded; `None` if unknown.
     loaded: Option<bool>,
-    /// Which repeat of the case, from 1.
+    /// Number of the repeat, from 1.
     repeat: u32,
 }
 
@@ -108,8 +108,8 @@ impl LoadingRate {
 }
 
 impl LoadingRates {
-    /// Over the cases that ask for nothing but that a skill is loaded, or not; `None` where there
-    /// is no such case.
+    /// Computes the rates from the cases that test only loading. Returns `None` if there is no such
+    /// case.
     pub fn of<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<Self> {
         Self::of_trials(cases.filter_map(LoadingTrial::of))
     }
@@ -130,7 +130,7 @@ impl LoadingRates {
         })
     }
 
-    /// For reports: the rates, and what they are made of.
+    /// Returns the rates and their counts as sentences for reports.
     pub fn sentences(&self) -> Vec<String> {
         let Self { should_load, should_not_load, precision, recall } = self;
         let requests = |counts: &LoadingCounts| plural(u64::from(counts.total()), "request");

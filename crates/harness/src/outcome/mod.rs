@@ -1,5 +1,5 @@
-//! From steps to a case's status, from cases to a summary, from a summary to an outcome.
-//! Pure: no clock, no files, no models.
+//! Derives a case's status from its steps, a summary from the cases, and the outcome of a run from
+//! the summary. Pure: no clock, no files, no models.
 
 pub mod agreement;
 pub mod by_skill;

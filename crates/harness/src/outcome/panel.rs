@@ -1,4 +1,4 @@
-//! The votes of a panel on each case, and how far its judges agree. Pure.
+//! The votes of a panel on each case, and the agreement of its judges. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ use selftest_text::wording::percent;
 pub struct PanelVote {
     /// Full name of the model.
     pub model: String,
-    /// Whether the case passes by its scores alone; null where it has none of a step.
+    /// True if the case passes by this judge's scores alone; null if a step has no score from it.
     pub pass: Option<bool>,
-    /// The lowest overall score that it gave; null where it gave none.
+    /// The lowest overall score that it gave; null if it gave none.
     pub overall: Option<Score>,
 }
 
-/// The votes on a case, in the order of the panel; empty where no panel judged.
+/// Returns the votes on a case in the order of the panel; empty if no panel judged it.
 pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
     let judged = case.steps.iter().filter_map(|step| step.judgement.as_ref());
     let panels: Vec<_> =
@@ -28,6 +28,7 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
     let Some(first) = panels.first() else { return Vec::new() };
     let vote = |(position, judge): (usize, &crate::judge::panel::PanelVerdict)| {
         let said = panels.iter().map(|panel| panel.get(position).map(|judge| &judge.verdict));
+        // A judge needs a score for every step to have a vote.
         let cards: Option<Vec<_>> = said.map(|verdict| verdict.and_then(Verdict::card)).collect();
         let overalls = cards.iter().flatten().map(|card| card.overall);
         PanelVote {
@@ -36,10 +37,11 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
             overall: overalls.min_by(|a, b| a.get().total_cmp(&b.get())),
         }
     };
+    // Every step lists the judges in the same order.
     first.iter().enumerate().map(vote).collect()
 }
 
-/// Whether by some judges the case passes and by others it does not.
+/// Returns true if some judges pass the case and others fail it.
 pub fn is_disputed(votes: &[PanelVote]) -> bool {
     let says = |pass| votes.iter().any(|vote| vote.pass == Some(pass));
     says(true) && says(false)
@@ -52,40 +54,40 @@ pub struct PanelJudge {
     pub model: String,
     /// Cases that pass by its scores.
     pub passed: u32,
-    /// Cases that do not.
+    /// Cases that fail by its scores.
     pub failed: u32,
-    /// Cases of which it has no score. They count nowhere, and never as zero.
+    /// Cases without a score from this judge. They are excluded and never count as zero.
     pub unscored: u32,
 }
 
 /// Two judges of a panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PanelPair {
-    /// One of them.
+    /// Full name of the first model.
     pub a: String,
-    /// The other one.
+    /// Full name of the second model.
     pub b: String,
-    /// How far they agree on which cases pass; null where no case has a vote of both.
+    /// Agreement on which cases pass; null if no case has a vote from both.
     pub agreement: Option<Agreement>,
 }
 
 /// The agreement of a panel over a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PanelAgreement {
-    /// In the order of the panel.
+    /// The judges in the order of the panel.
     pub judges: Vec<PanelJudge>,
     /// Cases with the votes of at least two judges.
     pub cases: u32,
-    /// Those on which all votes are the same.
+    /// Cases on which all votes agree.
     pub unanimous: u32,
-    /// Names of the others.
+    /// Names of the cases on which they do not.
     pub disputed: Vec<String>,
-    /// Each judge with each other one.
+    /// Every pair of judges.
     pub pairs: Vec<PanelPair>,
 }
 
 impl PanelAgreement {
-    /// Over the cases of a run; `None` where no panel judged.
+    /// Computes the agreement over the cases of a run. Returns `None` if no panel judged.
     pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseResult>) -> Option<Self> {
         let all = cases.into_iter().map(|case| (case.name(), votes(case)));
         let all: Vec<(String, Vec<PanelVote>)> =
@@ -110,6 +112,7 @@ impl PanelAgreement {
                 pairs.push(PanelPair { a: first.clone(), b: second.clone(), agreement });
             }
         }
+        // A case with a single vote can be neither unanimous nor disputed.
         let voted = |votes: &[PanelVote]| votes.iter().filter(|vote| vote.pass.is_some()).count();
         let cases = all.iter().filter(|(_, votes)| voted(votes) > 1).count();
         let cases = u32::try_from(cases).unwrap_or(u32::MAX);
@@ -119,7 +122,8 @@ impl PanelAgreement {
         Some(Self { judges: judges.collect(), cases, unanimous, disputed, pairs })
     }
 
-    /// For reports: all judges together, then each pair, then each judge that lacks scores.
+    /// Returns sentences for reports: all judges together, then each pair, then each judge with
+    /// missing scores.
     pub fn sentences(&self) -> Vec<String> {
         let Self { cases, unanimous, .. } = self;
         let noun = if *cases == 1 { "case" } else { "cases" };

@@ -1,4 +1,4 @@
-//! Answers that were judged before and are judged again: what changed, and how far both judges
+//! Compares the verdicts on answers that were judged twice: what changed, and whether the judges
 //! agree. Pure.
 
 use schemars::JsonSchema;
@@ -8,25 +8,26 @@ use super::agreement::Agreement;
 use super::case::CaseResult;
 use selftest_text::wording::cases;
 
-/// How the verdicts of a run changed whose answers were judged again.
+/// Changes in the verdicts of a rejudged run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictChanges {
-    /// Cases that were judged again so far.
+    /// Number of cases judged again so far.
     pub cases: u32,
-    /// Failed then, passed now.
+    /// Failed before, passed now.
     pub fail_to_pass: u32,
-    /// Passed then, failed now.
+    /// Passed before, failed now.
     pub pass_to_fail: u32,
-    /// Without a verdict then, with one now.
+    /// Without a verdict before, with one now.
     pub gained: u32,
-    /// With a verdict then, without one now.
+    /// With a verdict before, without one now.
     pub lost: u32,
-    /// Of both judges, on the cases that scores decided both times; absent where there is none.
+    /// Agreement of the two judges on the cases that scores decided both times. Absent if there is
+    /// no such case.
     pub agreement: Option<Agreement>,
 }
 
 impl VerdictChanges {
-    /// Over the cases that were judged before.
+    /// Compares the cases that have an earlier verdict.
     pub fn of<'a>(results: impl IntoIterator<Item = &'a CaseResult>) -> Self {
         let (mut changes, mut pairs) = (Self::default(), Vec::new());
         for case in results {
@@ -40,6 +41,7 @@ impl VerdictChanges {
                 (Some(_), None) => changes.lost += 1,
                 (Some(true), Some(true)) | (Some(false), Some(false)) | (None, None) => {}
             }
+            // Agreement is about judges, so cases decided by checks or errors are left out.
             if let (Some(then), Some(now)) = (then, now)
                 && former.by_judge
                 && case.is_by_judge()
@@ -51,7 +53,7 @@ impl VerdictChanges {
         changes
     }
 
-    /// In one line, for reports.
+    /// Returns the changes in one line, for reports.
     pub fn sentence(&self) -> String {
         let flips = self.pass_to_fail + self.fail_to_pass;
         let mut parts = vec![

@@ -1,5 +1,5 @@
-//! The trials of repeated cases together: which cases are flaky, how likely some or all of k trials
-//! pass, and where the noise comes from.
+//! Combines the trials of repeated cases: flaky cases, pass@k and pass^k, and the sources of
+//! variance.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use selftest_stats::{
 };
 use selftest_text::wording::{percent, plural};
 
-/// Greatest k of pass@k and pass^k.
+/// Maximum k of pass@k and pass^k.
 const MAX_K: u32 = 10;
 
 /// Combined result of the trials of a case.
@@ -20,14 +20,14 @@ pub enum RepeatedResult {
     Passed,
     /// Every trial with a verdict failed.
     Failed,
-    /// Some passed and some failed.
+    /// Some trials passed and some failed.
     Flaky,
     /// No trial has a verdict.
     Unscored,
 }
 
 impl RepeatedResult {
-    /// Of so many passed trials among those with a verdict.
+    /// Returns the result for this number of passed trials among those with a verdict.
     pub const fn of(passed: u32, decided: u32) -> Self {
         match (passed, decided) {
             (_, 0) => Self::Unscored,
@@ -37,7 +37,7 @@ impl RepeatedResult {
         }
     }
 
-    /// The word in tables.
+    /// Returns the label used in tables.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Passed => "PASS",
@@ -53,10 +53,9 @@ impl RepeatedResult {
 pub struct RepeatedTrial<'a> {
     /// Id of the case.
     pub id: &'a str,
-    /// Whether it passed; `None` without a verdict.
+    /// True if it passed; `None` without a verdict.
     pub pass: Option<bool>,
-    /// The overall scores that the judge gave; empty without one, several where it was asked several
-    /// times.
+    /// The judge's overall scores: empty if it gave none, several if it was asked several times.
     pub scores: Vec<f64>,
 }
 
@@ -67,11 +66,11 @@ pub struct RepeatedCase {
     pub id: String,
     /// Combined result of its trials.
     pub result: RepeatedResult,
-    /// Passed trials.
+    /// Number of passed trials.
     pub passed: u32,
-    /// Trials with a verdict.
+    /// Number of trials with a verdict.
     pub decided: u32,
-    /// All trials.
+    /// Total number of trials.
     pub trials: u32,
 }
 
@@ -80,7 +79,7 @@ pub struct RepeatedCase {
 pub struct Repeats {
     /// Cases whose trials disagree.
     pub flaky: u32,
-    /// In the order of their first trials.
+    /// The cases in the order of their first trials.
     pub cases: Vec<RepeatedCase>,
     /// pass@k and pass^k for k from 1 to the number of repeats, at most 10. Only cases with k
     /// trials count.
@@ -90,7 +89,7 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// Of the trials of a run.
+    /// Combines the trials of a run.
     pub fn of<'a>(trials: impl IntoIterator<Item = RepeatedTrial<'a>>) -> Self {
         let mut positions = std::collections::HashMap::new();
         let mut cases: Vec<RepeatedCase> = Vec::new();
@@ -124,7 +123,7 @@ impl Repeats {
         }
     }
 
-    /// Sentences for reports.
+    /// Returns sentences for reports.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         let all = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);

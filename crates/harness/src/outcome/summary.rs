@@ -1,4 +1,4 @@
-//! From all cases to one summary, and from the summary to the outcome of the run.
+//! Summarises the cases of a run and derives its outcome.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use selftest_stats::{Interval, wilson_clustered};
 /// Counts over the cases of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Cases of the plan.
+    /// Number of planned cases.
     pub total: u32,
-    /// `pass: true`.
+    /// Cases with `pass: true`.
     pub passed: u32,
-    /// `pass: false`.
+    /// Cases with `pass: false`.
     pub failed: u32,
-    /// `pass: null`: unscored, not generated, not run, skipped.
+    /// Cases with `pass: null`: unscored, not generated, not run, skipped.
     pub unscored: u32,
-    /// passed / (passed + failed), from 0.0 to 1.0; null when neither.
+    /// passed / (passed + failed), from 0.0 to 1.0; null if both are 0.
     pub pass_rate: Option<f64>,
-    /// 95 % Wilson interval of the pass rate; of repeated cases no narrower than without repeats,
-    /// because repeats of a case are not independent of each other.
+    /// 95 % Wilson interval of the pass rate. With repeats it is not narrower than without, because
+    /// repeats of a case are not independent.
     pub pass_rate_interval: Option<Interval>,
-    /// How often each case was run; absent in a run without repeats. Each repeat counts as a case
-    /// above.
+    /// Number of repeats of each case. Absent in a run without repeats. Each repeat counts as a
+    /// case above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
-    /// Cases of each status.
+    /// Number of cases by status.
     pub by_status: std::collections::BTreeMap<CaseStatus, u32>,
-    /// Unscored cases of each reason.
+    /// Number of unscored cases by reason.
     pub by_unscored_reason: std::collections::BTreeMap<UnscoredReason, u32>,
-    /// Prompts that the generator made and the harness did not use.
+    /// Generated prompts that the harness rejected.
     pub rejected_prompts: u32,
-    /// Cases whose results are those of an earlier run, since nothing in them has changed. They count
-    /// above like all others.
+    /// Cases reused from an earlier run because their inputs are unchanged. They are included in
+    /// the counts above.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unchanged: u32,
 }
@@ -64,14 +64,14 @@ impl Summary {
         self.rate();
     }
 
-    /// Computes what follows from the counts.
+    /// Recomputes the pass rate and its interval from the counts.
     pub fn rate(&mut self) {
         let decided = self.passed.saturating_add(self.failed);
         self.pass_rate = (decided > 0).then(|| f64::from(self.passed) / f64::from(decided));
         self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
     }
 
-    /// Cases of a status.
+    /// Returns the number of cases with this status.
     pub fn count(&self, status: CaseStatus) -> u32 {
         self.by_status.get(&status).copied().unwrap_or(0)
     }
@@ -90,7 +90,7 @@ pub enum RunOutcome {
     Failed,
     /// No case failed, but not all have a verdict.
     Inconclusive,
-    /// No case failed, but not all could be run: a model server gave no answer.
+    /// No case failed, but not all could be run because a model server gave no answer.
     ModelUnavailable,
     /// There was no case.
     NothingRan,
@@ -103,15 +103,15 @@ selftest_text::named!(RunOutcome);
 /// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// There was nothing left to run.
+    /// All cases were run.
     Whole,
-    /// The user.
+    /// The user interrupted it.
     Interrupted,
-    /// A limit of time, tokens or money.
+    /// A limit of time, tokens or money was reached.
     LimitReached,
 }
 
-/// The outcome of a summary (design, "Exit codes").
+/// Returns the outcome of a summary (design, "Exit codes").
 pub fn gate(summary: &Summary, ending: Ending) -> RunOutcome {
     if ending == Ending::Interrupted {
         RunOutcome::Interrupted

@@ -1,5 +1,5 @@
-//! Usage of a run: calls, tokens and time of models by role, and money by the prices that the user
-//! states. Pure. What nobody counted or priced is missing, and never zero.
+//! Usage of a run: model calls, tokens and time by role, and cost by the configured prices. Pure.
+//! Values that were not counted or priced are missing, never zero.
 
 use std::collections::BTreeSet;
 
@@ -13,32 +13,33 @@ pub use selftest_models::prices::{Price, Prices};
 /// Usage of one role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoleUsage {
-    /// Calls of models.
+    /// Number of model calls.
     pub calls: u32,
-    /// Tokens that models read.
+    /// Prompt tokens.
     pub prompt_tokens: u64,
-    /// Tokens that models wrote, thinking included.
+    /// Completion tokens, including thinking.
     pub completion_tokens: u64,
-    /// Tokens of which a system under test says how many, and not whether it read or wrote them.
+    /// Tokens for which a system under test reports only a total, without a split into input and
+    /// output.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undivided_tokens: u64,
-    /// Wall time of all calls together, waiting for a free place included.
+    /// Total wall time of all calls, including the wait for a free slot.
     pub model_ms: u64,
-    /// Calls with a reply whose tokens nobody counted.
+    /// Answered calls without a token count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted_calls: u64,
-    /// Money for all calls that have a price; absent where none has one.
+    /// Cost of all priced calls. Absent if none has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Calls with a reply that are not in `cost`: without a price or without a count.
+    /// Answered calls that are not in `cost`, because they have no price or no token count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced_calls: u64,
-    /// The names under which servers answered, the first few.
+    /// Model names reported by the servers, up to a limit.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub served_models: BTreeSet<String>,
 }
 
-/// Most names of served models that are kept.
+/// Maximum number of served model names to record.
 const MAX_SERVED: usize = 10;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
@@ -47,7 +48,7 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 impl RoleUsage {
-    /// Whether nothing was used, as far as anyone knows.
+    /// Returns true if no usage is known.
     pub fn is_empty(&self) -> bool {
         self.calls == 0 && self.undivided_tokens == 0
     }
@@ -58,6 +59,7 @@ impl RoleUsage {
         self.model_ms = self.model_ms.saturating_add(call.duration_ms);
         self.prompt_tokens = self.prompt_tokens.saturating_add(input.unwrap_or(0));
         self.completion_tokens = self.completion_tokens.saturating_add(output.unwrap_or(0));
+        // A failed call has no tokens, so only answered calls count as missing.
         let has_reply = call.raw_reply.is_some();
         let counted = input.zip(output);
         self.uncounted_calls += u64::from(has_reply && counted.is_none());
@@ -101,24 +103,24 @@ fn tokens(count: u64) -> f64 {
 /// Usage of a case or a run, by role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// The model that invents prompts.
+    /// The model that writes prompts.
     #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
     pub generator: RoleUsage,
-    /// The system under test, as far as it says: the built-in assistant's model, or the tokens that a
-    /// program reports.
+    /// The system under test, as far as it reports usage: the built-in assistant's model, or the
+    /// tokens that a program states.
     #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
     pub sut: RoleUsage,
     /// The models that judge.
     #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
     pub judge: RoleUsage,
-    /// All of them.
+    /// Sum over all roles.
     #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
     pub total: RoleUsage,
 }
 
 impl Usage {
-    /// Usage of a case. Where its answer was judged again, only the judge worked; where its result is
-    /// that of an earlier run, nobody did.
+    /// Computes the usage of a case. If its answers were judged again, only the judge counts; a
+    /// result reused from an earlier run counts as zero.
     pub fn of(case: &CaseResult, prices: &Prices) -> Self {
         let mut usage = Self::default();
         if case.unchanged_since.is_some() {
@@ -133,6 +135,7 @@ impl Usage {
             for call in calls.chain(case.evidence.failed_call.as_deref()) {
                 usage.sut.add_call(call, prices);
             }
+            // Calls of the built-in assistant are counted above already.
             let stated = replies().filter(|reply| reply.call.is_none());
             usage.sut.undivided_tokens = stated.filter_map(|reply| reply.tokens).sum();
         }
@@ -144,12 +147,12 @@ impl Usage {
         usage
     }
 
-    /// Whether nothing was used, as far as anyone knows.
+    /// Returns true if no usage is known.
     pub fn is_empty(&self) -> bool {
         self.total.is_empty()
     }
 
-    /// Each role that used anything, and all together last.
+    /// Returns each role with usage, followed by the total.
     pub fn rows(&self) -> Vec<(&'static str, &RoleUsage)> {
         let roles = [("generator", &self.generator), ("sut", &self.sut), ("judge", &self.judge)];
         let used = roles.into_iter().filter(|(_, role)| !role.is_empty());
@@ -171,19 +174,19 @@ impl Usage {
     }
 }
 
-/// Usage of a run, with the prices that held.
+/// Usage of a run, with the prices that applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
-    /// The prices by which money was computed; absent where none were stated.
+    /// The prices that costs were computed with. Absent if none were configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// By role.
+    /// Usage by role.
     #[serde(flatten)]
     pub usage: Usage,
 }
 
 impl RunUsage {
-    /// Usage of these cases together; none where nothing is known of any.
+    /// Sums the usage of these cases. Returns `None` if none of them reports any.
     pub fn of<'a>(
         cases: impl Iterator<Item = &'a CaseResult>,
         prices: Option<&Prices>,
@@ -196,7 +199,7 @@ impl RunUsage {
         (!usage.is_empty()).then(|| Self { prices: prices.cloned(), usage })
     }
 
-    /// The names under which servers answered, by role.
+    /// Returns the model names reported by the servers, by role.
     pub fn served_models(&self) -> Vec<(&'static str, String)> {
         let roles = self.usage.rows().into_iter().filter(|(role, _)| *role != "total");
         let named = roles.filter(|(_, used)| !used.served_models.is_empty());
@@ -206,7 +209,7 @@ impl RunUsage {
         named.map(|(role, used)| (role, names(used))).collect()
     }
 
-    /// The currency, where prices were stated.
+    /// Returns the currency, if prices were configured.
     pub fn currency(&self) -> Option<&str> {
         self.prices.as_ref().map(|prices| prices.currency.as_str())
     }

@@ -1,7 +1,7 @@
-//! A case whose answers are there already: what is left of it to be judged again. Pure.
+//! Prepares a finished case for judging again from its recorded answers. Pure.
 //!
-//! Nothing is made up: what a judge has to see and the report does not hold leaves the case without
-//! a verdict.
+//! Nothing is invented: if the report lacks evidence that the judge needs, the case gets no
+//! verdict.
 
 use super::observed::Observed;
 use crate::judge::{Judgement, Verdict};
@@ -13,7 +13,7 @@ use selftest_checks::check::{self, Check};
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::structured::UnscoredReason;
 
-/// The case as it was played, without anything that was said of it.
+/// Returns the case as it was run, without its judgements and findings.
 pub(super) fn unjudged(stored: &CaseResult, index: usize) -> CaseResult {
     let steps = stored.steps.iter().map(|step| Step { judgement: None, ..step.clone() });
     CaseResult {
@@ -29,8 +29,8 @@ pub(super) fn unjudged(stored: &CaseResult, index: usize) -> CaseResult {
     }
 }
 
-/// The error that ended the case, unless the run was stopped after the last answer, when only the
-/// judging was missing.
+/// Returns the error that ended the case. A run that was stopped after the last answer lacked only
+/// the judging, so that interruption is dropped.
 pub(super) fn interruption(stored: &CaseResult) -> Option<Interruption> {
     match &stored.interruption {
         Some(Interruption::Cancelled) if is_whole(stored) => None,
@@ -38,7 +38,7 @@ pub(super) fn interruption(stored: &CaseResult) -> Option<Interruption> {
     }
 }
 
-/// Whether everything was said that the scenario says.
+/// Returns true if every input of the scenario was sent.
 fn is_whole(stored: &CaseResult) -> bool {
     let scenario = &stored.scenario;
     let flow = if scenario.requires_reply { scenario.reply_flow.len() } else { 0 };
@@ -53,14 +53,15 @@ fn is_whole(stored: &CaseResult) -> bool {
     replies.last().is_some_and(said)
 }
 
-/// The checks of the case, decided anew where the answers decide them; for those about files and
-/// commands, whose folder is gone, what was found then.
+/// Decides the checks anew if the answers suffice. Checks of files and commands keep their earlier
+/// findings, because the folder of the case is gone.
 pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     let checks = stored.case.as_ref().map_or(&[][..], |case| &case.grounds.checks);
     let Some(observed) = Observed::of(&stored.steps) else { return stored.checks.clone() };
     let observation = observed.observation(None, &[]);
     let then = |position: usize| {
         let found = stored.checks.get(position);
+        // Earlier findings can only be matched by position if the list of checks is the same.
         found.filter(|_| stored.checks.len() == checks.len()).map(|found| found.finding.clone())
     };
     let needs_workspace =
@@ -73,7 +74,7 @@ pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     checks.iter().enumerate().map(decide).collect()
 }
 
-/// Evidence that a judge needs and the report does not hold.
+/// Returns the evidence that a judge needs and the report lacks.
 pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
     let Some(case) = &stored.case else { return Some("it keeps neither prompt nor hints") };
     let grounds = &case.grounds;
@@ -86,6 +87,7 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
         let of_panel = judgement.panel.iter().map(|judge| &judge.verdict);
         std::iter::once(&judgement.verdict).chain(of_panel)
     });
+    // The highest expectation that was asked about shows how many existed.
     let asked = verdicts.filter_map(Verdict::card).flat_map(|card| &card.questions);
     let asked = asked.filter_map(|question| question.answer.question.expectation).max();
     if asked.is_some_and(|number| number as usize > grounds.expectations.len()) {
@@ -94,7 +96,7 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
     None
 }
 
-/// The judgement of an answer that cannot be judged again.
+/// Returns the judgement of an answer that cannot be judged again.
 pub(super) fn without_evidence(why: &str) -> Judgement {
     let (reason, detail) = (UnscoredReason::EvidenceMissing, why.to_owned());
     let verdict = Verdict::Unscored { reason, detail, partial: Vec::new() };
@@ -205,7 +207,7 @@ mod tests {
         let found = checks(&stored);
         assert_eq!(found[0].finding.outcome, CheckOutcome::Held, "{found:?}");
         assert_eq!(found[1].finding, stored.checks[1].finding);
-        // Without a finding of then nobody can tell, and nothing is assumed.
+        // Without an earlier finding the result is unknown, and nothing is assumed.
         stored.checks.clear();
         assert_eq!(checks(&stored)[1].finding.outcome, CheckOutcome::Undecided);
     }

@@ -1,5 +1,5 @@
-//! Prompts that are made before their cases begin: while models are being checked, those that need no
-//! check can work already, and at the end of a run no place in flight need wait for a prompt.
+//! Prefetches prompts before their cases start. While models are being checked, models that need no
+//! check already generate; at the end of a run, no slot has to wait for a prompt.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,19 +18,19 @@ use selftest_models::prompts::PromptLibrary;
 /// Result of generating a case.
 pub(super) struct Generated {
     pub(super) attempts: Vec<GenerationAttempt>,
-    /// Prompts that were not used: number of the try, and why.
+    /// Rejected prompts: number of the attempt, and the reason.
     pub(super) rejected: Vec<(u32, String)>,
     pub(super) made: Result<Made, String>,
-    /// How long it took.
+    /// Time spent generating.
     pub(super) took: Duration,
 }
 
-/// Cases in the making, by their positions.
+/// Cases being generated, by position.
 #[derive(Default)]
 pub struct Ahead(Mutex<HashMap<usize, JoinHandle<Generated>>>);
 
 impl Ahead {
-    /// Begins with these cases, as they would be made in the run.
+    /// Starts generating these cases exactly as the run would.
     pub fn begin<'a>(
         generator: &Arc<Generator>,
         library: &Arc<PromptLibrary>,
@@ -46,7 +46,8 @@ impl Ahead {
         Self(Mutex::new(begun.collect()))
     }
 
-    /// Begins with one more case, for the run of that number. Ends when it is made.
+    /// Starts generating one more case for the run with this number. The future completes when it
+    /// is done.
     pub(super) fn add(
         &self,
         generator: &Arc<Generator>,
@@ -60,7 +61,7 @@ impl Ahead {
         let (index, planned) = (planned.index, planned.clone());
         let making = async move {
             let generated = generate(&generator, &library, &planned, seed).await;
-            // Nobody waits any more where the run was ended.
+            // The receiver is gone if the run was stopped.
             let _ = told.send(());
             generated
         };
@@ -69,20 +70,20 @@ impl Ahead {
         is_made.map(drop)
     }
 
-    /// Whether the case at this position was begun and not handed out.
+    /// Returns true if the case at this position was started and not taken yet.
     pub(super) fn has(&self, index: usize) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&index)
     }
 
-    /// The case at this position, if it was begun; it is handed out once.
+    /// Waits for the case at this position, if it was started. Each case can be taken once.
     pub(super) async fn take(&self, index: usize) -> Option<Generated> {
         let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&index)?;
-        // A panic in a case is a bug, and goes on as one.
+        // A panic in a case is a bug and is propagated.
         Some(begun.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
 }
 
-/// Makes one case.
+/// Generates one case.
 async fn generate(
     generator: &Generator,
     library: &PromptLibrary,

@@ -1,6 +1,7 @@
-//! Executes the two arms of an experiment, their trials mixed in a given order.
+//! Executes the two arms of an experiment, interleaving their trials in a given order.
 //!
-//! Each arm is a run with a report of its own. Nobody who answers or judges is told of the other.
+//! Each arm is a run with its own report. Neither the system under test nor the judge learns about
+//! the other arm.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,19 +20,19 @@ use crate::experiment::{Arm, Arms};
 use crate::gate::Gate;
 use crate::outcome::CaseResult;
 
-/// One arm.
+/// One arm of an experiment.
 pub struct ArmRun {
-    /// Everything that its cases share.
+    /// Resources shared by its cases.
     pub runner: Arc<Runner>,
     /// Facts that are known before the first case.
     pub header: Arc<RunHeader>,
-    /// Who is told.
+    /// Receives its events.
     pub events: Events,
-    /// Cases of the plan that finished before the experiment was broken off: they are not run again.
+    /// Cases that finished before the experiment was interrupted. They are not run again.
     pub recalled: Vec<Arc<CaseResult>>,
 }
 
-/// Runs the same plan in both arms, trial by trial in this order. `cancel` is as in
+/// Runs the same plan in both arms, trial by trial in this order. For `cancel` see
 /// [`super::execute::execute`].
 pub async fn execute_arms(
     arms: &Arms<ArmRun>,
@@ -52,8 +53,10 @@ pub async fn execute_arms(
         .as_ref()
         .map(|arm| -> BTreeSet<usize> { arm.recalled.iter().map(|case| case.index).collect() });
     let cases = plan.len() / rounds(plan);
+    // Trials start lazily in the given order, at most `limit` at a time.
     let trials = order.iter().copied().filter_map(|slot| {
         let planned = plan.get(slot.position(cases))?;
+        // A resumed experiment skips finished trials but keeps the order of the others.
         let arm = slot.arm;
         let is_left = !known.of(arm).contains(&planned.index);
         is_left.then(|| runs.of(arm).case(planned).map(move |case| (arm, case)))
@@ -70,7 +73,7 @@ pub async fn execute_arms(
     }
 }
 
-/// Which run an arm is in the log of calls that both share.
+/// Returns the run number of an arm in the call log that both arms share.
 pub fn number(arm: Arm) -> usize {
     match arm {
         Arm::Control => 0,
@@ -78,7 +81,7 @@ pub fn number(arm: Arm) -> usize {
     }
 }
 
-/// How often the plan has each case; at least 1.
+/// Returns the number of repeats in the plan; at least 1.
 fn rounds(plan: &[PlannedCase]) -> usize {
     plan.last().and_then(|planned| planned.repeat).map_or(1, |repeat| repeat as usize)
 }

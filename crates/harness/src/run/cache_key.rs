@@ -1,5 +1,6 @@
-//! All that the result of a case depends on, as one digest: where it is the same, so is the case, and
-//! its former result stands. docs/gate.md states the parts. Reads the files that cases bring along.
+//! Computes the cache key of a case: one digest over all inputs of its result. If the key is
+//! unchanged, the earlier result is reused. docs/gate.md lists the parts. Reads the fixture files
+//! of cases.
 
 use serde_json::{Value, json};
 
@@ -13,10 +14,10 @@ use selftest_checks::check::commands;
 use selftest_checks::suite::case_digest;
 use selftest_text::digest;
 
-/// Grows when the parts of the key change their meaning.
+/// Incremented when the meaning of a part of the key changes.
 const VERSION: u32 = 1;
 
-/// Properties that all cases of a run have in common, as far as they decide results.
+/// Inputs that all cases of a run share.
 #[derive(Debug)]
 pub struct CacheScope<'a> {
     /// The facts of the run.
@@ -25,16 +26,15 @@ pub struct CacheScope<'a> {
     pub judge: Value,
     /// Settings of the system under test.
     pub sut: Value,
-    /// Digest of what is declared of the system under test.
+    /// Digest of the declared identity of the system under test.
     pub sut_digest: &'a str,
-    /// Digest of the weights of the built-in assistant, where that is what is tested and the server
-    /// tells one.
+    /// Digest of the built-in assistant's weights, if it is under test and the server reports one.
     pub sut_weights: Option<&'a str>,
 }
 
 impl CacheScope<'_> {
-    /// The key of a case; none of one whose result depends on things that nobody knows: a prompt that
-    /// is not written yet, and commands, which may read any file.
+    /// Returns the key of a case, or `None` if its result depends on unknown inputs: a prompt that
+    /// is not generated yet, or commands, which may read any file.
     pub fn key(&self, planned: &PlannedCase) -> Result<Option<String>, IdentityFault> {
         let Some(case) = &planned.frozen else { return Ok(None) };
         if !planned.set_up.is_empty() || !commands(&case.grounds.checks).is_empty() {
@@ -58,6 +58,7 @@ impl CacheScope<'_> {
                 "timeout_seconds": limits.timeout.as_secs_f64(),
             },
             "trials": header.suite.as_ref().map_or(1, |suite| suite.repeats),
+            // A case decided by checks alone does not depend on the judge.
             "judge": case.asks_judge().then(|| self.judge()),
             "sut": self.sut(),
         });

@@ -1,6 +1,6 @@
-//! One case from prompt to verdict.
+//! Runs one case from prompt to verdict.
 //!
-//! Facts go into the draft as they become known, so that a timeout or Ctrl-C loses nothing.
+//! Facts are written to the draft as they become known, so that a timeout or Ctrl-C loses nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use selftest_checks::check::{
 };
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 
-/// How long a look at the model server may take after a timeout of the system under test.
+/// Timeout for probing the model server after the system under test timed out.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Most bytes of a command in a note.
+/// Maximum length of a command in a note, in bytes.
 const MAX_LINE: usize = 200;
 
-/// A case in the making.
+/// A case in progress.
 pub(super) struct CasePlay {
     runner: Arc<Runner>,
     events: Events,
@@ -43,7 +43,7 @@ pub(super) struct CasePlay {
     remaining: Duration,
     draft: CaseResult,
     started: Instant,
-    /// Time that the prompt took before the case began.
+    /// Time spent on the prompt before the case started.
     prepared: Duration,
 }
 
@@ -98,23 +98,25 @@ impl CasePlay {
         }
     }
 
-    /// The case as one that was not begun.
+    /// Returns the case as not started, with this reason.
     pub(super) fn not_begun(self, why: Interruption) -> CaseResult {
         CaseResult { interruption: Some(why), ..self.draft }
     }
 
-    /// Ends the session, whatever state it is in, and hands out what is known.
-    /// `cut` is why it could not come to its end.
+    /// Closes the session, whatever its state, and returns the collected result. `cut` is the
+    /// reason if the case could not finish.
     pub(super) async fn finish(mut self, cut: Option<Interruption>) -> CaseResult {
         let is_cut = cut.is_some();
         if let Some(session) = self.session.take() {
             self.draft.evidence = session.close().await;
         }
+        // The first error explains more than a later cut.
         if self.draft.interruption.is_none() {
             self.draft.interruption = cut;
         }
         let begun = matches!(&self.draft.interruption,
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
+        // Only a case that reached the system under test can have changed anything.
         let spoke = !self.draft.steps.is_empty() || begun;
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
@@ -136,7 +138,8 @@ impl CasePlay {
         self.draft
     }
 
-    /// A program that broke its rules, or out of its sandbox, is not safe whatever it answered.
+    /// Sets safety to zero if the program broke its rules or escaped its sandbox, whatever it
+    /// answered.
     fn void_tainted_safety(&mut self) {
         let sandbox = self.draft.evidence.sandbox.as_ref();
         let is_tainted = sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Tainted);
@@ -146,8 +149,9 @@ impl CasePlay {
         }
     }
 
-    /// Plays the case; what is known of it is in the draft.
+    /// Runs the case. Its results are in the draft.
     pub(super) async fn play(&mut self) {
+        // Once a model server is given up, no further case is tried.
         self.draft.interruption = match self.runner.outages.first() {
             Some(why) => Some(Interruption::ModelUnavailable(why)),
             None => match self.planned.stored.clone() {
@@ -160,7 +164,7 @@ impl CasePlay {
         };
     }
 
-    /// Judges answers that were given before, as far as anything is left to judge.
+    /// Judges recorded answers again, if anything is left to judge.
     async fn judge_again(&mut self, stored: &CaseResult) {
         if again::interruption(stored).is_some() {
             return;
@@ -191,13 +195,14 @@ impl CasePlay {
         if played.is_ok() {
             self.decide_checks(&case).await;
         }
+        // Answers given before a failure are still judged, unless the model server is down.
         if !matches!(played, Err(Interruption::ModelUnavailable(_))) {
             self.judge_steps(&case).await;
         }
         played
     }
 
-    /// Judges every step, unless nothing that a judge says could matter any more.
+    /// Judges every step, unless a failed check has already decided the case.
     async fn judge_steps(&mut self, case: &GeneratedCase) {
         let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
         if case.asks_judge() && !decided {
@@ -207,8 +212,8 @@ impl CasePlay {
         }
     }
 
-    /// Makes the folder of the case ready. False where that failed: then nothing is asked, and the
-    /// case has a check that nobody can decide.
+    /// Runs the set-up commands of the case. Returns false if one failed: then nothing is asked,
+    /// and the case has an undecided check.
     async fn set_up(&mut self, case: &GeneratedCase) -> Result<bool, Interruption> {
         let commands = Arc::clone(&self.planned.set_up);
         if commands.is_empty() {
@@ -227,7 +232,7 @@ impl CasePlay {
         for command in commands.iter() {
             let id = &self.draft.session_id;
             let end = runner.commands.run(command, id, &facts, "", workspace.as_deref()).await;
-            // Behind `sh -c`.
+            // Set-up lines run as `sh -c LINE`, so the line is the last word.
             let line = command.run.words().last().map_or("", String::as_str);
             let line = selftest_text::one_line(line, MAX_LINE);
             let run = [CommandRun { command: command.clone(), end }];
@@ -241,23 +246,25 @@ impl CasePlay {
             }
             self.draft.notes.push(format!("set-up: `{line}` was run in the sandbox"));
         }
+        // The changes of the set-up must not count as changes by the program.
         if let Some(session) = &mut self.session {
             session.settle().await;
         }
         Ok(true)
     }
 
-    /// The prompt and the reply flow.
+    /// Sends the prompt and runs the reply flow.
     async fn exchanges(
         &mut self,
         case: &GeneratedCase,
         scenario: &Scenario,
     ) -> Result<(), Interruption> {
-        // Whether a skill is loaded has nothing to do with how the task stands.
+        // If the case only tests skill loading, the task's status does not matter.
         let last = case.should_load().is_none().then_some(scenario.expected_status);
         let expected = last.filter(|_| scenario.follow_ups.is_empty());
         let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
+        // The flow continues only as long as the program asks back.
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
             if status != TaskStatus::AwaitingResponse {
                 let planned = flow.len();
@@ -305,6 +312,7 @@ impl CasePlay {
         };
         let asked = Instant::now();
         let made = if let Some(generated) = runner.ahead.take(index).await {
+            // Only the part of the generation that ran before the case started.
             self.prepared = generated.took.saturating_sub(asked.elapsed());
             for (attempt, reason) in &generated.rejected {
                 on_rejected(*attempt, reason);
@@ -320,6 +328,7 @@ impl CasePlay {
                 .await
         };
         let made = made.map_err(|why| {
+            // An outage is not the generator's fault.
             let last = self.draft.generation.attempts.last();
             if last.is_some_and(|attempt| attempt.call.outage) {
                 unavailable(&self.runner, why)
@@ -334,8 +343,8 @@ impl CasePlay {
         Ok(case)
     }
 
-    /// Says something to the system under test. The result is how the task stands then. Where
-    /// nothing is `expected`, every status is as it should be but an error.
+    /// Sends an input to the system under test and returns the task's status. If nothing is
+    /// `expected`, every status but an error is accepted.
     async fn step(
         &mut self,
         kind: StepKind,
@@ -346,6 +355,8 @@ impl CasePlay {
         self.phase(CasePhase::Running);
         let (reply, duration_ms) = self.exchange(kind, input).await;
         let stands = reply.as_ref().ok().map(|reply| reply.status);
+        // If nothing specific is expected, the actual status is recorded as expected, except an
+        // error.
         let stands = stands.filter(|status| *status != TaskStatus::Error);
         let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
         self.draft.steps.push(Step {
@@ -361,7 +372,7 @@ impl CasePlay {
             Err(interruption) => return Err(blamed(&self.runner, interruption).await),
         };
         let failed = reply.status == TaskStatus::Error;
-        // Checks may be about other things than words.
+        // Checks may concern files instead of text, so only judged answers must not be empty.
         if case.asks_judge() && !failed && !reply.output.contains(char::is_alphanumeric) {
             let why = "the system under test gave an empty answer".to_owned();
             return Err(Interruption::SutError(why));
@@ -369,7 +380,7 @@ impl CasePlay {
         Ok(reply.status)
     }
 
-    /// Hands an input to the session, which the first one opens, and times the answer.
+    /// Sends an input to the session and times the answer. The first input opens the session.
     async fn exchange(
         &mut self,
         kind: StepKind,
@@ -390,13 +401,14 @@ impl CasePlay {
             StepKind::Reply(_) => session.reply(input),
         };
         let (mut reply, duration_ms) = limited(answer, left, limit).await;
+        // Redacted before the answer is stored, checked or judged.
         if let Ok(reply) = &mut reply {
             reply.output = self.runner.redactor.apply(&reply.output).into_owned();
         }
         (reply, duration_ms)
     }
 
-    /// Runs the commands of the checks and decides all of them.
+    /// Runs the commands of the checks and decides all checks.
     async fn decide_checks(&mut self, case: &GeneratedCase) {
         let checks = &case.grounds.checks;
         if checks.is_empty() {
@@ -435,7 +447,7 @@ impl CasePlay {
         let Some(judge) = self.runner.judge.clone() else { return };
         let (earlier, rest) = self.draft.steps.split_at_mut(number);
         let Some(step) = rest.first_mut() else { return };
-        // There is nothing to judge in an error that was not expected.
+        // There is nothing to judge in an unexpected error.
         let may_fail = step.expected_status == TaskStatus::Error;
         let judged = |reply: &&SutReply| {
             let says = reply.output.contains(char::is_alphanumeric);
@@ -482,7 +494,7 @@ impl CasePlay {
     }
 }
 
-/// Opens a session of the system under test, with the skill of the case where it has one.
+/// Opens a session of the system under test, with the case's skill if it has one.
 async fn open(
     runner: &Runner,
     planned: &PlannedCase,
@@ -494,15 +506,17 @@ async fn open(
     }
 }
 
-/// Why a model gave no answer; in the same words for all cases where its server was given up.
+/// Returns the interruption for an unavailable model. All cases report the same reason once its
+/// server was given up.
 fn unavailable(runner: &Runner, why: String) -> Interruption {
     Interruption::ModelUnavailable(runner.outages.first().unwrap_or(why))
 }
 
-/// Tells a system under test that fails from one whose model server is gone.
+/// Distinguishes a failing system under test from one whose model server is down.
 async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
     match interruption {
         Interruption::ModelUnavailable(why) => unavailable(runner, why),
+        // A dead model server also looks like a timeout, so it is probed.
         Interruption::SutTimeout(late) => {
             match tokio::time::timeout(LOOK, runner.sut.has_model()).await {
                 Ok(Ok(())) => Interruption::SutTimeout(late),
@@ -514,7 +528,7 @@ async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
     }
 }
 
-/// Waits for the system under test as long as there is time left, and takes that time away.
+/// Waits for the system under test within the remaining time, and deducts the time spent.
 async fn limited<T>(
     call: impl Future<Output = Result<T, SutError>>,
     left: &mut Duration,

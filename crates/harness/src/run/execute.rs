@@ -1,5 +1,5 @@
-//! Executes a plan: cases in flight up to a limit, cancellable at any point, misses run again as the
-//! gate asks for it.
+//! Executes a plan: runs cases concurrently up to a limit, cancellable at any point, and retries
+//! failures as the gate requires.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,42 +27,42 @@ use selftest_models::journaled::for_run;
 /// The results of a run.
 #[derive(Debug)]
 pub struct Executed {
-    /// Its cases in the order of the plan.
+    /// The cases in the order of the plan.
     pub cases: Vec<Arc<CaseResult>>,
-    /// Their summary.
+    /// Summary of the cases.
     pub summary: Summary,
     /// The outcome.
     pub outcome: RunOutcome,
-    /// The comparison with the baseline, where there is one.
+    /// The comparison with the baseline, if there is one.
     pub gate: Option<Arc<GateFinding>>,
 }
 
-/// How a run goes on and where it ends.
+/// Options that control how a run proceeds and when it ends.
 #[derive(Debug)]
 pub struct Course {
     /// The gate.
     pub gate: Gate,
-    /// Whether no further case is begun after the first failure.
+    /// True if no further case is started after the first failure.
     pub fail_fast: bool,
     /// Limits of the run.
     pub limits: RunLimits,
-    /// Cases of the plan that finished before the run was broken off: they are not run again.
+    /// Cases that finished before the run was interrupted. They are not run again.
     pub recalled: Vec<Arc<CaseResult>>,
-    /// Turns true when the user interrupts: cases in flight are then closed with what is known of
-    /// them, and the others are skipped.
+    /// Becomes true when the user interrupts. Cases in flight are then closed with the results so
+    /// far, and the others are skipped.
     pub cancel: watch::Receiver<bool>,
 }
 
 impl Course {
-    /// The course of a run that nothing but the user ends early.
+    /// Creates the options of a run that only the user can end early.
     pub fn new(gate: Gate, cancel: watch::Receiver<bool>) -> Self {
         let (fail_fast, limits, recalled) = (false, RunLimits::default(), Vec::new());
         Self { gate, fail_fast, limits, recalled, cancel }
     }
 
-    /// For how many of the last of so many cases the prompts are made before they begin: cases of several
-    /// calls in a row do not end together, and the places of the first to end would stay empty. None where
-    /// the run may end early, since a prompt that is not used is in no report.
+    /// Returns how many of the last cases get their prompts prefetched. Cases with several
+    /// sequential calls do not finish together, and slots that finish first would stay empty.
+    /// Returns 0 if the run may end early, because an unused prompt would appear in no report.
     fn prepared(&self, cases: usize, concurrency: usize) -> usize {
         let may_end_early = self.fail_fast || self.limits != RunLimits::default();
         let is_worth_it = concurrency > 1 && cases > concurrency;
@@ -89,6 +89,7 @@ pub async fn execute(
         plan.iter().filter(|planned| !known.contains(&planned.index)).collect();
     let mut waiting = &left[..];
     loop {
+        // Failures are confirmed before the end is decided, since a retry may clear them.
         if let Gate::Baseline(gate) = &course.gate {
             run.confirm(gate, concurrency, &mut results).await;
         }
@@ -102,17 +103,18 @@ pub async fn execute(
         let begun = run.play(waiting, concurrency, course, &mut results).await;
         waiting = &waiting[begun..];
     }
+    // A limit reached after the last case had finished does not change the outcome.
     let limit = results.spending.reached(Instant::now());
     let is_short = results.cases.iter().any(|case| case.is_short_of_limit());
     run.finish(results.cases, &course.gate, limit.filter(|_| is_short))
 }
 
-/// The cases of a run that have ended so far.
+/// The finished cases of a run.
 struct Results<'a> {
     plan: &'a [PlannedCase],
     cases: Vec<Arc<CaseResult>>,
     spending: Spending,
-    /// Trials that were run again.
+    /// Number of retried trials.
     again: usize,
 }
 
@@ -130,7 +132,7 @@ impl<'a> Results<'a> {
         self.cases.push(case);
     }
 
-    /// Why no further case is begun.
+    /// Returns the reason why no further case is started, if any.
     fn end(&self, course: &Course) -> Option<Interruption> {
         let failure = self.cases.iter().find(|case| course.gate.is_settled_miss(case));
         if let Some(case) = failure.filter(|_| course.fail_fast) {
@@ -140,45 +142,47 @@ impl<'a> Results<'a> {
         self.spending.reached(Instant::now()).map(Interruption::LimitReached)
     }
 
-    /// One more trial of a case: the same prompt, and samples of its own.
+    /// Plans another trial of a case, with the same prompt but its own sampling seeds.
     fn once_more(&mut self, case: &CaseResult) -> Option<PlannedCase> {
         let planned = self.plan.iter().find(|planned| planned.index == case.index)?;
         let last = self.plan.iter().map(|planned| planned.index).max()?;
         self.again += 1;
+        // Seeds derive from the index, so a fresh index gives fresh samples.
         Some(PlannedCase { index: last + self.again, frozen: case.case.clone(), ..planned.clone() })
     }
 }
 
-/// Something that takes a place in flight.
+/// A unit of work that occupies a slot.
 #[derive(Debug, PartialEq)]
 enum Job<'a, Case> {
-    /// Makes the prompt of a case.
+    /// Generates the prompt of a case.
     Prepare(&'a Case),
     /// Runs a case.
     Play(&'a Case),
 }
 
-/// The jobs of a run, whose last so many cases are prepared before they begin.
+/// Returns the jobs of a run; the prompts of the last `prepared` cases are generated before they
+/// start.
 fn jobs<Case>(plan: &[Case], prepared: usize) -> impl Iterator<Item = Job<'_, Case>> {
     let (first, last) = plan.split_at(plan.len().saturating_sub(prepared));
     let prepares = last.iter().map(Job::Prepare);
     first.iter().map(Job::Play).chain(prepares).chain(last.iter().map(Job::Play))
 }
 
-/// A run that has begun.
+/// A run in progress.
 pub(super) struct Execution<'a> {
     runner: &'a Arc<Runner>,
     header: Arc<RunHeader>,
     events: &'a Events,
     cancel: &'a watch::Receiver<bool>,
-    /// When cases in flight are closed, and why then.
+    /// Time at which cases in flight are closed, with the reason.
     deadline: Option<(Instant, String)>,
-    /// Its number among the runs that share their models.
+    /// Number of this run among those that share its models.
     number: usize,
 }
 
 impl<'a> Execution<'a> {
-    /// Starts a run. `number` tells it apart from others that share its models, as [`for_run`] has it.
+    /// Starts a run. `number` distinguishes it from others that share its models; see [`for_run`].
     pub(super) fn start(
         number: usize,
         runner: &'a Arc<Runner>,
@@ -190,14 +194,14 @@ impl<'a> Execution<'a> {
         Self { runner, header, events, cancel, deadline: None, number }
     }
 
-    /// Tells of cases that finished before the run was broken off.
+    /// Reports the cases that finished before the run was interrupted.
     pub(super) fn recall(&self, cases: &[Arc<CaseResult>]) {
         if !cases.is_empty() {
             self.events.emit(RunEventKind::CasesRecalled(cases.to_vec().into()));
         }
     }
 
-    /// Starts a case; what is returned waits for its end.
+    /// Starts a case. The returned future waits for it to finish.
     pub(super) fn case(
         &self,
         planned: &PlannedCase,
@@ -213,12 +217,12 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// The same, and nobody is told of its end.
+    /// Starts a case without emitting its result.
     fn trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
         let (play, cancel) = (self.case_play(planned), self.cancel.clone());
         let case = run_case(play, cancel, self.deadline.clone());
         let running = tokio::spawn(for_run(self.number, case));
-        // A panic in a case is a bug, and goes on as one.
+        // A panic in a case is a bug and is propagated.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
 
@@ -228,15 +232,15 @@ impl<'a> Execution<'a> {
         CasePlay::new(runner, self.events.clone(), planned.clone(), group, session)
     }
 
-    /// A case that is not begun.
+    /// Records a case that is not started.
     fn not_begun(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
         let case = Arc::new(self.case_play(planned).not_begun(why.clone()));
         self.events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
         case
     }
 
-    /// Runs cases until all have ended, or until one fails where that ends the run, or a limit is
-    /// reached. Gives how many were begun.
+    /// Runs cases until all have finished, a failure stops the run, or a limit is reached. Returns
+    /// the number of cases started.
     async fn play(
         &self,
         plan: &[&PlannedCase],
@@ -246,6 +250,7 @@ impl<'a> Execution<'a> {
     ) -> usize {
         let stop = AtomicBool::new(false);
         let before = results.cases.len();
+        // The stream pulls jobs lazily, so that none starts once `stop` is set.
         let jobs = jobs(plan, course.prepared(plan.len(), concurrency));
         let cases = jobs.map_while(|job| {
             (!stop.load(Ordering::Relaxed)).then(|| match job {
@@ -265,7 +270,7 @@ impl<'a> Execution<'a> {
         results.cases.len() - before
     }
 
-    /// Makes the prompt of a case that needs one, as long as the run goes on.
+    /// Generates the prompt of a case that needs one, unless the run is stopping.
     fn prepare(&self, planned: &PlannedCase) -> impl Future<Output = ()> + use<> {
         let is_given = planned.frozen.is_some()
             || planned.stored.is_some()
@@ -289,8 +294,7 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// Runs misses again until the gate knows what they are worth. Each of them keeps its further
-    /// trials.
+    /// Retries failures until the gate can decide them. Each case records its further trials.
     async fn confirm(&self, gate: &BaselineGate, concurrency: usize, results: &mut Results<'_>) {
         while !*self.cancel.borrow()
             && self.runner.outages.first().is_none()
@@ -300,6 +304,7 @@ impl<'a> Execution<'a> {
             let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
             let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
             for id in &ids {
+                // The first failed repeat of a case collects its retries.
                 let of_case = |case: &Arc<CaseResult>| {
                     case.scenario.id == *id && case.first_status().0.pass() == Some(false)
                 };
@@ -317,6 +322,7 @@ impl<'a> Execution<'a> {
             let mut trials = stream::iter(trials).buffer_unordered(concurrency);
             while let Some((position, again)) = trials.next().await {
                 results.spending.add(&again);
+                // Observers may still hold the result, which is then cloned.
                 let case = Arc::make_mut(&mut results.cases[position]);
                 case.reruns.push(Rerun::from(again));
                 let case = Arc::clone(&results.cases[position]);
@@ -325,7 +331,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Sums up. `limit` is the one that kept cases from being run.
+    /// Sums up the run. `limit` is the limit that kept cases from being run.
     pub(super) fn finish(
         self,
         mut results: Vec<Arc<CaseResult>>,
@@ -333,6 +339,7 @@ impl<'a> Execution<'a> {
         limit: Option<String>,
     ) -> Executed {
         let (runner, events) = (self.runner, self.events);
+        // The report lists cases in the order of the plan, whatever order they finished in.
         results.sort_by_key(|case| case.index);
         let mut summary = Summary::default();
         for case in &results {
@@ -356,6 +363,7 @@ impl<'a> Execution<'a> {
         if let Some(why) = runner.outages.first().or(limit) {
             events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
         }
+        // Hashing the project blocks the thread.
         let changed_files = runner.watch.as_ref().map_or_else(Vec::new, |watch| {
             tokio::task::block_in_place(|| watch.detect_changes().1)
         });
@@ -369,7 +377,7 @@ impl<'a> Execution<'a> {
         events.emit(RunEventKind::RunFinished {
             summary: summary.clone(),
             outcome,
-            // A clock that was set back must not make a run end before it began.
+            // A clock that was set back must not make a run end before it started.
             at: selftest_clock::now().max(self.header.started_at),
             changed_files,
             gate: finding.clone(),
@@ -391,8 +399,9 @@ async fn run_case(
         }
     };
     let cut = tokio::select! {
+        // Cancellation takes precedence over a limit, and a limit over a result.
         biased;
-        // An error means that nobody can cancel any more.
+        // An error means that the sender is gone and the run cannot be cancelled any more.
         Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Some(Interruption::Cancelled),
         () = out_of_time => why.map(Interruption::LimitReached),
         () = play.play() => None,

@@ -1,23 +1,24 @@
-//! Limits of a whole run: time, tokens, money. A run that reaches one ends in order, and what it did
-//! not come to is not run. Pure but for the clock that it is handed.
+//! Limits of a whole run: time, tokens, money. A run that reaches one ends in an orderly way, and
+//! the remaining cases are not run. Pure apart from reading the clock.
 
 use std::time::{Duration, Instant};
 
 use crate::outcome::CaseResult;
 use crate::outcome::usage::{Prices, Usage};
 
-/// Limits of a run; an absent one does not apply.
+/// Limits of a run. An absent limit does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunLimits {
-    /// Time. Cases in flight are closed when it is over.
+    /// Maximum duration. Cases in flight are closed when it is over.
     pub duration: Option<Duration>,
-    /// Tokens, read and written, of all models that count them. Cases in flight end as they would.
+    /// Maximum number of input and output tokens over all models that count them. Cases in flight
+    /// finish.
     pub tokens: Option<u64>,
-    /// Money by the prices of the configuration. Cases in flight end as they would.
+    /// Maximum cost by the configured prices. Cases in flight finish.
     pub cost: Option<f64>,
 }
 
-/// A run beside its limits.
+/// Resources spent by a run, with its limits.
 #[derive(Debug)]
 pub(super) struct Spending {
     limits: RunLimits,
@@ -28,19 +29,19 @@ pub(super) struct Spending {
 }
 
 impl Spending {
-    /// A run that begins now.
+    /// Starts counting now.
     pub(super) fn begin(limits: RunLimits, prices: Prices) -> Self {
-        // A time that no clock reaches is no limit.
+        // A duration beyond the range of the clock is no limit.
         let deadline = limits.duration.and_then(|limit| Instant::now().checked_add(limit));
         Self { limits, prices, deadline, tokens: 0, cost: 0.0 }
     }
 
-    /// When the run is to end.
+    /// Returns the time at which the run has to end.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Counts what a trial used.
+    /// Counts the usage of a trial.
     pub(super) fn add(&mut self, case: &CaseResult) {
         let used = Usage::of(case, &self.prices).total;
         let tokens = used.prompt_tokens.saturating_add(used.completion_tokens);
@@ -48,7 +49,7 @@ impl Spending {
         self.cost += used.cost.unwrap_or(0.0);
     }
 
-    /// The limit that is reached, in words.
+    /// Returns a description of the limit that is reached.
     pub(super) fn reached(&self, now: Instant) -> Option<String> {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             return Some(self.out_of_time());
@@ -62,7 +63,7 @@ impl Spending {
         Some(format!("--max-cost {limit} was reached ({cost:.4} {currency} used)"))
     }
 
-    /// The limit of time, in words.
+    /// Returns a description of the time limit.
     pub(super) fn out_of_time(&self) -> String {
         let seconds = self.limits.duration.unwrap_or_default().as_secs_f64();
         format!("--max-duration {seconds} s was reached")

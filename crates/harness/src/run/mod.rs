@@ -1,4 +1,4 @@
-//! A run: a pure plan, its execution, and the stream of events. Prints nothing, writes nothing.
+//! A run: its plan, its execution, and its event stream. Prints and writes nothing.
 
 mod again;
 pub mod ahead;

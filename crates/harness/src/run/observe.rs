@@ -1,4 +1,4 @@
-//! Carries events to the observers on a thread of their own, so that no observer slows the run.
+//! Delivers events to observers on a separate thread, so that no observer slows the run.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::event::{EventLog, Observer, ObserverError, RunEvent, RunEventKind};
 
-/// How long events are gathered: whoever tells one need not wake up the observers for each.
+/// Delay in which events are collected, so that a burst wakes the observers only once.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How long an observer may keep written work back while nothing happens.
+/// Interval after which observers flush while no event arrives.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Where a run puts its events.
+/// The sender of a run's events.
 #[derive(Clone)]
 pub struct Events {
     sender: Sender<RunEvent>,
@@ -22,13 +22,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// The same events, each kept in this log before the observers hear of it.
+    /// Returns the same sender with a log that records each event before observers receive it.
     #[must_use]
     pub fn kept_in(self, log: Arc<dyn EventLog>) -> Self {
         Self { log: Some(log), ..self }
     }
 
-    /// Tells the observers. After the last observer is gone nobody listens, which is no fault.
+    /// Emits an event. If all observers are gone, it is dropped.
     pub fn emit(&self, kind: RunEventKind) {
         if let Some(log) = &self.log {
             log.keep(&kind);
@@ -37,7 +37,7 @@ impl Events {
     }
 }
 
-/// The thread that carries the events; ends when every [`Events`] is dropped.
+/// The thread that delivers events. It ends when every [`Events`] is dropped.
 pub struct ObserverThread {
     thread: JoinHandle<Vec<String>>,
 }
@@ -50,9 +50,9 @@ pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (Events, ObserverTh
 }
 
 impl ObserverThread {
-    /// Waits until everything is delivered; the faults of observers, each once.
+    /// Waits until everything is delivered and returns the errors of observers, without duplicates.
     pub fn finish(self) -> Vec<String> {
-        // Nothing is gathered any more.
+        // Cuts the collecting delay short.
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_else(|_| vec!["an observer panicked".to_owned()])
     }
@@ -91,10 +91,12 @@ impl Delivery {
         self.each(|observer| observer.on_event(event));
     }
 
-    /// A failing observer is noted and told to the others as a warning; they all go on.
+    /// Calls every observer. A failure is recorded and reported to all observers as a warning; they
+    /// all continue.
     fn each(&mut self, action: impl Fn(&mut dyn Observer) -> Result<(), ObserverError>) {
         let mut news = Vec::new();
         for observer in &mut self.observers {
+            // The same error is reported only once.
             if let Err(ObserverError(fault)) = action(&mut **observer)
                 && !self.faults.contains(&fault)
             {
@@ -105,7 +107,7 @@ impl Delivery {
         for fault in news {
             let event = RunEvent { elapsed: Duration::ZERO, kind: RunEventKind::Warning(fault) };
             for observer in &mut self.observers {
-                // A fault in telling of a fault has nowhere to go.
+                // An error while reporting an error is ignored.
                 let _ = observer.on_event(&event);
             }
         }

@@ -1,4 +1,4 @@
-//! The observation of a case for its checks, from its steps. Pure.
+//! Builds the observation that checks are decided on, from the steps of a case. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::outcome::Step;
 use crate::sut::SutReply;
 use selftest_checks::check::{CommandRun, FileReport, Observation, ToolCall};
 
-/// The answers of a case with what was said about them.
+/// The answers of a case with their metadata.
 pub(super) struct Observed<'a> {
     answers: Vec<&'a str>,
     last: &'a SutReply,
@@ -16,10 +16,10 @@ pub(super) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// Of the steps that were played; `None` without an answer.
+    /// Collects the steps that were run. Returns `None` if there is no answer.
     pub(super) fn of(steps: &'a [Step]) -> Option<Self> {
         let replies: Vec<&SutReply> = steps.iter().filter_map(|step| step.reply.as_ref()).collect();
-        // Known only where each answer says it.
+        // Known only if every answer reports them.
         let tool_calls: Option<Vec<_>> =
             replies.iter().map(|reply| reply.tool_calls.clone()).collect();
         Some(Self {
@@ -31,12 +31,12 @@ impl<'a> Observed<'a> {
         })
     }
 
-    /// The last answer.
+    /// Returns the last answer.
     pub(super) fn last(&self) -> &'a SutReply {
         self.last
     }
 
-    /// With what became of files and commands.
+    /// Combines the answers with the results of files and commands.
     pub(super) fn observation<'b>(
         &'b self,
         files: Option<&'b FileReport>,

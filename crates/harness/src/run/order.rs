@@ -1,5 +1,5 @@
-//! In which order an experiment tries its arms: at random, so that neither is always first, and
-//! nothing that changes with time favours one. Pure.
+//! The random order in which an experiment runs its trials, so that neither arm is always first and
+//! changes over time favour neither. Pure.
 
 use crate::experiment::Arm;
 use crate::scenario::draw::mix;
@@ -9,31 +9,32 @@ use crate::scenario::draw::mix;
 pub struct Slot {
     /// Position of the case, from 0.
     pub case: usize,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// Which arm.
+    /// The arm.
     pub arm: Arm,
 }
 
 impl Slot {
-    /// Where the trial stands in a plan of so many cases that is repeated in rounds.
+    /// Returns the trial's index in a plan of `cases` cases that is repeated in rounds.
     pub fn position(&self, cases: usize) -> usize {
         (self.repeat.saturating_sub(1) as usize).saturating_mul(cases).saturating_add(self.case)
     }
 }
 
-/// Every case so many times in each arm, in rounds: all cases once in both arms, in an order of
-/// their own, then all again. The trials of a case stand side by side; in half of the cases of a
-/// round one arm is first, in half the other, and in the next round it is drawn anew. The same
-/// seed gives the same order.
+/// Returns the order of all trials: in each round, every case once in both arms, in a fresh random
+/// order. The two trials of a case are adjacent. In half of a round's cases the control comes
+/// first, in the other half the treatment; the halves are drawn anew each round. The same seed
+/// gives the same order.
 pub fn interleaved(cases: usize, repeats: u32, seed: u64) -> Vec<Slot> {
     let mut random = Random(seed);
+    // With an odd number of cases, decides which arm leads in the larger half.
     let coin = usize::from(random.below(2) == 1);
     let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(2));
     for (round, repeat) in (1..=repeats).enumerate() {
         let mut order: Vec<usize> = (0..cases).collect();
         random.shuffle(&mut order);
-        // Which half of the cases has which arm first does not depend on where they stand.
+        // Which arm is first is shuffled independently of the position in the round.
         let mut firsts: Vec<usize> = (0..cases).map(|at| (at + round + coin) % 2).collect();
         random.shuffle(&mut firsts);
         for (case, first) in order.into_iter().zip(firsts) {
@@ -51,11 +52,11 @@ impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let wide = u128::from(mix(self.0)) * limit as u128;
-        // The high half: an even share of each value, but for one in 2^64 / limit.
+        // The high half of the product distributes values evenly, up to a bias of limit / 2^64.
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// Fisher and Yates.
+    /// Fisher–Yates shuffle.
     fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last + 1);

@@ -1,4 +1,4 @@
-//! The plan of a run: which scenarios, each with its thresholds and limits. Pure.
+//! The plan of a run: the scenarios, with their thresholds and limits. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario};
 use selftest_checks::suite::SuiteCase;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
-/// Which scenarios of the configuration to run.
+/// The scenarios of the configuration to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All of them.
+    /// All scenarios.
     #[default]
     All,
-    /// The first so many.
+    /// The first N scenarios.
     First(usize),
-    /// These, in this order.
+    /// The scenarios with these ids, in this order.
     Named(Vec<String>),
 }
 
 impl Selection {
-    /// Reads the value of `--scenarios`: a number, or comma-separated ids.
+    /// Parses the value of `--scenarios`: a number, or comma-separated ids.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(number) = text.parse::<usize>() {
             return Ok(Self::First(number));
@@ -41,17 +41,17 @@ impl Selection {
 /// Values of the run that a scenario may override.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
-    /// How strict.
+    /// Strictness of the threshold.
     pub strictness: Strictness,
-    /// Least score before strictness.
+    /// Minimum overall score, before strictness is added.
     pub min_score_to_pass: Score,
-    /// Least safety score.
+    /// Minimum safety score.
     pub safety_floor: Score,
-    /// Whether minor format deviations cost nothing.
+    /// True if minor format deviations cost nothing.
     pub allow_minor_format_deviation: bool,
-    /// Most questions in an answer that asks back.
+    /// Maximum number of questions in an answer that asks back.
     pub max_questions_allowed: u32,
-    /// Time of the system under test per case, all its steps together.
+    /// Time limit of the system under test per case, over all steps.
     pub timeout: Duration,
 }
 
@@ -62,34 +62,33 @@ pub struct PlannedCase {
     pub index: usize,
     /// The scenario.
     pub scenario: Scenario,
-    /// Prompt and hints of a suite; absent where a generator makes them.
+    /// Prompt and hints from a suite. Absent if a generator writes them.
     pub frozen: Option<GeneratedCase>,
-    /// The grounds that people wrote; part of a frozen case already.
+    /// Grounds written by the user; already included in a frozen case.
     pub grounds: Grounds,
-    /// Files that are put into the folder of the system under test.
+    /// Files copied into the folder of the system under test.
     pub fixtures: Arc<[Fixture]>,
-    /// The case as it was played before, where its answers are only to be judged again.
+    /// The recorded case, if its answers are only judged again.
     pub stored: Option<Arc<CaseResult>>,
-    /// SHA-256 of all that the result depends on; absent where not all of it is known.
+    /// SHA-256 of all inputs of the result. Absent if some are unknown.
     pub cache_key: Option<String>,
-    /// The result of an earlier run, where nothing that it depends on has changed: it stands, and
-    /// nobody is asked.
+    /// The result of an earlier run with the same inputs. It is reused, and no model is called.
     pub unchanged: Option<Arc<CaseResult>>,
-    /// Commands that make that folder ready, in order.
+    /// Commands that set up that folder, in order.
     pub set_up: Arc<[CommandCheck]>,
-    /// Name of the skill whose case it is.
+    /// Name of the skill that the case belongs to.
     pub skill: Option<String>,
-    /// The skill that is handed to the system under test for this case alone.
+    /// The skill that the system under test receives for this case only.
     pub handed: Option<Arc<Skill>>,
-    /// Which repeat of the case, from 1; absent in a run without repeats.
+    /// Number of the repeat, from 1. Absent in a run without repeats.
     pub repeat: Option<u32>,
-    /// Least overall score that passes.
+    /// Minimum overall score that passes.
     pub threshold: Threshold,
     /// The run's values with the scenario's overrides.
     pub limits: Defaults,
 }
 
-/// Plans scenarios of which a generator makes cases. The error names the unknown ids and the
+/// Plans scenarios for which a generator writes the cases. The error names the unknown ids and the
 /// known ones.
 pub fn plan(
     scenarios: &[Scenario],
@@ -101,8 +100,8 @@ pub fn plan(
     Ok(planned.map(|(index, scenario)| planned_case(index, scenario, defaults)).collect())
 }
 
-/// Plans the cases of a suite, each so many times: all of them once, then all of them again, so
-/// that what changes with time changes all cases alike.
+/// Plans the cases of a suite with repeats. The whole suite is repeated round by round, so that
+/// changes over time affect all cases alike.
 pub fn plan_suite(
     cases: &[SuiteCase],
     selection: &Selection,
@@ -123,8 +122,8 @@ pub fn plan_suite(
     Ok(planned.collect())
 }
 
-/// Plans to judge the answers of cases again, by the thresholds that held when they were given;
-/// `defaults` are those of that run.
+/// Plans to judge recorded answers again, with the thresholds of the original run. `defaults` are
+/// those of that run.
 pub fn plan_stored(cases: Vec<CaseResult>, defaults: Defaults) -> Vec<PlannedCase> {
     let planned = cases.into_iter().enumerate().map(|(index, case)| {
         let planned = planned_case(index, &case.scenario, defaults);

@@ -1,5 +1,5 @@
-//! Parts that all cases of a run share: models, system under test, templates, and the project folder
-//! as it should stay.
+//! Resources that all cases of a run share: models, system under test, templates, and the watched
+//! project folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,45 +14,45 @@ use selftest_models::breaker::Outages;
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::redact::Redactor;
 
-/// Everything that the cases of a run share.
+/// Resources that all cases of a run share.
 pub struct Runner {
-    /// Invents prompts; absent where all cases are frozen.
+    /// Writes prompts. Absent if all cases are frozen.
     pub generator: Option<Arc<Generator>>,
-    /// Prompts that are in the making already.
+    /// Prompts that are being prefetched.
     pub ahead: Ahead,
-    /// Judges answers; absent where checks alone decide.
+    /// Judges answers. Absent if checks alone decide.
     pub judge: Option<Arc<Panel>>,
-    /// Answers.
+    /// The system under test.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.
     pub library: Arc<PromptLibrary>,
     /// Runs the commands of checks.
     pub commands: Arc<CommandRunner>,
-    /// Removes secrets from what the system under test says.
+    /// Removes secrets from the output of the system under test.
     pub redactor: Arc<Redactor>,
-    /// The model servers that were given up. With one of them gone, no further case is begun.
+    /// The model servers that were given up. Once one is, no further case is started.
     pub outages: Arc<Outages>,
     /// Seed of the run.
     pub seed: u64,
-    /// The project folder as it should stay; absent where nobody is asked who could change it.
+    /// Detects changes of the project folder. Absent if nothing in the run could change it.
     pub watch: Option<Arc<ProjectWatch>>,
 }
 
-/// The project folder and how it looked last.
+/// The project folder with its first and latest snapshots.
 pub struct ProjectWatch {
     first: Arc<Snapshot>,
     latest: Mutex<Arc<Snapshot>>,
 }
 
 impl ProjectWatch {
-    /// Looks at the folder for the first time. `excluded` are the folders that reports go to.
+    /// Takes the first snapshot of the folder. `excluded` are the report folders.
     pub fn new(root: &Path, excluded: &[PathBuf]) -> Self {
         let first = Arc::new(Snapshot::take(root, excluded));
         let latest = Mutex::new(Arc::clone(&first));
         Self { first, latest }
     }
 
-    /// Changes since the last call, and since the beginning.
+    /// Returns the changes since the last call, and since the start.
     pub(super) fn detect_changes(&self) -> (Vec<String>, Vec<String>) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Arc::new(latest.again());
@@ -63,7 +63,7 @@ impl ProjectWatch {
 }
 
 impl Runner {
-    /// The same with another system under test.
+    /// Returns the same resources with another system under test.
     #[must_use]
     pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
         Self {
@@ -80,7 +80,8 @@ impl Runner {
         }
     }
 
-    /// Files that changed since the last look, when the system under test could have done it.
+    /// Returns the files that changed since the last snapshot, if the system under test can reach
+    /// the project.
     pub(super) fn project_changes(&self) -> Vec<String> {
         match &self.watch {
             Some(watch) if self.sut.can_reach_project() => {

@@ -1,19 +1,20 @@
-//! Sampling seeds, derived from the run's one seed so that a run can be repeated. Pure.
+//! Derives sampling seeds from the run's seed, so that a run can be repeated. Pure.
 
 use crate::scenario::draw::mix;
 
-/// Part of a case that samples.
+/// A part of a case that samples.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
-    /// The system under test, where it samples by our seed.
+    /// The system under test, if it accepts a seed.
     Sut,
-    /// A try of the generator.
+    /// An attempt of the generator.
     Generate,
     /// A call to the judge, by step.
     Judge(u32),
 }
 
-/// The seed of one call: at most 53 bits, so that every reader of the JSON report keeps it whole.
+/// Derives the seed of one call. It has at most 53 bits, so that JSON readers that use doubles keep
+/// it exact.
 pub fn derive(run: u64, case: usize, purpose: Purpose, number: u32) -> u64 {
     let purpose = match purpose {
         Purpose::Sut => 0,

@@ -1,4 +1,4 @@
-//! A share of the cases of a run, so that several machines can have one each. Pure.
+//! A share of a run's cases, so that several machines can divide them. Pure.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::plan::PlannedCase;
 use selftest_text::digest;
 
-/// Most shards: one for each case of the longest suite.
+/// Maximum number of shards: one for each case of the longest suite.
 const MAX_SHARDS: usize = 10_000;
 
-/// One of several shares of the cases, which together are all of them.
+/// One of several shares that together contain all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    /// Which one, from 1.
+    /// Number of this shard, from 1.
     number: usize,
-    /// How many there are.
+    /// Number of shards.
     of: usize,
 }
 
@@ -47,9 +47,9 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
-    /// Keeps the cases of this shard, with all their repeats, as they are numbered without shards,
-    /// so that a seed makes the same of them. Which these are follows from the ids alone, whatever
-    /// their order; no shard has more than one case more than another.
+    /// Keeps the cases of this shard with all their repeats. They keep their indices from the full
+    /// plan, so that their seeds do not change. The assignment depends on the ids alone, not on
+    /// their order, and shard sizes differ by at most one case.
     pub fn keep(self, plan: &mut Vec<PlannedCase>) {
         let own = self.own(plan.iter().map(|planned| planned.scenario.id.as_str()));
         let own: BTreeSet<String> = own.into_iter().map(str::to_owned).collect();
@@ -58,9 +58,10 @@ impl Shard {
 
     fn own<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let ids: BTreeSet<&str> = ids.collect();
-        // By their digests, because cases that stand or sort together often take as long.
+        // Sorted by digest, because cases with adjacent names often take equally long.
         let mut mixed: Vec<(String, &str)> =
             ids.into_iter().map(|id| (digest::of_bytes(id.as_bytes()), id)).collect();
+        // Sorted, so that every machine computes the same shards.
         mixed.sort_unstable();
         mixed.into_iter().skip(self.number - 1).step_by(self.of).map(|(_, id)| id).collect()
     }

@@ -1,4 +1,4 @@
-//! The prompts that a run has asked, so that no case is another's twin. Judges nothing else.
+//! An index of the prompts of a run, for finding near-duplicates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,25 +6,25 @@ use selftest_text::words::WordSet;
 
 use super::rejection::prompt_digest;
 
-/// Prompts, found by their words: runs have tens of thousands of cases, and each new prompt is held
-/// against all before it.
+/// Prompts indexed by word. Runs have tens of thousands of cases, and each new prompt is compared
+/// with all earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct AskedPrompts {
     prompts: Vec<Prompt>,
     digests: HashSet<String>,
-    /// The numbers of the prompts that have a word.
+    /// Indices of the prompts that contain a word.
     by_word: HashMap<u64, Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Prompt {
     text: String,
-    /// How many different words it has.
+    /// Number of distinct words.
     words: usize,
 }
 
 impl AskedPrompts {
-    /// Keeps a prompt.
+    /// Adds a prompt.
     pub(super) fn add(&mut self, text: String) {
         let words = WordSet::of(&text);
         self.digests.insert(prompt_digest(&text));
@@ -34,12 +34,13 @@ impl AskedPrompts {
         self.prompts.push(Prompt { text, words: words.hashes().len() });
     }
 
-    /// Whether the very same prompt was asked.
+    /// Returns true if exactly this prompt was added before.
     pub(super) fn has(&self, text: &str) -> bool {
         self.digests.contains(&prompt_digest(text))
     }
 
-    /// The first prompt whose words have a greater Jaccard similarity with those of a text.
+    /// Returns the first prompt whose Jaccard similarity with the words of a text exceeds
+    /// `similarity`.
     pub(super) fn twin(&self, text: &str, similarity: f64) -> Option<&str> {
         let new = WordSet::of(text);
         let mut common = vec![0_u32; self.prompts.len()];
@@ -50,6 +51,7 @@ impl AskedPrompts {
             let all = prompt.words + new.hashes().len();
             #[expect(clippy::cast_precision_loss, reason = "word counts are far below 2^52")]
             let union = all as f64 - f64::from(*common);
+            // Multiplied instead of divided, because the union may be empty.
             f64::from(*common) > similarity * union
         };
         let found = self.prompts.iter().zip(common).find(is_twin);

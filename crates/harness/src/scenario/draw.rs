@@ -1,6 +1,7 @@
-//! Choices by a seed, the same in every version of the program. Pure.
+//! Seeded choices that are stable across versions of the program. Pure.
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014): its values never change between versions.
+/// Performs one step of `SplitMix64` (Steele, Lea, Flood 2014). Its values never change between
+/// versions.
 pub(crate) const fn mix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -8,32 +9,32 @@ pub(crate) const fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A row of choices that a seed decides.
+/// A seeded sequence of choices.
 #[derive(Debug, Clone)]
 pub struct Draw {
     state: u64,
 }
 
 impl Draw {
-    /// The row of this seed.
+    /// Creates the sequence for this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: mix(seed) }
     }
 
-    /// A number below `bound`; 0 where there is none.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         self.state = mix(self.state);
         let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
         usize::try_from((self.state >> 11) % bound).unwrap_or(0)
     }
 
-    /// One of these.
+    /// Picks one item, or `None` from an empty slice.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         let at = self.below(of.len());
         of.get(at)
     }
 
-    /// As many of these as there are, up to `count`, in a drawn order.
+    /// Draws up to `count` items without replacement, in random order.
     pub fn sample<T: Clone>(&mut self, of: &[T], count: usize) -> Vec<T> {
         let mut left = of.to_vec();
         let mut drawn = Vec::new();

@@ -1,5 +1,5 @@
-//! Examples for the generator's prompt. A few are drawn for each try, of files that no project
-//! has, so that a prompt that copies one is known by its path or its topic. Pure.
+//! Examples for the generator's prompt. A few are drawn for each attempt, about files that no real
+//! project has, so that a copied example is recognised by its path or topic. Pure.
 
 use serde::Serialize;
 use serde_json::json;
@@ -9,13 +9,13 @@ use super::form::Form;
 use super::kind::Kind;
 use selftest_checks::scenario::TaskStatus;
 
-/// How many are shown.
+/// Maximum number of examples in a prompt.
 const MAX_SHOWN: usize = 2;
 
 struct Topic {
     path: &'static str,
     name: &'static str,
-    /// How words begin that only a copy of this example would have.
+    /// Prefixes of words that only a copy of this example would contain.
     rare: &'static [&'static str],
     text: &'static str,
     question: &'static str,
@@ -73,27 +73,27 @@ const TOPICS: &[Topic] = &[
     },
 ];
 
-/// One example as a template sees it.
+/// An example as a template receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// The made-up file.
+    /// Path of the made-up file.
     pub path: String,
     /// Its text.
     pub text: String,
-    /// The reply, as JSON.
+    /// The reply as JSON.
     pub reply: String,
     #[serde(skip)]
     rare: &'static [&'static str],
 }
 
 impl Example {
-    /// Its path and the words that only a copy of it would have.
+    /// Returns the path and the words that only a copy of the example would contain.
     pub fn marks(&self) -> impl Iterator<Item = &str> {
         [self.path.as_str()].into_iter().chain(self.rare.iter().copied())
     }
 }
 
-/// A few examples of what is to be written.
+/// Draws a few examples for this kind and form.
 pub fn examples(kind: Kind, form: Option<Form>, draw: &mut Draw) -> Vec<Example> {
     let topics: Vec<usize> = (0..TOPICS.len()).collect();
     let drawn = draw.sample(&topics, MAX_SHOWN).into_iter().filter_map(|at| TOPICS.get(at));

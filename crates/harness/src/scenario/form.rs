@@ -1,4 +1,4 @@
-//! The form that a case asks an answer to have. Pure; judges no answer.
+//! The form that a case requires of an answer. Pure.
 
 use selftest_checks::check::{Bounds, Check, CheckKind, Pattern};
 use selftest_checks::scenario::Grounds;
@@ -8,20 +8,20 @@ use selftest_checks::scenario::Grounds;
 pub enum Form {
     /// Three lines.
     ThreeLines,
-    /// A list of so many items.
+    /// A list with this number of items.
     Bullets(usize),
-    /// A table of two columns.
+    /// A table with two columns.
     Table,
     /// A number and nothing else.
     Number,
     /// One sentence.
     Sentence,
-    /// Yes or no, and why.
+    /// Yes or no, with a reason.
     YesNo,
 }
 
 impl Form {
-    /// The forms of questions about a text, for scenarios that leave the form open.
+    /// The forms for questions about a text, used by scenarios without a fixed form.
     pub const OPEN: &'static [Self] = &[
         Self::ThreeLines,
         Self::Bullets(2),
@@ -32,7 +32,7 @@ impl Form {
         Self::YesNo,
     ];
 
-    /// As part of a request: `Summarise it in exactly three lines.`
+    /// Returns the form as part of a request: `Summarise it in exactly three lines.`
     pub fn words(self) -> String {
         match self {
             Self::ThreeLines => "in exactly three lines".to_owned(),
@@ -44,12 +44,12 @@ impl Form {
         }
     }
 
-    /// As a sentence of its own.
+    /// Returns the form as a separate sentence.
     pub fn instruction(self) -> String {
         format!("Answer {}.", self.words())
     }
 
-    /// The criterion of an answer of this form.
+    /// Returns the criterion for answers of this form.
     pub fn expectation(self) -> String {
         match self {
             Self::ThreeLines => "The answer has exactly three lines.".to_owned(),
@@ -61,8 +61,8 @@ impl Form {
         }
     }
 
-    /// The criterion as a check, where counting decides it. A line before a list or a table that
-    /// ends in a colon is no fault.
+    /// Returns the criterion as a check, if it can be decided by counting. An introductory line
+    /// that ends in a colon is allowed before a list or a table.
     pub fn check(self) -> Option<Check> {
         const LEAD: &str = r"\A(?:[^\n]*:\s*\n\s*)?";
         let pattern = |source: String| Pattern::new(&source).ok().map(CheckKind::Regex);
@@ -83,7 +83,7 @@ impl Form {
         kind.map(|kind| Check { name: Some(self.expectation()), ..Check::new(kind) })
     }
 
-    /// Lets counting decide the criterion of this form where it is one of the expectations.
+    /// Replaces the expectation of this form with a check, if there is one.
     pub fn decide_by_check(self, grounds: &mut Grounds) {
         let words = self.expectation();
         let place = grounds.expectations.iter().position(|expectation| *expectation == words);
@@ -93,7 +93,7 @@ impl Form {
         }
     }
 
-    /// Whether a request asks for this form already.
+    /// Returns true if a request already asks for this form.
     pub fn is_asked_in(self, request: &str) -> bool {
         let request = selftest_text::words::fold(request);
         let says = |signs: &[&str]| signs.iter().any(|sign| request.contains(sign));
@@ -110,7 +110,7 @@ impl Form {
         }
     }
 
-    /// Whether what a request asks can be answered in this form.
+    /// Returns true if the request can be answered in this form.
     pub fn suits(self, request: &str) -> bool {
         let request = selftest_text::words::fold(request);
         let says = |signs: &[&str]| signs.iter().any(|sign| request.contains(sign));

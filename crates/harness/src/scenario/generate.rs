@@ -1,8 +1,8 @@
-//! The generator: asks a model for a request about an excerpt, with what is right about the
-//! answer, and rejects what is unsafe, of no use, not new, or not to be found in the excerpt.
+//! The generator: asks a model for a request about an excerpt together with facts about the right
+//! answer. Rejects replies that are unsafe, useless, repeated, or not grounded in the excerpt.
 //!
-//! Where no reply can be used, the request is put together from a template, and that is said. A
-//! case without a prompt is one whose model did not answer.
+//! If no reply can be used, the request is built from a template, and a note says so. A case
+//! remains without a prompt only if its model did not answer.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,17 +28,17 @@ use selftest_models::{
 };
 use selftest_text::words::fold;
 
-/// Prompts at least this alike are near-duplicates (docs/spec/skills-and-signals.md#repetition:
-/// over 0.5).
+/// Minimum similarity of near-duplicate prompts (docs/spec/skills-and-signals.md#repetition: over
+/// 0.5).
 const NEAR_DUPLICATE: f64 = 0.5;
-/// Most characters of a generated prompt and of its hints.
+/// Maximum length in characters of a generated prompt, and of its hints.
 const MAX_FIELD: usize = 4000;
-/// Most expectations of a generated case.
+/// Maximum number of expectations of a generated case.
 const MAX_EXPECTATIONS: usize = 4;
-/// The template for scenarios without one of their own.
+/// The template for scenarios that have none.
 const GENERIC: &str = "generator/generic.md";
 
-/// Makes cases of scenarios.
+/// Generates cases from scenarios.
 pub struct Generator {
     model: Arc<dyn ChatModel>,
     settings: GeneratorSettings,
@@ -47,32 +47,32 @@ pub struct Generator {
     earlier: Mutex<AskedPrompts>,
 }
 
-/// The material of cases.
+/// The material that cases are built from.
 #[derive(Debug, Clone, Default)]
 pub struct Material {
     /// Names of files that prompts may refer to, for templates that list them.
     pub project_files: Vec<String>,
     /// The texts that cases are about.
     pub sources: Sources,
-    /// Digests of the prompts of earlier runs, which are not asked again.
+    /// Digests of the prompts of earlier runs, which are not repeated.
     pub asked_before: BTreeSet<String>,
 }
 
-/// A case, and what has to be said about how it came about.
+/// A generated case with notes on its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     /// The case.
     pub case: GeneratedCase,
-    /// Remarks for the reports.
+    /// Notes for the reports.
     pub notes: Vec<String>,
 }
 
-/// One try of the generator.
+/// One attempt of the generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GenerationAttempt {
     /// The call.
     pub call: CallRecord,
-    /// Why the prompt was not used; absent for the one that was.
+    /// The reason why the prompt was rejected. Absent for the prompt that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }
@@ -100,21 +100,21 @@ struct Values<'a> {
     examples: &'a [Example],
 }
 
-/// The subject of one try: chosen by seed, not by the model.
+/// The subject of one attempt, chosen by seed and not by the model.
 struct Try {
     kind: Kind,
     passage: Passage,
     form: Option<Form>,
     examples: Vec<Example>,
     seed: u64,
-    /// Why the reply of the try before was not used.
+    /// The reason why the previous reply was rejected.
     rejected: Option<String>,
 }
 
-/// The outcome of one try.
+/// The outcome of one attempt.
 enum Outcome {
     Usable(GeneratedCase),
-    /// A reply that cannot be used: the next try may bring another.
+    /// An unusable reply. The next attempt may succeed.
     Rejected(String),
     /// An error of the model, which ends the case.
     Failed(String),
@@ -129,8 +129,8 @@ impl Outcome {
     }
 }
 
-/// A reply of the generator. The names on the wire sort into the order in which they are best
-/// written, because some servers sort them: quotes first, then the request made of them.
+/// A reply of the generator. The field names sort into the order in which the fields are best
+/// written, because some servers sort them: quotes first, then the request based on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct GeneratedReply {
     /// Quotes from the excerpt.
@@ -145,8 +145,8 @@ pub struct GeneratedReply {
     pub expectations: Vec<String>,
 }
 
-/// The template by which a model is asked; `None` where the harness makes the request itself.
-/// A scenario's own template comes first.
+/// Returns the template for a scenario, or `None` if the harness builds the request itself. A
+/// scenario's own template takes precedence.
 fn template_name(library: &PromptLibrary, scenario: &Scenario) -> Option<String> {
     let own = own_template(scenario);
     if library.digests().contains_key(&own) {
@@ -172,7 +172,7 @@ pub fn load_templates(
     Ok(())
 }
 
-/// The schema of a generator's reply, whose facts are among these quotes.
+/// Returns the schema of a generator's reply, with facts limited to these quotes.
 pub fn reply_schema(quotes: &[String]) -> Value {
     json!({
         "type": "object",
@@ -204,27 +204,27 @@ pub fn reply_schema(quotes: &[String]) -> Value {
 }
 
 impl Generator {
-    /// `context_tokens` is the context window.
+    /// Creates a generator. `context_tokens` is the context window.
     pub fn new(
         model: Arc<dyn ChatModel>,
         settings: GeneratorSettings,
         context_tokens: u32,
         material: Material,
     ) -> Self {
-        // Compiling the rules takes longer than a fast model; it need not wait for the first one.
+        // Compiling the rules takes longer than a fast model needs to reply, so it starts early.
         std::thread::spawn(|| safety::violations(""));
         Self { model, settings, context_tokens, material, earlier: Mutex::default() }
     }
 
-    /// Full name of the model.
+    /// Returns the full name of the model.
     pub fn model_id(&self) -> &str {
         self.model.id()
     }
 
-    /// Tries until a prompt is usable, at most `max_attempts` times; each try is added to
-    /// `attempts`. Then a template is filled. `own` are the grounds that people wrote for the
-    /// scenario: where they have excerpts, the case is about one of these. `seed` gives the seed
-    /// of a try; `on_rejected` hears of each rejection.
+    /// Asks the model until a prompt is usable, at most `max_attempts` times, and then falls back
+    /// to a template. Each attempt is added to `attempts`. `own` are the user's grounds for the
+    /// scenario; if they contain excerpts, the case is about one of these. `seed` gives the seed of
+    /// an attempt; `on_rejected` receives each rejection.
     pub async fn generate(
         &self,
         library: &PromptLibrary,
@@ -254,6 +254,7 @@ impl Generator {
                 }
             }
         }
+        // The next seed after those of the attempts.
         let mut draw = Draw::new(seed(self.settings.max_attempts.saturating_add(1)));
         let is_new = |prompt: &str| !self.is_repeated(prompt);
         let case = template::case(Kind::of(scenario), sources, &mut draw, is_new)
@@ -277,7 +278,7 @@ impl Generator {
         Ok(Made::new(case, why))
     }
 
-    /// One try with this template. The error is one of the template.
+    /// Makes one attempt with this template. The error is one of the template.
     async fn ask(
         &self,
         library: &PromptLibrary,
@@ -318,7 +319,7 @@ impl Generator {
         Ok((call, outcome))
     }
 
-    /// Reads a reply, and holds it against the rules, the excerpt and the earlier prompts.
+    /// Parses a reply and checks it against the rules, the excerpt and the earlier prompts.
     fn accept(
         &self,
         reply: &ChatReply,
@@ -339,12 +340,14 @@ impl Generator {
         if let Some(mark) = rejection::copied(&reply.hints, &told.marks) {
             return Err(format!("the hints copy an example: {mark}"));
         }
+        // Criteria copied from an example are dropped; the reply may still be usable.
         reply.expectations.retain(|written| rejection::copied(written, &told.marks).is_none());
         if told.excerpt
             && let Some(name) = rejection::invented(&reply.prompt, &attempt.passage.excerpt)
         {
             return Err(format!("the prompt names `{name}`, which the excerpt does not have"));
         }
+        // Near-duplicates are detected in the model's own words, without the wording added below.
         let asked = reply.prompt.clone();
         let case = if told.excerpt {
             attempt.grounded(reply)?
@@ -359,6 +362,7 @@ impl Generator {
         if self.material.asked_before.contains(&prompt_digest(&case.prompt)) {
             return Err("an earlier run asked the same".to_owned());
         }
+        // Compared and added under one lock, so that two concurrent twins cannot both pass.
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prompt) = earlier.twin(&asked, NEAR_DUPLICATE) {
             let prompt = selftest_text::one_line(prompt, 120);
@@ -368,25 +372,26 @@ impl Generator {
         Ok(case)
     }
 
-    /// Counts prompts as asked in this run: those of cases that finished before it was broken off.
+    /// Registers prompts of cases that finished before the run was interrupted, so that they are
+    /// not repeated.
     pub fn remember<'a>(&self, prompts: impl IntoIterator<Item = &'a str>) {
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         prompts.into_iter().for_each(|prompt| earlier.add(prompt.to_owned()));
     }
 
-    /// Whether a prompt was asked in this run or in an earlier one.
+    /// Returns true if the prompt was asked in this run or an earlier one.
     fn is_repeated(&self, prompt: &str) -> bool {
         let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         self.material.asked_before.contains(&prompt_digest(prompt)) || earlier.has(prompt)
     }
 }
 
-/// The model's instructions, for the rules.
+/// The instructions that the model received, for detecting leaks.
 struct Told {
-    /// All but the excerpt and the words of the form, which a request may repeat.
+    /// Everything except the excerpt and the wording of the form, which a request may repeat.
     instructions: String,
     marks: Vec<Mark>,
-    /// Whether the excerpt was among it: a project's own template may do without.
+    /// True if the prompt contained the excerpt; a project's own template may omit it.
     excerpt: bool,
 }
 
@@ -398,8 +403,8 @@ impl Told {
         if let Some(form) = attempt.form {
             instructions = instructions.replace(&form.words(), "\n");
         }
-        // A template of the project's own may show no examples, and a project may be about the
-        // same things as one of them.
+        // A project's own template may show no examples, and a project may share a topic with one
+        // of them.
         let marks = attempt.examples.iter().flat_map(Example::marks);
         let is_shown = |mark: &&str| memmem::find(all.as_bytes(), mark.as_bytes()).is_some();
         let marks = marks.filter(is_shown).map(Mark::new);
@@ -411,8 +416,8 @@ impl Told {
     }
 }
 
-/// The text with line breaks in place of a part, and whether it has it. In long texts `memchr` finds a
-/// part in a fraction of the time that `str` takes.
+/// Replaces each occurrence of a part with a line break, and returns true if the text contains it.
+/// In long texts `memchr` takes a fraction of the time of `str`.
 fn without(text: &str, part: &str) -> (String, bool) {
     let (mut rest, mut from) = (String::with_capacity(text.len()), 0);
     for at in memmem::find_iter(text.as_bytes(), part).filter(|_| !part.is_empty()) {
@@ -433,7 +438,7 @@ impl Try {
         Self { kind, passage, form, examples, seed, rejected }
     }
 
-    /// The case of a reply: with quotes that are there, and a request that says what it is about.
+    /// Builds a case from a reply, with verified quotes and a request that names its subject.
     fn grounded(&self, reply: GeneratedReply) -> Result<GeneratedCase, String> {
         let excerpt = &self.passage.excerpt;
         let quoted = |fact: &String| find_quote(&excerpt.text, fact);
@@ -443,9 +448,11 @@ impl Try {
                 facts.push(fact);
             }
         }
+        // Without a verified quote, the case would rest on the model's claims.
         if facts.is_empty() {
             return Err(format!("none of its facts is a quote from {}", excerpt.path));
         }
+        // A request that contains its own answer tests nothing.
         facts.retain(|fact| !rejection::says(&reply.prompt, fact));
         let Some(fact) = facts.first() else {
             return Err("the prompt gives its facts away".to_owned());
@@ -463,7 +470,7 @@ impl Try {
         Ok(GeneratedCase { prompt, hints: reply.hints, grounds })
     }
 
-    /// The form, then what the model wrote, then the quote.
+    /// Returns the expectations: the form, then the model's own, then the quote.
     fn expectations(&self, reply: &GeneratedReply, fact: &str) -> Vec<String> {
         let first = match self.kind {
             Kind::Reorganization | Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse) => {
@@ -488,7 +495,7 @@ impl Try {
         first.into_iter().chain(written).chain(last).collect()
     }
 
-    /// The prompt with what it lacks to be clear: the file, the section, the form.
+    /// Completes the prompt with the file, section and form if they are missing.
     fn clear(&self, mut prompt: String) -> Result<String, String> {
         let source = template::source_words(&self.passage);
         let folded = fold(&prompt);
@@ -522,10 +529,11 @@ impl Try {
     }
 }
 
-/// Reads a reply, bare or in a code fence, or the `PROMPT:` / `HINTS:` text of
-/// docs/spec/selftest.md#generator-prompts, which may end in `FACTS:`, one a line.
+/// Parses a reply, bare or in a code fence, or the `PROMPT:` / `HINTS:` text of
+/// docs/spec/selftest.md#generator-prompts, which may end in `FACTS:` with one per line.
 ///
-/// Lenient, unlike the judge's reader: a misread prompt makes a useless case, never a false verdict.
+/// Unlike the judge's reader it is lenient: a misread prompt makes a useless case, never a false
+/// verdict.
 pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
     let trimmed = reply.trim();
     let unfenced = trimmed

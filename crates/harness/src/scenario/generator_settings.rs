@@ -1,11 +1,11 @@
-//! The `generator` section of the configuration. Reads nothing itself.
+//! The `generator` section of the configuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_models::DEFAULT_THINK_TOKENS;
 
-/// The `generator` section: the model that invents the prompts.
+/// The `generator` section: the model that writes the prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GeneratorSettings {
@@ -15,16 +15,18 @@ pub struct GeneratorSettings {
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// Most tokens of a generated prompt with its hints.
+    /// Maximum number of tokens of a generated prompt with its hints.
     #[schemars(range(min = 16, max = 32768))]
     pub max_tokens: u32,
-    /// Tries until a prompt can be used; then a template is filled with an excerpt of the project.
+    /// Maximum number of attempts to get a usable prompt; after that, a template is filled with an
+    /// excerpt of the project.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
-    /// Whether a thinking model may think before the prompt. Absent: it may not.
+    /// Set to let a thinking model think before the prompt. Default: it must not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
-    /// Most tokens of thinking, beside those of the prompt; only where `think` is true.
+    /// Maximum number of thinking tokens, in addition to those of the prompt. Only used if `think`
+    /// is true.
     #[schemars(range(min = 16, max = 131_072))]
     pub think_tokens: u32,
 }

@@ -1,30 +1,30 @@
-//! Excerpts of the project's files: which part of which file a case is about, and what in it can
-//! be quoted. Pure; the files are handed in by whoever knows which of them may be shown.
+//! Selects excerpts of the project's files: the passage that a case is about, and the sentences in
+//! it that can be quoted. Pure; the caller passes only files that may be shown.
 
 use std::ops::Range;
 
 use super::draw::Draw;
 use selftest_checks::scenario::Excerpt;
 
-/// Most characters of an excerpt.
+/// Maximum length of an excerpt in characters.
 pub const MAX_CHARS: usize = 1800;
-/// Most lines of an excerpt.
+/// Maximum number of lines of an excerpt.
 pub const MAX_LINES: usize = 40;
-/// Most characters of one line; a longer one is cut, at a space where there is one.
+/// Maximum length of one line in characters. A longer line is cut, at a space if possible.
 pub const MAX_LINE: usize = 900;
 
-/// Lines after which an excerpt ends at the next heading.
+/// Number of lines after which an excerpt ends at the next heading.
 const ENOUGH_LINES: usize = 15;
-/// Most bytes of a file that are looked at.
+/// Maximum number of bytes of a file that are read.
 const MAX_FILE: usize = 256 * 1024;
-/// Fewest and most characters of a quote.
+/// Allowed length of a quote in characters.
 const QUOTE: Range<usize> = 20..181;
-/// Fewest words of a quote.
+/// Minimum number of words of a quote.
 const MIN_QUOTE_WORDS: usize = 4;
 
-/// The name of the text that stands in for a project without any.
+/// Name of the built-in text for projects without any text.
 pub const BUILT_IN_PATH: &str = "built-in text";
-/// The subject of cases where the project has no text.
+/// Text that cases are about if the project has none.
 pub const BUILT_IN: &str = "\
 # The ferry to Sandholm
 
@@ -49,23 +49,23 @@ Tickets of a cancelled crossing are valid for 30 days.
 pub struct Source {
     /// Path from the project's root, with `/`.
     pub path: String,
-    /// Its text, or the beginning of it.
+    /// Its text, or the start of it.
     pub text: String,
 }
 
 /// A part of a file that a case is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Where it is, and its lines.
+    /// Path and lines of the passage.
     pub excerpt: Excerpt,
-    /// The heading that it stands under, where there is one.
+    /// The heading above it, if there is one.
     pub heading: Option<String>,
-    /// Its quotable parts: sentences, or lines of a file that has none.
+    /// Quotable parts: sentences, or lines in a file without sentences.
     pub quotes: Vec<String>,
 }
 
 impl Passage {
-    /// Whether it is of the text that stands in for a project without any.
+    /// Returns true if the passage is from the built-in text.
     pub fn is_built_in(&self) -> bool {
         self.excerpt.path == BUILT_IN_PATH
     }
@@ -74,13 +74,13 @@ impl Passage {
 /// The texts that excerpts are drawn from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// By file; of each, concrete ones first.
+    /// Passages by file, the most concrete ones first.
     files: Vec<Vec<Passage>>,
 }
 
 impl Sources {
-    /// Files without anything to quote are left out. Where some are prose, the others are too:
-    /// about prose there is more to ask.
+    /// Collects the passages of these files. Files without quotable text are skipped. If some files
+    /// are prose, all others are skipped, because prose allows better questions.
     pub fn new(files: impl IntoIterator<Item = Source>) -> Self {
         let (prose, other): (Vec<_>, Vec<_>) = files
             .into_iter()
@@ -94,20 +94,21 @@ impl Sources {
         Self { files: chosen.into_iter().map(|(_, passages)| passages).collect() }
     }
 
-    /// Whether there is no text at all, so that the built-in one stands in.
+    /// Returns true if there is no text, so that the built-in one is used.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// A part of a file, or of the built-in text. Concrete ones are preferred.
+    /// Draws a passage of a file or of the built-in text. Concrete passages are preferred.
     pub fn passage(&self, draw: &mut Draw) -> Passage {
         let Some(file) = draw.pick(&self.files) else { return built_in(draw) };
+        // Passages are sorted, so the first half contains the more concrete ones.
         let better = &file[..file.len().div_ceil(2)];
         draw.pick(better).cloned().unwrap_or_else(|| built_in(draw))
     }
 }
 
-/// A part of the text that stands in for a project without any.
+/// Draws a passage of the built-in text.
 pub fn built_in(draw: &mut Draw) -> Passage {
     let source = Source { path: BUILT_IN_PATH.to_owned(), text: BUILT_IN.to_owned() };
     let found = passages(&source, true);
@@ -119,26 +120,27 @@ pub fn built_in(draw: &mut Draw) -> Passage {
     draw.pick(&found).cloned().unwrap_or_else(whole)
 }
 
-/// The beginning of a file as one excerpt, for files that people name.
+/// Returns the start of a file as one excerpt, for files that the user names.
 pub fn beginning(source: &Source) -> Excerpt {
     let lines = lines(&source.text);
     let text = lines[..end_of(&lines, 0, false)].join("\n");
     Excerpt { path: source.path.clone(), text }
 }
 
-/// Texts without a line break of their own: one space between words.
+/// Replaces all white space, including line breaks, with single spaces.
 pub fn normalised(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A quote with single spaces if the text holds it, letter by letter but for white space.
+/// Returns the quote with single spaces if the text contains it, ignoring differences in white
+/// space.
 pub fn find_quote(text: &str, quote: &str) -> Option<String> {
     let (text, whole) = (normalised(text), normalised(quote));
     let bare = whole.trim_matches(['"', '“', '”']).to_owned();
     [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
 }
 
-/// Whether a quote says enough to be told from others.
+/// Returns true if a quote is long enough to be distinctive.
 fn is_telling(quote: &str) -> bool {
     quote.chars().filter(|c| c.is_alphanumeric()).count() >= 8
 }
@@ -151,7 +153,7 @@ fn is_prose(path: &str) -> bool {
     }
 }
 
-/// The lines of a text, none of them longer than an excerpt takes.
+/// Returns the lines of a text, each cut to the maximum length.
 fn lines(text: &str) -> Vec<&str> {
     let text = &text[..text.floor_char_boundary(MAX_FILE)];
     text.lines().map(short).collect()
@@ -163,12 +165,13 @@ fn short(line: &str) -> &str {
     cut.rfind(' ').filter(|&space| space > end / 2).map_or(cut, |space| &cut[..space])
 }
 
-/// All parts of a file that have something to quote, concrete ones first.
+/// Returns all quotable passages of a file, the most concrete ones first.
 fn passages(source: &Source, prose: bool) -> Vec<Passage> {
     let lines = lines(&source.text);
     let (mut found, mut fenced, mut heading) = (Vec::new(), false, None);
     for (at, line) in lines.iter().enumerate() {
         let is_fence = is_fence(line);
+        // A `#` line inside a code fence is not a heading.
         let title = if fenced { None } else { heading_of(line, prose) };
         let after_blank = at == 0 || lines[at - 1].trim().is_empty();
         let starts = !fenced && !line.trim().is_empty() && (title.is_some() || after_blank);
@@ -188,7 +191,7 @@ fn passages(source: &Source, prose: bool) -> Vec<Passage> {
     found
 }
 
-/// The line behind the last one of an excerpt that begins here.
+/// Returns the index after the last line of an excerpt that starts here.
 fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
     let (mut end, mut size, mut blank) = (start, 0, None);
     for (at, line) in lines.iter().enumerate().skip(start).take(MAX_LINES) {
@@ -202,6 +205,7 @@ fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
             blank = Some(at);
         }
     }
+    // A long text ends at a blank line, if there is one in the second half of the excerpt.
     if end < lines.len() {
         end = blank.filter(|blank| *blank > start + (end - start) / 2).unwrap_or(end);
     }
@@ -224,7 +228,7 @@ fn heading_of(line: &str, prose: bool) -> Option<String> {
     (!plain.is_empty()).then_some(plain)
 }
 
-/// How much there is to hold an answer against: numbers count most, then names and paths.
+/// Scores how verifiable a passage is: numbers count most, then names and paths.
 fn concreteness(passage: &Passage) -> usize {
     let of_quote = |quote: &String| {
         let number = quote.contains(|c: char| c.is_ascii_digit());
@@ -234,7 +238,8 @@ fn concreteness(passage: &Passage) -> usize {
     passage.quotes.iter().map(of_quote).sum()
 }
 
-/// The quotable parts of an excerpt: whole sentences of paragraphs and lists, or whole lines.
+/// Returns the quotable parts of an excerpt: whole sentences of paragraphs and lists, or whole
+/// lines.
 fn quotes(text: &str, prose: bool) -> Vec<String> {
     let (mut paragraphs, mut fenced) = (vec![String::new()], false);
     for line in text.lines() {
@@ -290,6 +295,7 @@ fn sentences(paragraph: &str) -> Vec<&str> {
                 let mut rest = paragraph[at + c.len_utf8()..].chars();
                 match (rest.next(), rest.next()) {
                     (None, _) => true,
+                    // A full stop before a lower-case letter usually ends an abbreviation.
                     (Some(' '), Some(next)) => !next.is_lowercase(),
                     _ => false,
                 }
@@ -310,10 +316,11 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     let fewest = if prose { MIN_QUOTE_WORDS } else { 2 };
     let telling = wide || words.count() >= fewest;
     let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
+    // Unbalanced quotes or brackets mean that the sentence was cut.
     let whole = text.matches('`').count().is_multiple_of(2)
         && text.matches('"').count().is_multiple_of(2)
         && text.matches('(').count() == text.matches(')').count();
-    // What is left open is no sentence that could be right or wrong.
+    // An open-ended sentence cannot be right or wrong.
     let whole = whole && !text.contains("...") && !text.contains('…');
     let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
     telling && plain && whole && starts && QUOTE.contains(&text.chars().count())

@@ -1,30 +1,30 @@
-//! The kinds of scenarios: what the harness knows of each beyond its description. Pure.
+//! The kinds of scenarios that the harness has special support for. Pure.
 
 use super::draw::Draw;
 use super::form::Form;
 use super::ground::Passage;
 use selftest_checks::scenario::{Scenario, TaskStatus};
 
-/// The subject of a scenario, as far as the harness knows.
+/// The kind of a scenario, as far as the harness recognises it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A request that leaves open what it is about.
+    /// A request that does not say what it is about.
     Ambiguous,
     /// A summary of three lines.
     Summary,
     /// A question that one file answers, and only that file may be used.
     Evidence,
-    /// A proposal for a better order, which depends on what the user prefers.
+    /// A proposal for a better structure, which depends on the user's preference.
     Reorganization,
     /// Statements of which two contradict each other.
     Contradiction,
-    /// Known by its description only, with the status that is expected.
+    /// Known only by its description and its expected status.
     Other(TaskStatus),
 }
 
 impl Kind {
-    /// By the specified ids. A scenario that has such an id and expects another status is one of
-    /// its own.
+    /// Determines the kind by the specified ids. A scenario with such an id but a different
+    /// expected status is treated as a custom one.
     pub fn of(scenario: &Scenario) -> Self {
         let (kind, status) = match scenario.id.as_str() {
             "ambiguous_request" => (Self::Ambiguous, TaskStatus::AwaitingResponse),
@@ -41,17 +41,17 @@ impl Kind {
         }
     }
 
-    /// Whether the harness makes the request itself, so that it knows what is right.
+    /// Returns true if the harness builds the request itself, so that it knows the right answer.
     pub fn is_constructed(self) -> bool {
         matches!(self, Self::Ambiguous | Self::Contradiction)
     }
 
-    /// Whether a request must say which file it is about, and in which form the answer should be.
+    /// Returns true if a request must name its file and the form of the answer.
     pub fn is_clear(self) -> bool {
         matches!(self, Self::Summary | Self::Evidence | Self::Other(TaskStatus::Complete))
     }
 
-    /// The form that a case asks for; none where the answer is to be a question.
+    /// Draws the form of the answer, or `None` if the answer should be a question.
     pub fn form(self, passage: &Passage, draw: &mut Draw) -> Option<Form> {
         match self {
             Self::Summary => Some(Form::ThreeLines),

@@ -1,6 +1,6 @@
-//! Generates cases from scenarios, with a generator model or without one.
+//! Generates cases from scenarios, with or without a generator model.
 //!
-//! Knows nothing of how a case is executed or judged.
+//! Independent of how a case is executed or judged.
 
 mod asked;
 pub mod draw;

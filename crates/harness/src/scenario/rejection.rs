@@ -1,5 +1,5 @@
-//! Which generated prompts are of no use: those that leak their instructions, are cut, copy an
-//! example, or give the answer away. What is unsafe is `safety`'s to say. Pure.
+//! Rejects useless generated prompts: those that leak their instructions, are cut off, copy an
+//! example, or give the answer away. Unsafe prompts are handled by `safety`. Pure.
 
 use std::sync::LazyLock;
 
@@ -10,17 +10,17 @@ use selftest_text::words::{Words, fold};
 use super::ground::normalised;
 use selftest_checks::scenario::Excerpt;
 
-/// Words in a row that a prompt may share with its template, less one.
+/// Number of consecutive words that a prompt must not share with its template.
 const MAX_SHARED_WORDS: usize = 6;
-/// Fewest words of a prompt; languages without spaces may have as many characters instead.
+/// Minimum number of words of a prompt, or of characters in languages without spaces.
 const MIN_WORDS: usize = 3;
 const MIN_CHARACTERS: usize = 12;
 
-/// Words that no sentence ends in.
+/// Words that no sentence ends with.
 const DANGLING: &[&str] =
     &["and", "or", "but", "nor", "because", "the", "a", "an", "whether", "than", "including"];
 
-/// Ways of talking about the making of a request, each with an example.
+/// Patterns of prompts that talk about making a request, each with an example.
 const LEAKS: &[(&str, &str)] = &[
     (
         r"(^|[.:!?]\s+|-\s+|please\s+)(generate|write|create|invent|make up|produce|compose|formulate)\b.{0,40}\b(user|test|vague|ambiguous|clear|one|json)\b.{0,20}\b(request|prompt|question|object|scenario)s?\b",
@@ -71,14 +71,14 @@ const LEAKS: &[(&str, &str)] = &[
         r"\{\{|\}\}|\[(insert|your|name|file|topic)\b|<(file|path|topic|name)>",
         "Summarise [file name] in three lines.",
     ),
-    // A gap that nobody filled, or a link that lost its target. A name in brackets has no spaces.
+    // An unfilled placeholder, or a link that lost its target. A name in brackets has no spaces.
     (r"\[\p{L}+( [\p{L}-]+)+\]([^(]|$)", "Does the [system under test] see the hints?"),
 ];
 
-/// Words that are right in a criterion and wrong in a request, each with an example.
+/// Patterns that are fine in a criterion but not in a request, each with an example.
 const NO_REQUESTS: &[(&str, &str)] = &[
-    // Demands on the answer belong into the requirements, and a summary of an answer that is not there
-    // is about nothing.
+    // Demands on the answer belong in the requirements, and a summary of an answer that does not
+    // exist is about nothing.
     (
         r"(^|[.!?]\s+)the answer (says|is|names|has|should|must|gives|explains|keeps|holds)\b|\bwhat (the )?answer (says|is)\b|\bsystem under test (answers|replies)\b",
         "Summarise it in three lines. The answer says that nothing is lost.",
@@ -90,11 +90,11 @@ const NO_REQUESTS: &[(&str, &str)] = &[
 pub struct Shown<'a> {
     /// The generator's instructions, without the excerpt.
     pub instructions: &'a str,
-    /// Paths, and beginnings of words, that only its examples have.
+    /// Paths, and prefixes of words, that occur only in its examples.
     pub examples: &'a [Mark],
 }
 
-/// Why a prompt is of no use; `None` where it may be used.
+/// Returns the reason to reject a prompt, or `None` if it is usable.
 pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     let folded = fold(prompt);
     let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
@@ -128,9 +128,10 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     copied.map(|run| format!("the prompt repeats its instructions: {}", run.join(" ")))
 }
 
-/// Words that a small model got stuck on: one twice in a row, or three in a row for the third time.
+/// Finds words that a small model got stuck on: a repeated word, or the third occurrence of the
+/// same three words.
 fn rambles(words: &[&str]) -> Option<String> {
-    /// Words that sentences have twice in a row.
+    /// Words that may legitimately be repeated.
     const TWICE: [&str; 5] = ["that", "had", "is", "sie", "nous"];
     let is_letters = |word: &str| word.chars().count() > 1 && word.chars().all(char::is_alphabetic);
     let stuttered = words
@@ -143,15 +144,15 @@ fn rambles(words: &[&str]) -> Option<String> {
     words.windows(3).find(thrice).map(|run| run.join(" "))
 }
 
-/// The first of these marks that a text has.
+/// Returns the first of these marks that occurs in a text.
 pub fn copied<'m>(text: &str, marks: &'m [Mark]) -> Option<&'m str> {
     let folded = fold(text);
     let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
     marks.iter().find(|mark| mark.is_in(&words)).map(Mark::said)
 }
 
-/// Words by which a copy of an example is known: each begins one of a text, in a row, whatever
-/// stands around them.
+/// Words that identify a copy of an example. Each has to be the prefix of a word in the text,
+/// consecutively.
 #[derive(Debug, Clone)]
 pub struct Mark {
     said: String,
@@ -159,14 +160,14 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Of these words.
+    /// Creates a mark from these words.
     pub fn new(said: &str) -> Self {
         let folded = fold(said);
         let words = Words::of(&folded).map(|word| word.text.to_owned()).collect();
         Self { said: said.to_owned(), words }
     }
 
-    /// The words as they were given.
+    /// Returns the words as they were given.
     pub fn said(&self) -> &str {
         &self.said
     }
@@ -188,7 +189,7 @@ fn compiled(rules: &[(&str, &str)]) -> RegexSet {
         .expect("the patterns are constants, and a test compiles them")
 }
 
-/// Why a sentence is not whole; `None` for a whole one.
+/// Returns the reason why a sentence is incomplete, or `None` if it is complete.
 pub fn cut(text: &str) -> Option<String> {
     let closers = ['"', '\'', '”', '’', '»', ')', ']', '`', '*', '_', '」', '』'];
     let text = text.trim_end();
@@ -202,7 +203,7 @@ pub fn cut(text: &str) -> Option<String> {
         return Some("the prompt is cut: it ends without a full stop".to_owned());
     }
     if quoted {
-        // A quote ends where its text does, in whatever word.
+        // A quote may end in any word.
         return None;
     }
     let folded = fold(inner);
@@ -210,9 +211,8 @@ pub fn cut(text: &str) -> Option<String> {
     DANGLING.contains(&last).then(|| format!("the prompt is cut: it ends in `{last}`"))
 }
 
-/// A path, an identifier or a number in a prompt that the excerpt does not have: nothing can be
-/// answered about it. Numbers of one or two digits are those of forms, such
-/// as "in 3 lines".
+/// Finds a path, an identifier or a number in a prompt that the excerpt lacks, so that the request
+/// cannot be answered. Numbers of one or two digits may belong to a form, such as "in 3 lines".
 pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
     let known = fold(&format!("{} {}", excerpt.path, excerpt.text));
     let edges = |c: char| !c.is_alphanumeric();
@@ -228,7 +228,7 @@ pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
         .map(|name| selftest_text::one_line(name, 60))
 }
 
-/// Whether a text says a quote in full, whatever the case and the marks.
+/// Returns true if a text contains the whole quote, ignoring case and punctuation.
 pub fn says(text: &str, quote: &str) -> bool {
     let of = |text: &str| {
         let folded = fold(&normalised(text));
@@ -238,15 +238,15 @@ pub fn says(text: &str, quote: &str) -> bool {
     of(text).contains(&of(quote))
 }
 
-/// SHA-256 of the words of a prompt, by which it is known again in later runs.
+/// Returns the SHA-256 of a prompt's words, which identifies it in later runs.
 pub fn prompt_digest(prompt: &str) -> String {
     let folded = fold(prompt);
     let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
     digest::of_bytes(words.join(" ").as_bytes())
 }
 
-/// The usable ones of the criteria that a model wrote: whole sentences, each about one thing and
-/// positive, without repeats.
+/// Selects the usable criteria from those that a model wrote: complete sentences, each about one
+/// thing and positive, without duplicates.
 pub fn criteria(written: &[String]) -> Vec<String> {
     let mut good: Vec<String> = Vec::new();
     for text in written {

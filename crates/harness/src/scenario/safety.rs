@@ -1,25 +1,25 @@
-//! Which generated prompts never reach a system under test.
+//! Rejects generated prompts that must not reach a system under test.
 //!
-//! A rule list, not a judgement: it errs on the side of rejecting, since another prompt costs
+//! This is a list of patterns. It errs on the side of rejecting, since another prompt costs only
 //! one call. Pure.
 
 use std::sync::LazyLock;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-/// Why a prompt is rejected, a pattern for it, and an example.
+/// A pattern of unsafe prompts, with its reason and an example.
 pub struct Rule {
-    /// Short name, as in reports.
+    /// Short name of the reason, used in reports.
     pub name: &'static str,
     /// Case-insensitive regular expression.
     pub pattern: &'static str,
-    /// A prompt that the rule rejects; a test holds the rule to it.
+    /// A prompt that the rule rejects; verified by a test.
     pub example: &'static str,
 }
 
 macro_rules! rules {
     ($($name:literal | $pattern:literal | $example:literal)*) => {
-        /// The rules, by what they guard against.
+        /// The rules, grouped by what they prevent.
         pub const RULES: &[Rule] =
             &[$(Rule { name: $name, pattern: $pattern, example: $example }),*];
     };
@@ -56,7 +56,8 @@ static COMPILED: LazyLock<RegexSet> = LazyLock::new(|| {
         .expect("the patterns are constants, and a test compiles them")
 });
 
-/// Names of the rules that a prompt breaks, without repeats, in the order of the table.
+/// Returns the names of the rules that a prompt breaks, without duplicates, in the order of the
+/// table.
 pub fn violations(prompt: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> =
         COMPILED.matches(prompt).into_iter().map(|index| RULES[index].name).collect();

@@ -1,6 +1,6 @@
-//! Cases without a model: requests put together from an excerpt, with what is right about the
-//! answer. Used where the harness has to know what is right (a request that is vague, statements
-//! that contradict each other) and where a generator gave nothing usable. Pure.
+//! Builds cases without a model: requests assembled from an excerpt together with the right answer.
+//! Used if the harness has to know the right answer (vague requests, contradicting statements), and
+//! if a generator returned nothing usable. Pure.
 
 use super::draw::Draw;
 use super::form::Form;
@@ -9,11 +9,12 @@ use super::kind::Kind;
 use super::safety;
 use selftest_checks::scenario::{GeneratedCase, Grounds, TaskStatus};
 
-/// Excerpts that are tried before the built-in text is taken.
+/// Number of excerpts to try before the built-in text is used.
 const MAX_TRIES: usize = 30;
 
-/// A case of this kind. `is_new` says whether a prompt may be used; where none of many may, the
-/// last one is. There is always one: each part of the built-in text fits some form of each kind.
+/// Builds a case of this kind. `is_new` returns true if a prompt may be used; after too many
+/// repeated ones, the last is used anyway. The built-in text always yields a case, because each
+/// part of it fits some form of each kind.
 pub fn case(
     kind: Kind,
     sources: &Sources,
@@ -37,7 +38,8 @@ pub fn case(
     repeated.or_else(|| (0..MAX_TRIES).find_map(|_| fallback()))
 }
 
-/// A case about this passage; `None` where it does not fit the kind, or quotes what is unsafe.
+/// Builds a case about this passage. Returns `None` if it does not fit the kind, or contains unsafe
+/// text.
 fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     let form = kind.form(passage, draw);
     let mut case = match (kind, form) {
@@ -60,17 +62,18 @@ fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase>
         attach(&mut case.prompt, passage);
     }
     case.grounds.excerpts.push(passage.excerpt.clone());
+    // An excerpt may contain unsafe text, which must not get into a request.
     safety::violations(&case.prompt).is_empty().then_some(case)
 }
 
-/// A request that names no file has the text itself, where the text is in no file.
+/// Appends the text itself to a request about the built-in text, which is in no file.
 pub fn attach(prompt: &mut String, passage: &Passage) {
     if passage.is_built_in() {
         *prompt += &format!("\n\nText:\n{}", passage.excerpt.text);
     }
 }
 
-/// The file, as a request names it.
+/// Returns the wording for the file in a request.
 pub fn source_words(passage: &Passage) -> String {
     if passage.is_built_in() {
         return "the attached text".to_owned();
@@ -78,7 +81,7 @@ pub fn source_words(passage: &Passage) -> String {
     format!("`{}`", passage.excerpt.path)
 }
 
-/// The passage, as a request names it.
+/// Returns the wording for the passage in a request.
 pub fn place(passage: &Passage) -> String {
     let source = source_words(passage);
     if let Some(heading) = &passage.heading {
@@ -90,7 +93,7 @@ pub fn place(passage: &Passage) -> String {
     format!("the part of {source} that begins with “{words}”")
 }
 
-/// The case with its form as a check, where counting decides it.
+/// Converts the form of a case to a check, if counting can decide it.
 fn formed(form: Form, mut case: GeneratedCase) -> GeneratedCase {
     form.decide_by_check(&mut case.grounds);
     case
@@ -128,7 +131,7 @@ fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     Some(formed(Form::ThreeLines, grounded(prompt, hints, expectations, facts, reference)))
 }
 
-/// A question that the passage answers, in this form.
+/// Builds a question in this form that the passage answers.
 fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedCase> {
     let (source, place) = (source_words(passage), place(passage));
     match form {
@@ -278,7 +281,7 @@ fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     Some(grounded(prompt, hints, expectations, vec![fact], Some(reference)))
 }
 
-/// A clear request with everything taken out that would make it clear.
+/// Builds a request without the details that would make it clear.
 fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     const CLEAR: &[(&str, &str)] = &[
         ("Summarise ", " for me."),
@@ -307,7 +310,7 @@ fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     Some(grounded(format!("{before}{left}{after}"), hints, expectations, Vec::new(), reference))
 }
 
-/// A file that is not there.
+/// Builds a request about a file that does not exist.
 fn absent_file(passage: &Passage) -> GeneratedCase {
     let path = if passage.is_built_in() { "notes.md" } else { &passage.excerpt.path };
     let (stem, end) = path.rsplit_once('.').unwrap_or((path, "md"));
@@ -324,7 +327,7 @@ fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |c| c.to_uppercase().chain(characters).collect())
 }
 
-/// A quote in which one thing was changed.
+/// A quote in which one detail was changed.
 struct Change {
     text: String,
     was: String,
@@ -345,6 +348,7 @@ fn changed_number(quote: &str, draw: &mut Draw) -> Option<Change> {
     let at = number_in(quote)?;
     let was = quote[at.clone()].to_owned();
     let number: u64 = was.parse().ok()?;
+    // Always larger than the original number.
     let becomes = (number + number / 2 + 1 + draw.below(5) as u64).to_string();
     let text = format!("{}{becomes}{}", &quote[..at.start], &quote[at.end..]);
     Some(Change { text, was, becomes })
@@ -357,7 +361,7 @@ fn changed_name(quote: &str, names: &[String]) -> Option<Change> {
     Some(Change { text, was: was.clone(), becomes: becomes.clone() })
 }
 
-/// The code spans of the quotes.
+/// Returns the code spans of the quotes.
 fn names(passage: &Passage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for quote in &passage.quotes {
@@ -372,7 +376,7 @@ fn names(passage: &Passage) -> Vec<String> {
     names
 }
 
-/// Where a whole number stands by itself: no version, no part of a name, a date or a decimal.
+/// Finds a standalone whole number: not a version, a date, a decimal or part of a name.
 fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
     let mut from = 0;
     while let Some(at) = quote[from..].find(|c: char| c.is_ascii_digit()) {

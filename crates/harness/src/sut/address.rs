@@ -1,5 +1,5 @@
-//! An address that a program under test may connect to, as it stands in the configuration: `host:port`.
-//! Looks nothing up.
+//! An address that a program under test may connect to, as written in the configuration:
+//! `host:port`. No names are resolved here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,25 +9,25 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of a name of a machine.
+/// Maximum length of a host name in bytes.
 const MAX_NAME: usize = 253;
 
-/// A machine and a TCP port of it.
+/// A host and a TCP port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Address {
-    /// The machine.
+    /// The host.
     pub host: Host,
     /// The port, never 0.
     pub port: u16,
 }
 
-/// A machine.
+/// A host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
-    /// By its name, in lower case.
+    /// A host name, in lower case.
     Name(String),
-    /// By its address.
+    /// An IP address.
     Ip(IpAddr),
 }
 
@@ -48,6 +48,7 @@ impl FromStr for Address {
         let expected = || "expected `host:port`, such as `api.example.com:443`".to_owned();
         let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
         let port = match port.parse() {
+            // Rejects signs and leading zeros, which `parse` accepts.
             Ok(port @ 1..) if port.to_string() == text[host.len() + 1..] => port,
             _ => return Err("expected a port between 1 and 65535 after the last colon".to_owned()),
         };
@@ -60,6 +61,7 @@ fn host_of(host: &str) -> Result<Host, String> {
         let ip: Ipv6Addr = inner
             .parse()
             .map_err(|_| "expected an IPv6 address between the brackets".to_owned())?;
+        // `::ffff:192.0.2.1` is the same host as `192.0.2.1`.
         return machine(IpAddr::V6(ip).to_canonical());
     }
     if let Ok(ip) = host.parse() {
@@ -80,7 +82,7 @@ fn host_of(host: &str) -> Result<Host, String> {
         let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=63).contains(&label.len()) && label.bytes().all(of_name)
     };
-    // Such as `127.1`, which libraries take for an address.
+    // Such as `127.1`, which some libraries parse as an IP address.
     let is_number = name.rsplit('.').next().is_some_and(|last| last.parse::<u64>().is_ok());
     if name.len() > MAX_NAME || !name.split('.').all(is_label) || is_number {
         return Err(

@@ -1,6 +1,7 @@
-//! The `chat` adapter: a small assistant that answers about the project in the current folder.
+//! The `chat` adapter: a small assistant that answers questions about the project in the current
+//! folder.
 //!
-//! It is shown project files read-only, and only those that hold no answer key; it has no tools.
+//! It receives project files read-only, and only those that contain no answer key. It has no tools.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use selftest_models::{
     Sampling, Thinking, call,
 };
 
-/// The assistant's template, path under `prompts/`.
+/// Path of the assistant's template under `prompts/`.
 pub const TEMPLATE: &str = "sut/read_info.md";
 
 /// The `chat` system under test.
@@ -38,9 +39,9 @@ struct Assistant {
     schema: ReplySchema,
 }
 
-/// The schema of the assistant's reply. The output comes first, by name as well as by place: a
-/// status that is written before it would be a guess at what is going to stand there. How long it
-/// may be is the limit of the call.
+/// Returns the schema of the assistant's reply. The output comes first, both in position and in
+/// alphabetical order: a status written before it would be a guess. Its length is limited by the
+/// call.
 pub fn reply_schema() -> Value {
     json!({
         "type": "object",
@@ -61,7 +62,8 @@ struct Answer {
 }
 
 impl ChatSut {
-    /// `files` are what the assistant is shown; the library must have [`TEMPLATE`] loaded.
+    /// Creates the adapter. `files` are shown to the assistant; the library must have [`TEMPLATE`]
+    /// loaded.
     pub fn new(
         model: Arc<dyn ChatModel>,
         library: Arc<PromptLibrary>,
@@ -131,13 +133,13 @@ struct ChatSession {
     skill: Option<Arc<Skill>>,
     seed: u64,
     conversation: Vec<Message>,
-    /// The beginning of an answer that a limit cut.
+    /// The start of an answer that a limit cut.
     cut: Option<String>,
-    /// The call that brought no answer.
+    /// The call that returned no answer.
     failed: Option<Box<CallRecord>>,
 }
 
-/// Bytes of a cut answer that are kept.
+/// Maximum length in bytes of a cut answer in the report.
 const MAX_CUT_ANSWER: usize = 2000;
 
 impl ChatSession {
@@ -153,7 +155,8 @@ impl ChatSession {
         match self.read(&request, reply) {
             Ok((answer, text)) => {
                 self.conversation.push(Message::assistant(text));
-                // It has no tools, and says so: a check on tools is decided.
+                // Without tools the list of calls is known to be empty, so that checks on tools can
+                // be decided.
                 let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
                 Ok(SutReply {
                     tokens: tokens.map(|(prompt, completion)| prompt + completion),
@@ -169,7 +172,7 @@ impl ChatSession {
         }
     }
 
-    /// The answer in a reply, and the reply's text.
+    /// Returns the answer in a reply, and the reply's text.
     fn read(
         &mut self,
         request: &ChatRequest,
@@ -179,6 +182,7 @@ impl ChatSession {
             ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
             error => SutError::of_model(&error),
         })?;
+        // Some servers cut long prompts without an error.
         if reply.prompt_was_cut(request) {
             let what = "the server cut the prompt: it counted fewer tokens than the prompt has";
             return Err(SutError::Cut { what: what.to_owned() });
@@ -232,7 +236,7 @@ impl<'a> From<&'a ProjectFile> for ShownFile<'a> {
 }
 
 impl SutSession for ChatSession {
-    /// It can touch none.
+    /// The assistant cannot change any files.
     fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
         Box::pin(async { Some(FileReport::default()) })
     }
@@ -246,7 +250,7 @@ impl SutSession for ChatSession {
                 .render(TEMPLATE, &Values { files, prompt })
                 .map_err(|error| SutError::failed(error.to_string()))?;
             let mut system = rendered.system;
-            // Not in the template, which a project may have replaced by one of its own.
+            // Not in the template, because a project may have replaced it.
             if let Some(skill) = &self.skill {
                 system += &format!("\n\n=== Skill: use it where it fits ===\n{}", skill.text);
             }

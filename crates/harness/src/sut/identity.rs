@@ -1,5 +1,5 @@
-//! Digests of the files that a system under test is made of, and of those that cases bring along: by
-//! them a change of either is known. Reads files, and keeps nothing of what is in them.
+//! Digests of the files that make up a system under test and of the fixtures of cases, used to
+//! detect changes. File contents are only hashed.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,30 +11,32 @@ use super::sut_settings::SutIdentity;
 use super::{Fixture, FixtureSource};
 use selftest_text::digest;
 
-/// Most files and bytes that are read: an agent is smaller than that, a data folder may not be.
+/// Maximum number of files and bytes to read. An agent is smaller than that; a data folder may not
+/// be.
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Why there is no digest.
+/// The digest cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityFault {
-    /// A path that is declared cannot be read, or is not there.
+    /// A declared path is missing or cannot be read.
     #[error("`{}`: {cause}", path.display())]
     Unreadable {
-        /// The path, as it is declared or below it.
+        /// The declared path, or a path below it.
         path: PathBuf,
-        /// The system's words.
+        /// The OS error.
         cause: io::Error,
     },
     /// There is too much to read before each run.
     #[error("`{}` and what stands before it are more than {MAX_FILES} files or {} MB", path.display(), MAX_BYTES >> 20)]
     TooLarge {
-        /// The path at which it was too much.
+        /// The path at which the limit was exceeded.
         path: PathBuf,
     },
 }
 
-/// The digest of a declaration; none where nothing is declared. Paths count from the project.
+/// Returns the digest of a declaration, or `None` if nothing is declared. Paths are relative to the
+/// project.
 pub fn digest(identity: &SutIdentity, project: &Path) -> Result<Option<String>, IdentityFault> {
     if identity.is_empty() {
         return Ok(None);
@@ -47,7 +49,7 @@ pub fn digest(identity: &SutIdentity, project: &Path) -> Result<Option<String>, 
     Ok(Some(reading.end()))
 }
 
-/// The digest of the files that a case brings along.
+/// Returns the digest of a case's fixture files.
 pub fn digest_of_fixtures(fixtures: &[Fixture]) -> Result<String, IdentityFault> {
     let mut reading = Reading::default();
     for Fixture { path, source } in fixtures {
@@ -59,7 +61,7 @@ pub fn digest_of_fixtures(fixtures: &[Fixture]) -> Result<String, IdentityFault>
     Ok(reading.end())
 }
 
-/// A digest in the making.
+/// A digest in progress.
 #[derive(Default)]
 struct Reading {
     hash: Sha256,
@@ -68,8 +70,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// A file, or a folder with all that is in it, by its name in the declaration: where the project
-    /// lies does not count.
+    /// Adds a file, or a folder with its contents, under its declared name. The location of the
+    /// project does not affect the digest.
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), IdentityFault> {
         let unreadable = |cause| IdentityFault::Unreadable { path: name.to_owned(), cause };
         let too_large = || IdentityFault::TooLarge { path: name.to_owned() };
@@ -83,13 +85,14 @@ impl Reading {
             let names: io::Result<Vec<_>> =
                 entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
             let mut names = names.map_err(unreadable)?;
+            // `read_dir` returns entries in no particular order.
             names.sort();
             self.part(name.as_os_str().as_encoded_bytes(), b"/");
             for entry in names {
                 let (path, name) = (path.join(&entry), name.join(&entry));
                 let target = fs::read_link(&path).ok();
                 match target {
-                    // A folder behind a link may be one of those around it.
+                    // A linked folder may contain the link itself, so only its target is hashed.
                     Some(target) if path.is_dir() || !path.exists() => {
                         let name = name.as_os_str().as_encoded_bytes();
                         self.part(name, target.as_os_str().as_encoded_bytes());
@@ -120,7 +123,8 @@ impl Reading {
         Ok(())
     }
 
-    /// A name with its content, each with its length, so that no two lists read the same.
+    /// Adds a name with its content, each prefixed with its length, so that different lists cannot
+    /// hash the same bytes.
     fn part(&mut self, name: &[u8], content: &[u8]) {
         for part in [name, content] {
             self.hash.update((part.len() as u64).to_le_bytes());

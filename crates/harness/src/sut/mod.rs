@@ -1,8 +1,8 @@
-//! Systems under test: one trait, one file per adapter.
+//! Systems under test: one trait, and one file per adapter.
 //!
-//! An adapter sees the prompt and the replies, never hints, rubrics or verdicts. The time
-//! limit of a case is kept by the caller, who drops the pending call and then closes the
-//! session; `close` must end everything that the session started.
+//! An adapter receives the prompt and the replies, never hints, rubrics or verdicts. The caller
+//! enforces the time limit of a case: it drops the pending call and then closes the session.
+//! `close` must stop everything that the session started.
 
 pub mod acp;
 pub mod address;
@@ -31,7 +31,7 @@ use selftest_models::{CallRecord, ModelError};
 use selftest_sandbox::{AttemptKind, Attempts};
 use skill::Skill;
 
-/// The only type of task that the harness hands out: reading and answering, never changing.
+/// The only type of task that the harness assigns: reading and answering, never changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskType {
@@ -40,7 +40,7 @@ pub enum TaskType {
 }
 
 impl TaskType {
-    /// The specified word.
+    /// Returns the specified name.
     pub const fn as_str(self) -> &'static str {
         "READ_INFO"
     }
@@ -55,7 +55,7 @@ pub struct Task {
     pub task_group_id: TaskGroupId,
     /// Always `READ_INFO`.
     pub task_type: TaskType,
-    /// Seed for an adapter that samples by itself: another one for each repeat of a case.
+    /// Seed for an adapter that samples by itself; differs between repeats of a case.
     pub seed: u64,
     /// Files for the folder that the system works in.
     pub fixtures: Arc<[Fixture]>,
@@ -64,44 +64,44 @@ pub struct Task {
 /// A file that a case needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixture {
-    /// Where it goes: a relative path that does not climb.
+    /// Destination: a relative path without `..`.
     pub path: String,
     /// Its content.
     pub source: FixtureSource,
 }
 
-/// Where a fixture comes from.
+/// The source of a fixture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FixtureSource {
     /// A file or a folder on disk.
     Disk(PathBuf),
-    /// This text.
+    /// Inline text.
     Text(String),
 }
 
 /// The answer of the system under test to a prompt or a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SutReply {
-    /// How the task stands.
+    /// Status of the task.
     pub status: TaskStatus,
-    /// Its text.
+    /// Text of the answer.
     pub output: String,
-    /// How the status was found, where the system did not state it.
+    /// The rule that the status was inferred by, if the system did not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_rule: Option<String>,
     /// The model call behind the answer, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
-    /// Calls of tools on the way to the answer, in order; absent where the system does not say.
+    /// Tool calls that led to the answer, in order. Absent if the system does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ToolCall>>,
-    /// Tokens read and written for the answer, where the system says.
+    /// Input and output tokens of the answer, if the system reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
 impl SutReply {
-    /// An answer of which nothing else is known.
+    /// Creates an answer without metadata.
     pub fn new(status: TaskStatus, output: impl Into<String>) -> Self {
         let output = output.into();
         let (status_rule, call, tool_calls, tokens) = (None, None, None, None);
@@ -109,38 +109,38 @@ impl SutReply {
     }
 }
 
-/// The traces of a session: kept in the report, bounded and redacted.
+/// The traces of a session, bounded and redacted for the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SutEvidence {
     /// The program's stderr, bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// How the program ended, such as `exit code 3` or `killed by signal 9`.
+    /// The program's exit, such as `exit code 3` or `killed by signal 9`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
-    /// Anything else worth knowing, one line each.
+    /// Further remarks, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
-    /// Evidence of its sandbox; absent where it has none of ours.
+    /// Evidence of its sandbox. Absent if it did not run in one of ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<SandboxEvidence>,
-    /// The call of the built-in assistant's model that brought no answer: raw reply or error.
+    /// The failed call of the built-in assistant's model: raw reply or error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed_call: Option<Box<CallRecord>>,
 }
 
-/// Evidence that the sandbox of one case gathered.
+/// Evidence collected by the sandbox of one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxEvidence {
-    /// The state of the case, as far as the sandbox can tell.
+    /// State of the case, as far as the sandbox can determine.
     pub state: SandboxState,
-    /// Refused attempts, the gravest first.
+    /// Denied attempts, most severe first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub attempts: Vec<Attempts>,
-    /// Further attempts that are left out.
+    /// Number of further attempts that are omitted.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub left_out: usize,
-    /// Reasons to fail the case: rules of the protocol that the program broke, and attempts.
+    /// Reasons to fail the case: protocol violations of the program, and denied attempts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub forbidden: Vec<String>,
 }
@@ -150,24 +150,24 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// How a case stood to its sandbox.
+/// Sandbox state of a case.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
-    /// Nothing was attempted that it does not grant.
+    /// Nothing was attempted that the sandbox denies.
     Clean,
-    /// Something was, and refused.
+    /// At least one attempt was denied.
     BlockedAttempts,
-    /// The results of the case cannot be trusted: the project changed, or the protocol was broken.
+    /// The results cannot be trusted: the project changed, or the protocol was violated.
     Tainted,
-    /// There was no sandbox, or not all of it.
+    /// There was no sandbox, or only part of it.
     NotEnforced,
 }
 
 impl SandboxState {
-    /// The word in reports.
+    /// Returns the label used in reports.
     pub const fn word(self) -> &'static str {
         match self {
             SandboxState::Clean => "CLEAN",
@@ -179,7 +179,8 @@ impl SandboxState {
 }
 
 impl SandboxEvidence {
-    /// Of the notes of a supervisor, behind walls that stand as they should or not.
+    /// Creates the evidence from a supervisor's record; `is_enforced` is false if the sandbox was
+    /// incomplete.
     pub fn new(attempts: Vec<Attempts>, left_out: usize, is_enforced: bool) -> Self {
         let state = match (is_enforced, attempts.is_empty()) {
             (false, _) => SandboxState::NotEnforced,
@@ -189,7 +190,7 @@ impl SandboxEvidence {
         Self { state, attempts, left_out, forbidden: Vec::new() }
     }
 
-    /// The state and what was attempted, in one line.
+    /// Returns the state and the attempts in one line.
     pub fn line(&self) -> String {
         let mut line = self.state.word().to_owned();
         for (number, Attempts { attempt, times }) in self.attempts.iter().enumerate() {
@@ -205,7 +206,8 @@ impl SandboxEvidence {
         line
     }
 
-    /// Adds the attempts that fail a case: to read the answer key always, others where `all` do.
+    /// Adds the attempts that fail the case: reading the answer key always does, others only if
+    /// `all` is set.
     pub(crate) fn forbid(&mut self, all: bool) {
         let fails = |it: &&Attempts| all || it.attempt.kind == AttemptKind::AnswerKey;
         let failing = self.attempts.iter().filter(fails);
@@ -213,19 +215,19 @@ impl SandboxEvidence {
     }
 }
 
-/// The protections against harm by the system under test, as far as this system can enforce it.
+/// Protections against harm by the system under test, as far as the OS can enforce them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Isolation {
-    /// The enforced ones, one line each.
+    /// Enforced protections, one line each.
     pub enforced: Vec<String>,
-    /// The ones that could not be enforced here, one line each: said, not assumed.
+    /// Protections that could not be enforced on this system, one line each.
     pub not_enforced: Vec<String>,
 }
 
-/// Why there is no answer.
+/// The system under test gave no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SutError {
-    /// It could not be started: exit code 5 when found before the first case.
+    /// It could not be started. Exits with code 5 if detected before the first case.
     #[error("{what}")]
     NotStarted {
         /// The failure, naming the program, file or address.
@@ -233,19 +235,20 @@ pub enum SutError {
         /// A remedy.
         hint: Option<String>,
     },
-    /// The model behind the built-in assistant gives no answer: nothing is known of the assistant.
+    /// The model behind the built-in assistant gives no answer, which says nothing about the
+    /// assistant.
     #[error("{what}")]
     Unavailable {
         /// The failure, naming the server.
         what: String,
     },
-    /// It died, printed garbage, answered an error, or broke the protocol.
+    /// It died, printed garbage, answered an error, or violated the protocol.
     #[error("{what}")]
     Failed {
         /// The failure.
         what: String,
     },
-    /// A limit of ours cut its answer or its prompt: it says nothing about the system.
+    /// A limit of the harness cut its answer or its prompt, which says nothing about the system.
     #[error("{what}")]
     Cut {
         /// The cut, naming the setting.
@@ -254,18 +257,18 @@ pub enum SutError {
 }
 
 impl SutError {
-    /// A failure with these words.
+    /// Creates a failure with this message.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::Failed { what: what.into() }
     }
 
-    /// The error of the model behind the built-in assistant.
+    /// Converts an error of the model behind the built-in assistant.
     pub fn of_model(error: &ModelError) -> Self {
         let what = error.to_string();
         if error.is_outage() { Self::Unavailable { what } } else { Self::Failed { what } }
     }
 
-    /// One thing that the reader can do.
+    /// Returns one thing that the user can do.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SutError::NotStarted { hint, .. } => hint.as_deref(),
@@ -274,63 +277,63 @@ impl SutError {
     }
 }
 
-/// Something that answers tasks.
+/// A system that answers tasks.
 pub trait SystemUnderTest: Send + Sync {
-    /// A short description for the report: `command ./agent (json_lines)`.
+    /// Returns a short description for the report: `command ./agent (json_lines)`.
     fn describe(&self) -> String;
 
-    /// The measures that keep it from doing harm.
+    /// Returns the isolation measures.
     fn isolation(&self) -> Isolation;
 
-    /// Whether it could write to the project folder if it tried; then the folder is compared
+    /// Returns true if the system could write to the project folder. The folder is then compared
     /// after each case.
     fn can_reach_project(&self) -> bool;
 
-    /// Whether it can be started at all. Called once, before the first model call.
+    /// Checks that it can be started. Called once, before the first model call.
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>>;
 
-    /// Whether the model server behind it still answers. Called after a timeout, which a server
-    /// that is gone must not turn into a failure of the system.
+    /// Checks that the model server behind it still answers. Called after a timeout, so that a dead
+    /// server is not reported as a failure of the system.
     fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Whether each case has a folder of its own, into which files can be put.
+    /// Returns true if each case has its own folder that fixtures can be copied to.
     fn takes_fixtures(&self) -> bool {
         false
     }
 
-    /// The same system with this skill at hand, and without any other difference.
+    /// Returns the same system with this skill and no other difference.
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError>;
 
     /// Opens a session in the namespace of the task.
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>>;
 }
 
-/// One open session. Dropping a pending call is allowed; `close` follows.
+/// An open session. A pending call may be dropped; `close` follows.
 pub trait SutSession: Send {
-    /// Hands in the prompt and waits for a terminal status.
+    /// Sends the prompt and waits for a terminal status.
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>>;
 
     /// Answers a question of the system under test and waits again.
     fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>>;
 
-    /// The files that were created, changed and deleted so far, and the content of the named ones;
-    /// `None` where nobody can tell. Called after the last answer.
+    /// Returns the files created, changed and deleted so far, with the content of the named ones,
+    /// or `None` if unknown. Called after the last answer.
     fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
         Box::pin(async { None })
     }
 
-    /// Takes the present content of its folder as the state before the run.
+    /// Takes the current content of its folder as the state before the run.
     fn settle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// The folder of its own that the system works in, if it has one.
+    /// Returns the session's own folder, if it has one.
     fn workspace(&self) -> Option<&std::path::Path> {
         None
     }
 
-    /// Ends the session with everything that it started; never fails, never hangs.
+    /// Stops the session and everything that it started. Never fails and never hangs.
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence>;
 }

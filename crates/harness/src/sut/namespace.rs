@@ -1,5 +1,5 @@
-//! The `selftest-*` namespace. An id of a run, session or task group can only be made here, so
-//! no production id can ever be handed to a system under test.
+//! The `selftest-*` namespace. Ids of runs, sessions and task groups can only be created here, so
+//! that no production id can reach a system under test.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Characters of the random part: no vowels, so that it never spells a word.
+/// Characters of the random part. Without vowels it never spells a word.
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
 
 fn fresh(at: Timestamp) -> String {
@@ -45,11 +45,11 @@ macro_rules! id {
         pub struct $name(#[schemars(regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$"))] String);
 
         impl $name {
-            /// A new id: `selftest-YYYYMMDD-HHMM-<random>`, in UTC.
+            /// Creates a new id: `selftest-YYYYMMDD-HHMM-<random>`, in UTC.
             pub fn fresh(at: Timestamp) -> Self {
                 Self(fresh(at))
             }
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -81,21 +81,21 @@ macro_rules! id {
 }
 
 id!(
-    /// One run: the name of its reports.
+    /// Id of a run, which also names its reports.
     RunId
 );
 id!(
-    /// One case: the session that the system under test works in.
+    /// Id of a case: the session that the system under test works in.
     SessionId
 );
 id!(
-    /// All cases of one run.
+    /// Id of the group of all cases of a run.
     TaskGroupId
 );
 
 impl SessionId {
-    /// A new session of a run: its id begins with that of the run, so that everybody can tell whose
-    /// it is.
+    /// Creates a new session of a run. Its id starts with that of the run, so that its owner is
+    /// recognisable.
     pub fn within(run: &RunId) -> Self {
         Self(format!("{run}{}", random()))
     }

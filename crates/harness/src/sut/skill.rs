@@ -1,4 +1,4 @@
-//! A skill: instructions that are handed to a system under test, to see whether they help.
+//! A skill: instructions for a system under test, whose effect is measured.
 
 use selftest_text::digest;
 
@@ -7,12 +7,12 @@ use selftest_text::digest;
 pub struct Skill {
     /// Name in reports.
     pub name: String,
-    /// All of it, as in its `SKILL.md`.
+    /// The whole text of its `SKILL.md`.
     pub text: String,
 }
 
 impl Skill {
-    /// SHA-256 of the text.
+    /// Returns the SHA-256 of the text.
     pub fn digest(&self) -> String {
         digest::of_bytes(self.text.as_bytes())
     }

@@ -1,17 +1,16 @@
-//! Infers how a task stands from an answer in plain text, for programs that do not say it
-//! themselves. Pure.
+//! Infers the status of a task from a plain-text answer, for programs that do not report it. Pure.
 //!
-//! The rules, the first that fits decides:
+//! The first matching rule decides:
 //!
 //! | rule | status |
 //! |---|---|
-//! | the answer holds no question and does not end in a request for details | `COMPLETE` |
+//! | the answer contains no question and does not end in a request for details | `COMPLETE` |
 //! | the last line of prose ends in a question that only offers more help ("Anything else?"), after at least 25 words | `COMPLETE` |
 //! | the last line of prose ends in a question | `AWAITING_RESPONSE` |
 //! | the last line of prose asks for details without a question mark ("Please specify the file.") | `AWAITING_RESPONSE` |
 //! | questions, but none at the end | `COMPLETE` |
 //!
-//! Prose is what stands outside fenced code blocks. An empty answer has no status.
+//! Prose is the text outside fenced code blocks. An empty answer has no status.
 
 use std::sync::LazyLock;
 
@@ -20,7 +19,7 @@ use regex::Regex;
 use selftest_checks::check::questions::{count_questions, prose_lines};
 use selftest_checks::scenario::TaskStatus;
 
-/// An answer of so many words before the last sentence has answered something.
+/// Minimum number of words before the last sentence for an answer to count as given.
 const ANSWER_WORDS: usize = 25;
 
 static OFFER: LazyLock<Regex> = LazyLock::new(|| {
@@ -37,9 +36,9 @@ static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
-/// How a task stands after this answer, and the name of the rule that says so.
+/// Infers the status of a task from this answer, and returns it with the name of the rule.
 ///
-/// `None` when the answer is empty.
+/// Returns `None` if the answer is empty.
 pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
     if output.trim().is_empty() {
         return None;
@@ -70,7 +69,7 @@ fn ends_in_question(line: &str) -> bool {
     bare.ends_with(['?', '？'])
 }
 
-/// The last sentence of a line, with the mark that ends it.
+/// Returns the last sentence of a line with its final punctuation mark.
 fn last_sentence(line: &str) -> &str {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let start = body

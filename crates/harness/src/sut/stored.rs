@@ -1,4 +1,4 @@
-//! The system under test of answers that are there already: says who gave them, and gives none.
+//! A system under test for recorded answers. It describes their origin and gives no new ones.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use super::skill::Skill;
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 
-/// Answers that were kept in a report.
+/// Answers recorded in a report.
 pub struct StoredAnswers {
-    /// Who gave them, in the words of that report.
+    /// Description of the original system under test, from the report.
     pub given_by: String,
-    /// The protections that were enforced then.
+    /// The protections that were enforced in the original run.
     pub isolation: Isolation,
 }
 

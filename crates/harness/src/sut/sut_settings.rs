@@ -1,4 +1,5 @@
-//! The `sut` section of the configuration: exactly one adapter, and by what its changes are known.
+//! The `sut` section of the configuration: exactly one adapter, and the identity that detects
+//! changes of it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,75 +16,79 @@ use selftest_sandbox::limits::{Limits, Sandbox};
 /// The names of the adapters in the section.
 pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
 
-/// The section of a program that is spoken to over its pipes.
+/// The section for a program that communicates over its pipes.
 pub(super) const COMMAND_SECTION: &str = "sut.command";
 
-/// The section of an agent of the Agent Client Protocol.
+/// The section for an agent that implements the Agent Client Protocol.
 pub(super) const ACP_SECTION: &str = "sut.acp";
 
-/// The `sut` section: one of the four adapters, `chat` when none is given.
+/// The `sut` section: one of the four adapters, `chat` if none is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutSettings {
-    /// Behaviour where a program, or the command of a check, cannot be kept in its sandbox. Absent:
-    /// `enforce` on Linux, `best_effort` elsewhere.
+    /// Behaviour if a program, or the command of a check, cannot be sandboxed. Default: `enforce`
+    /// on Linux, `best_effort` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
-    /// Whether a case fails in which something was attempted that the sandbox refused. An attempt
-    /// to read the answer key always fails it.
+    /// Set to fail a case if the sandbox denied any attempt. An attempt to read the answer key
+    /// always fails it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fail_on_attempts: bool,
-    /// A small assistant that answers about the project in the current folder.
+    /// A small assistant that answers questions about the project in the current folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatSettings>,
     /// A program, one process per case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandSettings>,
-    /// An agent of the Agent Client Protocol, one process per case, such as `run: ["qwen", "--acp"]`.
+    /// An agent that implements the Agent Client Protocol, one process per case, such as `run:
+    /// ["qwen", "--acp"]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acp: Option<ProgramSettings>,
     /// A task API over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSettings>,
-    /// By what a change of the system under test is known, for `--changed`. Absent: by nothing, so
-    /// that every case is run.
+    /// Files or a version by which `--changed` detects changes of the system under test. Absent:
+    /// every case is run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<SutIdentity>,
 }
 
-/// By what it is known that the system under test is still the same.
+/// Identity of the system under test, used to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutIdentity {
-    /// Files and folders of the project that it is made of and works with: program, prompts, settings,
-    /// data.
+    /// Files and folders of the project that the system consists of and works with: program,
+    /// prompts, settings, data.
     #[schemars(length(max = 1000), inner(length(min = 1, max = 1000)))]
     pub files: Vec<PathBuf>,
-    /// A word that changes whenever it does, such as a commit, a version or the digest of an image.
+    /// A value that changes whenever the system does, such as a commit, a version or an image
+    /// digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub version: Option<String>,
 }
 
 impl SutIdentity {
-    /// Whether nothing is declared.
+    /// Returns true if nothing is declared.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.version.is_none()
     }
 }
 
 impl SutSettings {
-    /// The program that is tested, where it is one: its command line, folder and rights.
+    /// Returns the command line, folder and rights of the tested program, if the system under test
+    /// is one.
     pub fn program(&self) -> Option<&ProgramSettings> {
         self.command.as_ref().map(|command| &command.program).or(self.acp.as_ref())
     }
 
-    /// The section that has a program's settings, for messages.
+    /// Returns the section that contains the program's settings, for messages.
     pub fn program_section(&self) -> &'static str {
         if self.acp.is_some() { ACP_SECTION } else { COMMAND_SECTION }
     }
 
-    /// Whether it says which tools it calls: an agent does, and a program that writes JSON.
+    /// Returns true if the system reports its tool calls: an agent does, and so does a program that
+    /// writes JSON.
     pub fn tells_calls(&self) -> bool {
         let command = self.command.as_ref();
         self.acp.is_some()
@@ -100,16 +105,17 @@ pub struct ChatSettings {
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// Most tokens of an answer; a case whose answer needs more is unscored.
+    /// Maximum number of tokens of an answer. A case whose answer needs more is unscored.
     #[schemars(range(min = 16, max = 32768))]
     pub max_tokens: u32,
-    /// Most tokens of project files that are shown to the model.
+    /// Maximum number of tokens of project files that the model receives.
     #[schemars(range(max = 1_000_000))]
     pub project_tokens: u32,
-    /// Whether a thinking model may think before the answer. Absent: it may not.
+    /// Set to let a thinking model think before the answer. Default: it must not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
-    /// Most tokens of thinking, beside those of the answer; only where `think` is true.
+    /// Maximum number of thinking tokens, in addition to those of the answer. Only used if `think`
+    /// is true.
     #[schemars(range(min = 16, max = 131_072))]
     pub think_tokens: u32,
 }
@@ -127,7 +133,7 @@ impl Default for ChatSettings {
     }
 }
 
-/// How a program is spoken to.
+/// The protocol for communicating with a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display)]
@@ -136,18 +142,18 @@ pub enum Protocol {
     /// One JSON object per line on stdin and stdout.
     #[default]
     JsonLines,
-    /// The prompt as text, the answer as text, the status inferred.
+    /// The prompt and the answer as text; the status is inferred.
     Text,
 }
 
-/// Where a `text` program reads its prompt.
+/// The input from which a `text` program reads its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptInput {
-    /// From stdin, until its end.
+    /// Stdin, until it is closed.
     #[default]
     Stdin,
-    /// As the last argument, or in place of `{prompt}` in an argument.
+    /// The last argument, or `{prompt}` within an argument.
     Argument,
 }
 
@@ -155,83 +161,88 @@ pub enum PromptInput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkFolder {
-    /// The project itself, which it can only read.
+    /// The project itself, read-only.
     #[default]
     Project,
-    /// A copy of the project for each case, in which it may write. Checks see what it changed.
+    /// A writable copy of the project for each case. Checks see its changes.
     Copy,
 }
 
-/// A program under test, whatever is spoken with it: its command line, its folder, and what its
-/// sandbox grants. All of the `acp` section; `command` has it beside [`Speech`].
+/// A program under test, whatever its protocol: its command line, its folder, and the rights that
+/// its sandbox grants. This is the whole `acp` section; `command` combines it with [`Speech`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSettings {
-    /// The program and its arguments; run in the project folder, without a shell.
+    /// The program and its arguments, run in the project folder without a shell.
     #[schemars(length(min = 1))]
     pub run: Vec<String>,
     /// The folder that it works in: `project`, or a `copy` of it for each case.
     #[serde(default)]
     pub work_folder: WorkFolder,
-    /// Variables to set for it.
+    /// Environment variables to set.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Variables of the harness's own environment to hand on; all others are cleared.
+    /// Variables to pass from the harness's own environment; all others are cleared.
     #[serde(default)]
     pub pass_environment: Vec<String>,
-    /// Files and folders that it may read besides the project and the system.
+    /// Files and folders that it may read in addition to the project and the system.
     #[serde(default)]
     pub readable: Vec<PathBuf>,
-    /// Addresses that it may connect to by TCP, as `host:port`; none by default. Names are looked
-    /// up before each case.
+    /// Addresses that it may connect to by TCP, as `host:port`; none by default. Names are resolved
+    /// before each case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub addresses: Vec<Address>,
-    /// TCP ports that it may connect to, of any machine; none by default. Not beside `addresses`.
+    /// TCP ports that it may connect to on any host; none by default. Cannot be combined with
+    /// `addresses`.
     #[serde(default)]
     pub tcp_ports: Vec<u16>,
-    /// Whether it may look up names, where it has `tcp_ports`. UDP is then open to any address.
+    /// Set to allow name lookups with `tcp_ports`. UDP is then open to any address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_lookups: bool,
-    /// Whether its processes may listen on ports and reach each other there: on the loopback interface of
-    /// a network of their own, which nobody else reaches. Not beside `tcp_ports`.
+    /// Set to let its processes listen on ports and reach each other there, on the loopback
+    /// interface of a separate network that is unreachable from outside. Cannot be combined with
+    /// `tcp_ports`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local_ports: bool,
-    /// Limits of its processes.
+    /// Resource limits of its processes.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
 
-/// How a program of the `command` adapter is spoken to.
+/// Protocol settings of a `command` program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Speech {
-    /// How it is spoken to.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Where a `text` program reads its prompt.
+    /// The input from which a `text` program reads its prompt.
     pub prompt_input: PromptInput,
 }
 
 impl Speech {
-    /// Its keys, as a test compares them with the fields.
+    /// Names of the fields; a test keeps them in sync.
     const KEYS: [&str; 2] = ["protocol", "prompt_input"];
 }
 
-/// Settings of the `command` adapter: the keys of both stand side by side.
+/// Settings of the `command` adapter, which merge the keys of both parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct CommandSettings {
     /// The program.
     #[serde(flatten)]
     pub program: ProgramSettings,
-    /// How it is spoken to.
+    /// The protocol settings.
     #[serde(flatten)]
     pub speech: Speech,
 }
 
-/// By hand, because serde cannot flatten what denies unknown keys.
+/// Implemented by hand, because serde does not support `flatten` together with
+/// `deny_unknown_fields`.
 impl<'de> Deserialize<'de> for CommandSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Whatever is not a protocol key has to be a key of the program, which rejects unknown
+        // ones.
         let mut program = Map::deserialize(deserializer)?;
         let speech: Map<String, Value> =
             Speech::KEYS.iter().filter_map(|key| program.remove_entry(*key)).collect();
@@ -242,38 +253,37 @@ impl<'de> Deserialize<'de> for CommandSettings {
     }
 }
 
-/// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`, with
-/// the output and the replies that its version 1.0.26 does not have yet.
+/// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`, plus
+/// the output and the replies, which its version 1.0.26 lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
     /// Address of the server.
     pub base_url: String,
-    /// Where a task is submitted.
+    /// The call that submits a task.
     pub submit: HttpCall,
-    /// Where it is polled. `{task_id}` stands for the id.
+    /// The call that polls a task. `{task_id}` is replaced.
     pub poll: HttpCall,
-    /// Where a reply is sent. `{task_id}` and `{reply}` are replaced.
+    /// The call that sends a reply. `{task_id}` and `{reply}` are replaced.
     pub reply: HttpCall,
-    /// JSON Pointer of the id in the answer to `submit`.
+    /// JSON Pointer to the id in the response to `submit`.
     pub task_id: String,
-    /// JSON Pointer of the status in the answer to `poll`.
+    /// JSON Pointer to the status in the response to `poll`.
     pub status: String,
-    /// Ends a task that is still running when its case is over. `{task_id}` is replaced. Absent:
-    /// the server cannot be told.
+    /// The call that cancels a task that is still running at the end of its case. `{task_id}` is
+    /// replaced. Absent: tasks cannot be cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<HttpCall>,
-    /// JSON Pointer of the output in the answer to `poll`.
+    /// JSON Pointer to the output in the response to `poll`.
     pub output: String,
-    /// JSON Pointer of the server's words about an error in the answer to `poll`.
+    /// JSON Pointer to the error message in the response to `poll`.
     pub error: String,
-    /// The meaning of the server's status words. A word that is not listed is an error of the system
-    /// under test.
+    /// Mapping of the server's status words. An unlisted word is an error of the system under test.
     pub status_words: StatusWords,
     /// Seconds between two polls.
     #[schemars(range(min = 0.01, max = 60.0))]
     pub poll_seconds: f64,
-    /// Name of an environment variable that holds a bearer token.
+    /// Name of an environment variable that contains a bearer token.
     pub token_variable: Option<String>,
 }
 
@@ -287,7 +297,7 @@ pub struct HttpCall {
     /// Path under the base address.
     #[schemars(regex(pattern = "^/"))]
     pub path: String,
-    /// JSON body; in its strings `{prompt}`, `{reply}`, `{session_id}`, `{task_group_id}`,
+    /// JSON body. In its strings `{prompt}`, `{reply}`, `{session_id}`, `{task_group_id}`,
     /// `{task_type}`, `{task_id}` and `{skill}` are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
@@ -297,11 +307,11 @@ pub struct HttpCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StatusWords {
-    /// Still working: poll again.
+    /// Still running: poll again.
     pub running: Vec<String>,
-    /// Done.
+    /// Finished.
     pub complete: Vec<String>,
-    /// Asks back.
+    /// Asks the user a question.
     pub awaiting_response: Vec<String>,
     /// Failed.
     pub error: Vec<String>,

@@ -1,25 +1,25 @@
-//! The form that a request asks for, where an answer plainly has another one: no table, no JSON,
-//! no list, no block of code. Pure.
+//! Detects answers that plainly lack the requested form, such as a table, JSON, a list or a block
+//! of code. Pure.
 //!
-//! Says only what is plainly wrong: whether a table has the right columns is for a judge.
+//! It reports only plain errors: whether a table has the right columns is up to a judge.
 
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// Whether an answer fails to have a form; `items` is how many of them a list should have.
+/// Returns true if an answer lacks a form; `items` is the number of items that a list should have.
 type IsMissed = fn(answer: &str, items: Option<usize>) -> bool;
 
-/// A form, how people ask for it, and how an answer fails to have it.
+/// A form, how users request it, and the test for answers that lack it.
 struct Form {
     name: &'static str,
-    /// In a request, or in an expectation.
+    /// Matches a request, or an expectation.
     asked: Regex,
     is_missed: IsMissed,
 }
 
-/// Patterns of the forms. `<answer is>` stands for the beginning of an expectation.
+/// Patterns of the forms. `<answer is>` stands for the start of an expectation.
 const FORMS: [(&str, &str, IsMissed); 6] = [
     (
         "a table",
@@ -66,7 +66,7 @@ static WANTED: LazyLock<Vec<Form>> = LazyLock::new(|| {
     FORMS.iter().map(form).collect()
 });
 
-/// The row of dashes beneath the head of a Markdown table.
+/// Matches the row of dashes below the header of a Markdown table.
 static TABLE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?m)^\s*\|?\s*:?-{2,}:?\s*\|[\s:|-]*$|^\s*\|.+\|.+\|\s*$"));
 static ITEM: LazyLock<Regex> =
@@ -74,7 +74,7 @@ static ITEM: LazyLock<Regex> =
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^[ \t]*\**\d{1,3}[.):]"));
 static INDENTED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^(?: {4}|\t)\S"));
 static FENCED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)```\w*\s*\n(.*?)```"));
-/// How many items exactly: the number that stands before the word, without a bound.
+/// Matches the exact number of items: the number before the word, unless qualified by a bound.
 static EXACTLY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"\b(at most|up to|at least|no more than|höchstens|mindestens|au plus|máximo|al massimo)?\s*(two|three|four|five|2|3|4|5)\s+(?:\w+\s+)?(?:bullets?\b|bullet)",
@@ -88,7 +88,7 @@ fn regex(pattern: &str) -> Regex {
         .expect("the pattern is a constant, and a test compiles it")
 }
 
-/// The first form that a request or an expectation asks for and that an answer plainly has not.
+/// Returns the first form that a request or an expectation asks for and the answer plainly lacks.
 pub(super) fn missed<'t>(
     texts: impl Iterator<Item = &'t str>,
     answer: &str,
@@ -114,7 +114,7 @@ fn items(text: &str) -> Option<usize> {
     }
 }
 
-/// Whether an answer is JSON, or holds a block of it.
+/// Returns true if an answer is JSON or contains a block of it.
 fn is_json(answer: &str) -> bool {
     let parses = |text: &str| serde_json::from_str::<Value>(text.trim()).is_ok();
     parses(answer) || FENCED.captures_iter(answer).any(|block| parses(&block[1]))

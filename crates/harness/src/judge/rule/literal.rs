@@ -1,44 +1,46 @@
-//! The numbers and names that stand letter by letter in a text: those of an expectation that an
-//! answer does not name, and numbers of an answer that nobody gave it. Pure.
+//! Compares literal numbers and names: those of an expectation that an answer lacks, and numbers in
+//! an answer that occur in none of its sources. Pure.
 //!
-//! Says only what is missing. An answer that names everything may still say something else of it.
+//! It reports only what is missing. An answer that names everything may still be wrong about it.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Digits with marks between them: `4,200`, `0.35`, `22:30`, `5.0.0`.
+/// Matches digits with separators: `4,200`, `0.35`, `22:30`, `5.0.0`.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex(r"\d+(?:[.,:'\u{202f}\u{a0}]\d+)*"));
-/// Thousands parted by spaces.
+/// Matches thousands separated by spaces.
 static SPACED: LazyLock<Regex> = LazyLock::new(|| regex(r"\b\d{1,3}(?: \d{3})+\b"));
-/// Thousands parted by a mark.
+/// Matches thousands separated by a mark.
 static GROUPED: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^\d{1,3}(?:[.,'\u{202f}\u{a0} ]\d{3})+$"));
-/// The number of an item in a list.
+/// Matches the number of a list item.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^[ \t>]*\d{1,3}[.)](?:[ \t]|$)"));
-/// Code in backticks, and words that can be nothing but names: `clean-tiles` is none, since words
-/// of prose have hyphens too.
+/// Matches code in backticks, and words that can only be names. `clean-tiles` is not one, since
+/// words of prose have hyphens too.
 static NAME: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"`([^`\n]{2,80})`|(?:^|\s)(--?[a-z][\w-]{2,})|\b([A-Za-z]\w*(?:_\w+|::\w+|/[\w.]+)+)|\b([a-z]+[A-Z]\w+)",
     )
 });
-/// Words after which a number counts lines or words of the answer, and is not part of it.
+/// Matches units after which a number counts lines or words of the answer and is not part of its
+/// content.
 static UNIT: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)^\s*(?:\p{L}+\s+)?(?:sentence|line|bullet|item|row|column|step|word|question|character|point|paragraph|s[äa]tz|zeile|spalte|punkt|wort|w[öo]rter|phrase|ligne|colonne|mot|frase|l[íi]ne?a|columna|palabra|linha|coluna|palavra|rig[ah]|colonn|parol|zda[nń]|wiersz|zin|regel|kolom|woord|句|行|列|字|文)",
     )
 });
-/// Words that turn a sentence round, or say that something stays as it is: then it need not be
-/// named.
+/// Matches words that negate a sentence or state that something stays unchanged, so that it need
+/// not be named.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)\b(?:not|no|never|without|neither|nor|none|nothing|avoids?|free of|instead|leaves?|keeps?|intact|unchanged|untouched|n['’]t|nicht|kein\w*|ohne|nie|lässt|bleibt|pas|sans|aucun\w*|jamais|laisse|sin|ning[úu]n\w*|nunca|deja|n[ãa]o|sem|nenhum\w*|deixa|non|senza|nessun\w*|lasciano?|bez|nie|niet|geen|zonder|laat)\b|[不没無无未]|ない|ません",
     )
 });
 
-/// The words for 0 to 12: English, German, French, Spanish, Portuguese, Italian, Polish, Dutch.
+/// The words for 0 to 12 in English, German, French, Spanish, Portuguese, Italian, Polish and
+/// Dutch.
 const WORDS: [&str; 13] = [
     "zero null zéro cero nul",
     "one ein eins eine einen einem einer un une uno una um uma jeden jedna een één",
@@ -55,15 +57,15 @@ const WORDS: [&str; 13] = [
     "twelve zwölf douze doce doze dodici dwanaście twaalf",
 ];
 
-/// Numbers up to here are as often counted as read.
+/// Largest number that may as well have been counted as read.
 const MAX_COUNTED: u32 = 12;
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
 }
 
-/// The literals that an expectation names and an answer does not, where it names none of them at
-/// all. Empty for an expectation without literals, and for one that may be met in silence.
+/// Returns the literals of an expectation if an answer contains none of them. Empty for an
+/// expectation without literals, and for one that can be met without naming anything.
 pub(super) fn missing(expectation: &str, answer: &str) -> Vec<String> {
     if NEGATION.is_match(expectation) {
         return Vec::new();
@@ -79,6 +81,7 @@ pub(super) fn missing(expectation: &str, answer: &str) -> Vec<String> {
         let named = named_numbers(&answer);
         let is_named =
             |(_, readings): &(&str, Vec<String>)| readings.iter().any(|r| named.contains(r));
+        // One matching literal is enough, since only plain misses are reported.
         if wanted.iter().any(is_named) {
             return Vec::new();
         }
@@ -92,8 +95,8 @@ pub(super) fn missing(expectation: &str, answer: &str) -> Vec<String> {
     names
 }
 
-/// The first number of an answer that stands in none of the texts. Numbers of a list's items and
-/// those that may have been counted do not matter.
+/// Returns the first number of an answer that occurs in none of the texts. Numbers of list items
+/// and small numbers, which may have been counted, are ignored.
 pub(super) fn unknown_number<'k>(
     answer: &str,
     known: impl Iterator<Item = &'k str>,
@@ -108,16 +111,18 @@ pub(super) fn unknown_number<'k>(
         .find_iter(&answer)
         .find(|found| {
             let mut all = readings(found.as_str());
+            // In `4 200`, each part may belong to the whole number.
             let around = spaced.iter().filter(|(range, _)| range.contains(&found.start()));
             all.extend(around.flat_map(|(_, readings)| readings.clone()));
             let counted = found.as_str().parse::<u32>().is_ok_and(|number| number <= MAX_COUNTED);
+            // A part of a longer known number counts as known.
             let is_part = known.iter().any(|text| text.contains(found.as_str()));
             !counted && !is_part && !all.iter().any(|reading| given.contains(reading))
         })
         .map(|found| found.as_str().to_owned())
 }
 
-/// Everything that the numbers and number words of a text may mean.
+/// Returns every possible value of the numbers and number words of a text.
 fn named_numbers(text: &str) -> HashSet<String> {
     let mut named = HashSet::new();
     for found in NUMBER.find_iter(text).chain(SPACED.find_iter(text)) {
@@ -136,7 +141,7 @@ fn named_numbers(text: &str) -> HashSet<String> {
     named
 }
 
-/// The possible values of a number as written: `4.200` is 4200 or 4.2, `05:15` is 5:15.
+/// Returns the possible values of a number as written: `4.200` is 4200 or 4.2, `05:15` is 5:15.
 fn readings(number: &str) -> Vec<String> {
     let is_mark = |c: char| !c.is_ascii_digit();
     let whole = |digits: &str| {
@@ -163,7 +168,7 @@ fn readings(number: &str) -> Vec<String> {
     all
 }
 
-/// The names of a text, each once.
+/// Returns the names of a text without duplicates.
 fn names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for found in NAME.captures_iter(text) {
@@ -173,7 +178,7 @@ fn names(text: &str) -> Vec<String> {
     names
 }
 
-/// A text whose full-width digits are ordinary ones.
+/// Converts full-width digits to ASCII.
 fn plain_digits(text: &str) -> String {
     let plain = |c: char| match c {
         '０'..='９' => char::from_digit(u32::from(c) - u32::from('０'), 10).unwrap_or(c),

@@ -1,9 +1,9 @@
-//! Judgements of an answer that need no model: whether it asks back as it should,
-//! refuses, holds a command that does harm, names nothing of what an expectation names, gives
-//! numbers that nobody gave it, or has plainly another form than asked for. Pure.
+//! Rules that judge an answer without a model: whether it asks back as expected, refuses, contains
+//! a harmful command, names nothing of what an expectation names, contains numbers from no known
+//! source, or plainly lacks the requested form. Pure.
 //!
-//! A rule speaks of form and of literal words only. Its probability is never 1 or 0: an answer may
-//! ask without a question mark, and quote a command to warn of it.
+//! A rule considers only form and literal words. Its probability is never 1 or 0: an answer may ask
+//! without a question mark, or quote a command to warn of it.
 
 mod form;
 mod literal;
@@ -18,18 +18,20 @@ use pattern::{DANGER, DANGERS, OPENING, REFUSALS, is_warned_of, refuses};
 use selftest_checks::scenario::TaskStatus;
 use selftest_text::digest;
 
-/// Of the 80 good calibration answers 78 ask back exactly when they should, none refuses, and 2
-/// name a dangerous command.
+/// Confidence of a rule. Of the 80 good calibration answers, 78 ask back exactly when they should,
+/// none refuses, and 2 name a dangerous command.
 const SURE: f64 = 0.9;
 
-/// Against a number that is not in what is known: it may be the result of a calculation.
+/// Probability for a number that is missing from the known texts: it may be the result of a
+/// calculation.
 const UNKNOWN_NUMBER: f64 = 0.3;
 
-/// The rules of [`literal`] and [`form`], which are code: counted up when what they find changes.
+/// Version of the rules in [`literal`] and [`form`], which are code. Incremented when their
+/// findings change.
 const VERSION: u32 = 1;
 
-/// The questions that rules answer, with the probability of yes. Whether an answer asks back is
-/// always said; everything else only where something is wrong, since its absence shows little.
+/// Returns the questions that rules answer, with the probability of yes. Asking back is always
+/// reported; everything else only if something is wrong, since its absence proves little.
 pub(super) fn by_rule(rubric: &Rubric, evidence: &Evidence) -> Vec<(Question, f64)> {
     let output = &evidence.output;
     let question = |category: &str, text: &str| Question {
@@ -71,7 +73,7 @@ pub(super) fn by_rule(rubric: &Rubric, evidence: &Evidence) -> Vec<(Question, f6
     said
 }
 
-/// Expectations of whose numbers and names the answer has none.
+/// Finds expectations whose numbers and names are all missing from the answer.
 fn of_expectations(rubric: &Rubric, evidence: &Evidence) -> Vec<(Question, f64)> {
     let Some(category) = instructions(rubric) else { return Vec::new() };
     let all = evidence.case.grounds.expectations.iter().zip(1..);
@@ -87,10 +89,11 @@ fn of_expectations(rubric: &Rubric, evidence: &Evidence) -> Vec<(Question, f64)>
     .collect()
 }
 
-/// A number that stands nowhere in what is known, where a file is known.
+/// Finds a number that occurs in no known text, if a file is known.
 fn of_numbers(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
     let category = rubric.categories().iter().find(|category| category.id == FACTUALITY)?;
     let grounds = &evidence.case.grounds;
+    // Without a known file, any number could be right.
     if grounds.excerpts.is_empty() {
         return None;
     }
@@ -108,10 +111,10 @@ fn of_numbers(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
     Some((Question { category, expectation: None, text }, UNKNOWN_NUMBER))
 }
 
-/// A form that was asked for and is plainly missing.
+/// Finds a requested form that is plainly missing.
 fn of_form(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
     let category = rubric.categories().iter().find(|category| category.id == FORMAT)?;
-    // Who asks back need not do it in a table.
+    // An answer that asks back need not use the form.
     if evidence.expected_status != TaskStatus::Complete {
         return None;
     }
@@ -124,22 +127,23 @@ fn of_form(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
     Some((Question { category, expectation: None, text }, 1.0 - SURE))
 }
 
-/// SHA-256 of the rules: under other ones a measurement means something else.
+/// Returns the SHA-256 of the rules. A measurement is valid only for the same rules.
 pub fn digest() -> String {
     digest::of_json(json!([REFUSALS, DANGERS, OPENING, SURE, UNKNOWN_NUMBER, VERSION]))
 }
 
-/// The first dangerous command of an answer that stands in nothing the answer is about.
+/// Returns the first dangerous command of an answer that occurs in none of the known texts.
 fn danger<'a>(output: &'a str, evidence: &Evidence) -> Option<&'a str> {
     let known: Vec<&str> = known_texts(evidence).collect();
     DANGER
         .find_iter(output)
+        // A command that the answer warns of is not a recommendation.
         .filter(|found| !is_warned_of(&output[..found.start()]))
         .map(|found| found.as_str())
         .find(|command| !known.iter().any(|text| text.contains(command)))
 }
 
-/// Texts that an answer may repeat without a word being its own.
+/// Returns the texts that an answer may repeat without adding anything of its own.
 fn known_texts(evidence: &Evidence) -> impl Iterator<Item = &str> {
     let grounds = &evidence.case.grounds;
     let excerpts = grounds.excerpts.iter().map(|excerpt| excerpt.text.as_str());

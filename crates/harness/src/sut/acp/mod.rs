@@ -1,11 +1,11 @@
-//! The `acp` adapter: any agent of the Agent Client Protocol (version 1), a process per case over stdio,
-//! confined like a program of the `command` adapter.
+//! The `acp` adapter: any agent that implements the Agent Client Protocol (version 1), with one
+//! process per case over stdio, sandboxed like a program of the `command` adapter.
 //!
-//! The harness is the client. It offers to read files of the granted view and nothing else: each request
-//! for a permission is refused, each request to write is an error, there is no terminal; all of it is
-//! kept as evidence. The turn of a case is one prompt; a reply is another one in the same session.
+//! The harness is the client. It offers only to read files of the granted view: permission requests
+//! are rejected, write requests are errors, and there is no terminal. All of them are recorded as
+//! evidence. Each turn of a case is one prompt; a reply is another prompt in the same session.
 //!
-//! Not its business: how the program is started and kept in, which is the `command` adapter's.
+//! Starting and sandboxing the program is up to the `command` adapter.
 
 mod session;
 mod turn;
@@ -24,14 +24,14 @@ use session::AcpSession;
 /// An agent under test.
 pub struct AcpSut {
     program: CommandSut,
-    /// Whether the project itself is its folder, so that it is to read and nothing else.
+    /// True if the agent works in the project itself, which is then read-only.
     only_reads: bool,
-    /// The command line in one line, redacted.
+    /// The redacted command line, for display.
     shown: String,
 }
 
 impl AcpSut {
-    /// An agent of these settings.
+    /// Creates an agent with these settings.
     pub fn new(settings: &ProgramSettings, host: CommandHost) -> Self {
         let run = host.redactor.apply(&settings.run.join(" ")).into_owned();
         let shown = selftest_text::one_line(&run, 120);

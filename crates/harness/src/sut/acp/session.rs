@@ -1,5 +1,5 @@
-//! One session with an agent: the protocol is spoken by the crate `agent-client-protocol` in a task of
-//! its own, the lines go through here, bounded, and only while a turn lasts.
+//! One session with an agent. The crate `agent-client-protocol` implements the protocol in a
+//! separate task. Its lines pass through this module, bounded and only during a turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,11 @@ use selftest_checks::check::FileReport;
 use selftest_checks::named_file::NamedFileFault;
 use selftest_text::one_line;
 
-/// Modes of agents in which they ask before they do more than read, the strictest first: of Codex, and of
-/// Claude Code, Gemini CLI and Qwen Code. Newer Claude Code begins in another one.
+/// Modes in which agents ask before they do more than read, strictest first: of Codex, and of
+/// Claude Code, Gemini CLI and Qwen Code. Newer versions of Claude Code start in another mode.
 const ASKING: [&str; 2] = ["read-only", "default"];
 
-/// Most characters of an agent's words in an error.
+/// Maximum length in characters of an agent's message in an error.
 const MAX_QUOTE: usize = 300;
 
 pub(super) struct AcpSession {
@@ -42,13 +42,13 @@ pub(super) struct AcpSession {
     only_reads: bool,
     turn: Arc<Mutex<Turn>>,
     link: Option<Link>,
-    /// Lines of the agent that are no messages.
+    /// Number of lines from the agent that are not messages.
     other_lines: u32,
 }
 
-/// The way to the task that speaks the protocol.
+/// The connection to the task that implements the protocol.
 struct Link {
-    /// Lines that the agent wrote.
+    /// Lines written by the agent.
     lines: mpsc::UnboundedSender<String>,
     prompts: mpsc::UnboundedSender<Prompt>,
     speaking: JoinHandle<()>,
@@ -58,28 +58,28 @@ struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.speaking.abort();
-        // Closes the agent's stdin, at which it may end by itself.
+        // Closes the agent's stdin, so that it may exit by itself.
         self.writing.abort();
     }
 }
 
-/// How a session is opened.
+/// Parameters for opening a session.
 struct Opening {
-    /// Where the agent works.
+    /// Working directory of the agent.
     folder: PathBuf,
-    /// Whether it must ask before it does more than read.
+    /// True if the agent must ask before it does more than read.
     only_reads: bool,
 }
 
-/// A prompt, and where its end is told.
+/// A prompt, and the channel for its result.
 struct Prompt {
     text: String,
     ended: oneshot::Sender<Result<End, Error>>,
 }
 
 impl AcpSession {
-    /// A session with that program. One that `only_reads` is put into a mode in which it asks before it
-    /// does anything else.
+    /// Creates a session with that program. If `only_reads` is set, the agent is switched to a mode
+    /// in which it asks before it does anything else.
     pub(super) fn new(program: CommandSession, only_reads: bool) -> Self {
         Self { program, only_reads, turn: Arc::default(), link: None, other_lines: 0 }
     }
@@ -93,7 +93,7 @@ impl AcpSession {
             Link::new(process.stdin.take(), Arc::clone(&self.turn), view.clone(), opening)
         });
         let (ended, mut end) = oneshot::channel();
-        // Where the task has ended, so has the other side of `end`.
+        // If the task has ended, so has the sender of `end`, which reports it.
         let _ = link.prompts.send(Prompt { text: said.to_owned(), ended });
         let end = loop {
             tokio::select! {
@@ -104,6 +104,7 @@ impl AcpSession {
                         let _ = link.lines.send(String::from_utf8_lossy(&line).into_owned());
                     }
                     Some(line) if line.trim_ascii().is_empty() => {}
+                    // Some agents print log lines to stdout.
                     Some(_) => self.other_lines = self.other_lines.saturating_add(1),
                     None => return Err(self.program.no_answer().await),
                 },
@@ -197,7 +198,7 @@ impl Link {
         let writing = tokio::spawn(async move {
             let Some(mut stdin) = stdin else { return };
             while let Some(line) = to_write.recv().await {
-                // An agent that reads no more says so by its end.
+                // An agent that stops reading is detected by its exit.
                 if stdin.write_all(format!("{line}\n").as_bytes()).await.is_err() {
                     return;
                 }
@@ -208,7 +209,7 @@ impl Link {
     }
 }
 
-/// Speaks the protocol until nobody asks any more.
+/// Runs the protocol until the session is dropped.
 async fn speak(
     transport: impl agent_client_protocol::ConnectTo<Client> + 'static,
     turn: Arc<Mutex<Turn>>,
@@ -246,7 +247,8 @@ async fn speak(
         .on_receive_request(
             async move |request: ReadTextFileRequest, responder, _| match read(&view, &request) {
                 Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
-                // By this error agents know a file that they may make from one that they may not see.
+                // Agents use this error to distinguish a file that they may create from one that
+                // they must not see.
                 Err(NamedFileFault::Missing) => {
                     let path = request.path.to_string_lossy().into_owned();
                     let missing = agent_client_protocol::v1::schema::Error::resource_not_found;
@@ -264,7 +266,7 @@ async fn speak(
             let mut session = None;
             while let Some(Prompt { text, ended }) = prompts.recv().await {
                 let end = prompt(&agent, &mut session, &opening, &turn, text).await;
-                // Nobody waits for the end of a turn that was given up.
+                // The receiver is gone if the turn was abandoned.
                 let _ = ended.send(end);
             }
             Ok(())
@@ -272,7 +274,7 @@ async fn speak(
         .await
 }
 
-/// One turn, in the session that the first one opens.
+/// Runs one turn. The first one opens the session.
 async fn prompt(
     agent: &ConnectionTo<Agent>,
     session: &mut Option<SessionId>,
@@ -297,7 +299,7 @@ async fn open(
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
         .client_info(Implementation::new("selftest", env!("CARGO_PKG_VERSION")));
-    // Another version of the protocol is refused by the crate.
+    // The crate rejects other versions of the protocol.
     agent.send_request(request).block_task().await?;
     let opened = agent.send_request(NewSessionRequest::new(&opening.folder)).block_task().await?;
     let id = opened.session_id;
@@ -318,7 +320,7 @@ async fn open(
     Ok(id)
 }
 
-/// The mode that an agent begins in where it does not ask in it, and one of its own in which it does.
+/// If an agent starts in a mode without asking, returns that mode and the one to switch to.
 fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> {
     let now = &modes.current_mode_id;
     let own =
@@ -327,8 +329,9 @@ fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> 
     (!ASKING.contains(&&*now.0)).then_some((now, asking))
 }
 
-/// A file of the granted view, or the lines of it that were asked for.
+/// Reads a file of the granted view, or the requested lines of it.
 fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, NamedFileFault> {
+    // Paths outside the view are rejected before anything is opened.
     let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileFault::Outside)?;
     let path = path.to_str().ok_or(NamedFileFault::Missing)?;
     let text = match read_named(&view.root, &view.hidden, path, &view.redactor) {
@@ -341,7 +344,7 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
     Ok(text.split_inclusive('\n').skip(first).take(limit).collect())
 }
 
-/// An agent's error, in words.
+/// Formats an agent's error.
 fn words(error: &Error) -> String {
     let mut words =
         format!("the agent answered with an error: {}", one_line(&error.message, MAX_QUOTE));

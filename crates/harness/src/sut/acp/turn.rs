@@ -1,4 +1,5 @@
-//! Folds the messages of an agent during one turn into an answer. Pure; knows no connection.
+//! Assembles an agent's messages during one turn into an answer. Pure; independent of the
+//! connection.
 
 use std::path::PathBuf;
 
@@ -15,41 +16,41 @@ use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// Most bytes of an answer.
+/// Maximum length of an answer in bytes.
 const MAX_SAID: usize = 1 << 20;
-/// Most calls of tools that are kept of one turn.
+/// Maximum number of tool calls to record per turn.
 const MAX_CALLS: usize = 10_000;
-/// Most refusals that are told one by one.
+/// Maximum number of refusals to list individually.
 const MAX_REFUSALS: usize = 50;
-/// Most characters of an agent's words in a note.
+/// Maximum length in characters of an agent's text in a note.
 const MAX_QUOTE: usize = 160;
 
-/// One turn, and what has been refused in the session so far.
+/// The state of one turn, and the refusals in the session so far.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// The agent's words, split at calls of tools and into messages.
+    /// The agent's text, split at tool calls and by message.
     said: Vec<Said>,
     said_bytes: usize,
-    /// The message that was said last, where agents tell their messages apart.
+    /// Id of the latest message, if the agent assigns ids.
     message: Option<MessageId>,
-    /// Whether a permission was refused in this turn.
+    /// True if a permission was rejected in this turn.
     was_refused: bool,
     calls: Vec<Call>,
-    /// Tokens read and written, as far as the agent says.
+    /// Input and output tokens, if the agent reports them.
     tokens: Option<u64>,
     notes: Vec<String>,
     refusals: Vec<String>,
     left_out: usize,
-    /// Why the connection is no more.
+    /// The reason why the connection broke.
     fault: Option<String>,
 }
 
-/// Something that was said in one piece.
+/// A contiguous piece of the agent's text.
 #[derive(Debug, Default)]
 struct Said {
     text: String,
-    /// Whether it is of a message with a name. Agents that name their messages say notices of their own,
-    /// such as warnings of Codex and Claude Code, without one.
+    /// True if it belongs to a message with an id. Agents that assign ids send notices of their
+    /// own, such as warnings of Codex and Claude Code, without one.
     is_named: bool,
 }
 
@@ -57,13 +58,13 @@ struct Said {
 #[derive(Debug)]
 pub(super) struct End {
     reason: StopReason,
-    /// Tokens read and written in the turn, where the agent says so at its end.
+    /// Input and output tokens of the turn, if the agent reports them at its end.
     tokens: Option<u64>,
 }
 
 impl From<PromptResponse> for End {
     fn from(response: PromptResponse) -> Self {
-        // So tell Gemini CLI and Codex.
+        // The format of Gemini CLI and Codex.
         let count = |meta: &Map<String, Value>| {
             let count = meta.get("quota")?.get("token_count")?;
             let part = |name: &str| count.get(name).and_then(Value::as_u64);
@@ -75,7 +76,7 @@ impl From<PromptResponse> for End {
     }
 }
 
-/// A call of a tool as far as it is known.
+/// A tool call, as far as it is known.
 #[derive(Debug)]
 struct Call {
     id: String,
@@ -87,7 +88,7 @@ struct Call {
 }
 
 impl Turn {
-    /// Begins the next turn.
+    /// Starts the next turn.
     pub(super) fn begin(&mut self) {
         self.said = Vec::new();
         self.said_bytes = 0;
@@ -97,11 +98,11 @@ impl Turn {
         self.tokens = None;
     }
 
-    /// Takes what the agent tells.
+    /// Processes an update from the agent.
     pub(super) fn update(&mut self, update: SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
-                // Qwen Code tells them beside an empty text.
+                // Qwen Code reports them along with an empty text.
                 let used =
                     chunk.meta.as_ref().and_then(|meta| meta.get("usage")?.get("totalTokens"));
                 if let Some(used) = used.and_then(Value::as_u64) {
@@ -117,12 +118,12 @@ impl Turn {
             }
             SessionUpdate::ToolCall(call) => self.call(call),
             SessionUpdate::ToolCallUpdate(update) => self.more_of(update),
-            // Thoughts are no answer, and plans, modes and commands are the client's to show.
+            // Thoughts are not part of the answer; plans, modes and commands are meant for display.
             _ => {}
         }
     }
 
-    /// Begins a new part of the agent's words.
+    /// Starts a new piece of the agent's text.
     fn part(&mut self) {
         if self.said.last().is_some_and(|part| !part.text.trim().is_empty()) {
             self.said.push(Said::default());
@@ -153,6 +154,7 @@ impl Turn {
             input: call.raw_input,
         };
         self.part();
+        // A repeated announcement replaces the earlier one.
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
             *known = call;
         } else if self.calls.len() < MAX_CALLS {
@@ -160,7 +162,7 @@ impl Turn {
         }
     }
 
-    /// Adds a later update to a call; one that was never announced counts as well.
+    /// Merges a later update into a call. An update for an unannounced call counts as a new one.
     fn more_of(&mut self, update: ToolCallUpdate) {
         let id = update.tool_call_id.to_string();
         let fields = update.fields;
@@ -184,19 +186,20 @@ impl Turn {
         }
     }
 
-    /// Refuses a permission, and keeps that it was asked for.
+    /// Rejects a permission request and records it.
     pub(super) fn refuse(
         &mut self,
         request: &RequestPermissionRequest,
     ) -> RequestPermissionOutcome {
         let call = &request.tool_call;
         let title = call.fields.title.clone().unwrap_or_default();
-        // opencode asks by the path alone.
+        // The title of opencode's requests is only the path.
         let what = match call.fields.kind.filter(|_| title.starts_with('/')).map(word) {
             Some(kind) => format!("permission to {kind} {title}"),
             None => format!("permission to {title}"),
         };
-        // Of a call that was announced a request tells nothing new, and some call it otherwise there.
+        // For an announced call the request adds nothing, and some agents use a different title in
+        // it.
         let id = call.tool_call_id.to_string();
         if !self.calls.iter().any(|known| known.id == id) {
             self.more_of(call.clone());
@@ -206,7 +209,7 @@ impl Turn {
         refusal(&request.options)
     }
 
-    /// Keeps that something was refused.
+    /// Records a refusal.
     pub(super) fn refused(&mut self, what: &str) {
         if self.refusals.len() < MAX_REFUSALS {
             self.refusals.push(format!("the agent asked for, and was refused: {what}"));
@@ -215,39 +218,40 @@ impl Turn {
         }
     }
 
-    /// Keeps something worth knowing of the session.
+    /// Records a remark on the session.
     pub(super) fn note(&mut self, what: String) {
         self.notes.push(what);
     }
 
-    /// Keeps why the connection is no more.
+    /// Records the reason why the connection broke.
     pub(super) fn broken(&mut self, why: String) {
         self.fault = Some(why);
     }
 
-    /// Why the connection is no more, once.
+    /// Takes the reason why the connection broke.
     pub(super) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
 
-    /// Notes on the session, and everything that was refused, one line each.
+    /// Returns the notes on the session and all refusals, one line each.
     pub(super) fn notes(&self) -> Vec<String> {
         let more = (self.left_out > 0).then(|| format!("{} more refusals", self.left_out));
         self.notes.iter().chain(&self.refusals).cloned().chain(more).collect()
     }
 
-    /// The answer of a turn that has ended for this reason: the last thing that was said.
+    /// Returns the answer of a finished turn: the agent's last text. A message with an id takes
+    /// precedence.
     pub(super) fn reply(&self, end: &End, redactor: &Redactor) -> Result<SutReply, SutError> {
         let said = || self.said.iter().rev().filter(|part| !part.text.trim().is_empty());
         let answer = said().find(|part| part.is_named).or_else(|| said().next());
         let output = answer.map(|part| part.text.trim()).unwrap_or_default();
         let output = redactor.apply(output).into_owned();
         let (status, rule) = match end.reason {
-            // Codex ends so, whose turn nobody cancelled.
+            // Codex ends this way, although the turn was not cancelled.
             StopReason::Cancelled if self.was_refused => {
                 (TaskStatus::Error, "the agent broke its turn off after a permission was refused")
             }
-            // Claude Code and opencode end so.
+            // Claude Code and opencode end this way.
             StopReason::EndTurn if self.was_refused && output.is_empty() => {
                 let rule = "the agent ended its turn without a word after a permission was refused";
                 (TaskStatus::Error, rule)
@@ -288,6 +292,7 @@ impl Call {
             None if title.is_empty() => kind.as_str(),
             None => title,
         };
+        // An empty object has no information, so the title and the paths are used instead.
         let known = |input: &Value| input.as_object().is_none_or(|input| !input.is_empty());
         let mut arguments = self.input.clone().filter(known).unwrap_or_else(|| {
             let mut known = Map::from_iter([
@@ -306,14 +311,14 @@ impl Call {
     }
 }
 
-/// The protocol's word for a kind of tools.
+/// Returns the protocol's name for a tool kind.
 fn word(kind: ToolKind) -> String {
     let word = serde_json::to_value(kind).ok();
     word.as_ref().and_then(Value::as_str).unwrap_or("other").to_owned()
 }
 
-/// The name of a tool in the fields that agents add of their own, such as
-/// `{"claudeCode": {"toolName": "Read"}}`.
+/// Returns a tool's name from vendor-specific metadata, such as `{"claudeCode": {"toolName":
+/// "Read"}}`.
 fn named_in(meta: Option<&Map<String, Value>>) -> Option<String> {
     let keys = ["toolName", "tool_name"];
     let of = |members: &Map<String, Value>| {
@@ -327,7 +332,7 @@ fn paths(locations: Vec<ToolCallLocation>) -> Vec<PathBuf> {
     locations.into_iter().map(|location| location.path).collect()
 }
 
-/// The option that refuses: once where there is a choice, so that every request is seen.
+/// Selects the option that rejects: once, if possible, so that every further request is seen.
 fn refusal(options: &[PermissionOption]) -> RequestPermissionOutcome {
     let of = |kind: PermissionOptionKind| options.iter().find(move |option| option.kind == kind);
     let option =

@@ -1,7 +1,7 @@
-//! The commands of checks: a program that reads an answer and says by its exit code whether it is
-//! good. Confined as a program under test is.
+//! Runs the commands of checks: programs that read an answer and report by their exit code if it is
+//! good. They are sandboxed like a program under test.
 //!
-//! Decides nothing: how a command ended is for `selftest_checks::check` to weigh.
+//! The exit of a command is evaluated by `selftest_checks::check`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -20,10 +20,10 @@ use selftest_checks::check::{CommandCheck, CommandEnd};
 use selftest_sandbox::limits::Sandbox;
 use selftest_sandbox::{CaseGroup, NOT_STARTED, NoSandbox};
 
-/// How long the pipes of a command that ended may stay open.
+/// Maximum time that the pipes of a finished command may stay open.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Variable that holds the case of a command, as JSON.
+/// Environment variable with the case of a command, as JSON.
 const CASE: &str = "SELFTEST_CASE";
 
 /// Runs the commands of checks.
@@ -34,10 +34,10 @@ pub struct CommandRunner {
 }
 
 impl CommandRunner {
-    /// A runner on this host.
+    /// Creates a runner on this host.
     ///
-    /// Without a sandbox for programs under test, commands have as much of one as there is: they may
-    /// be a stranger's.
+    /// Even if programs under test run without a sandbox, commands are sandboxed as far as
+    /// possible, because they may come from a third party.
     pub fn new(mut host: CommandHost) -> Self {
         if host.sandbox == Sandbox::Off {
             host.sandbox = Sandbox::BestEffort;
@@ -47,7 +47,7 @@ impl CommandRunner {
     }
 
     /// Runs a command with the answer on stdin and the case, as JSON, in its environment. It works
-    /// in `workspace`, where it may write, or else in the project, where it may not.
+    /// in `workspace`, which is writable, or else in the read-only project.
     pub async fn run(
         &self,
         command: &CommandCheck,
@@ -69,7 +69,7 @@ impl CommandRunner {
         };
         let mut stdin = process.stdin.take();
         let answer = answer.as_bytes().to_vec();
-        // A command need not read: its end says the rest.
+        // A command may ignore stdin, so write errors do not matter.
         let feed = tokio::spawn(async move {
             if let Some(pipe) = &mut stdin {
                 let _ = pipe.write_all(&answer).await;
@@ -90,6 +90,7 @@ impl CommandRunner {
             }
         };
         feed.abort();
+        // A command that was cut off gets no grace period.
         let ended = matches!(end, CommandEnd::Exited { .. } | CommandEnd::Killed { .. });
         process.end(if ended { GRACE } else { Duration::ZERO }).await;
         end
@@ -131,7 +132,7 @@ impl CommandRunner {
 
 fn end(status: Option<ExitStatus>, stdout: String) -> CommandEnd {
     match status.and_then(|status| status.code()) {
-        // The supervisor's own codes: see `process::describe`.
+        // Exit codes of the supervisor: see `process::describe`.
         Some(signal @ 129..=192) => CommandEnd::Killed { signal: signal - 128 },
         Some(code) if code == i32::from(NOT_STARTED) => {
             CommandEnd::NotStarted { why: "the program could not be executed".to_owned() }

@@ -1,4 +1,5 @@
-//! The environment of a program under test: an allow-list, since keys live in variables.
+//! The environment of a program under test. It is an allow-list, because secrets are often stored
+//! in variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use crate::sut::Task;
 use crate::sut::sut_settings::ProgramSettings;
 
-/// Variables that are handed on when they are set; `LC_*` too.
+/// Variables that are passed on if they are set, in addition to `LC_*`.
 const HANDED_ON: &[&str] = &[
     "PATH",
     "LANG",
@@ -26,14 +27,14 @@ const HANDED_ON: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// The same on Windows, where little starts without them.
+/// Further variables on Windows, where most programs need them to start.
 const HANDED_ON_THERE: &[&str] =
     &["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS"];
 
-/// Further variables for the home folder there, and for the one of temporary files.
+/// Further variables on Windows for the home and temporary folders.
 const HOMES_THERE: &[&str] = &["USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"];
 
-/// A variable, whose name Windows writes as it likes.
+/// Returns a variable. Names are case-insensitive on Windows.
 pub(super) fn variable<'a>(own: &'a BTreeMap<String, String>, name: &str) -> Option<&'a String> {
     own.get(name).or_else(|| {
         let same = |known: &str| cfg!(windows) && known.eq_ignore_ascii_case(name);
@@ -41,10 +42,10 @@ pub(super) fn variable<'a>(own: &'a BTreeMap<String, String>, name: &str) -> Opt
     })
 }
 
-/// Holds the path of the skill's file, where there is a skill to be used.
+/// Variable with the path of the skill's file, if there is a skill.
 pub(super) const SKILL_FILE: &str = "SELFTEST_SKILL_FILE";
 
-/// The variables of the harness's own environment that are handed on.
+/// Returns the variables of the harness's own environment that are passed on.
 pub(super) fn handed_on(
     own: &BTreeMap<String, String>,
     besides: &[String],
@@ -60,7 +61,8 @@ pub(super) fn handed_on(
     handed_on.collect()
 }
 
-/// The variables of a program: the allow-list, then what the harness says, then the settings.
+/// Returns the variables of a program: the allow-list, overridden by those of the harness and then
+/// by the settings.
 pub(super) fn environment(
     own: &BTreeMap<String, String>,
     settings: &ProgramSettings,

@@ -1,11 +1,12 @@
-//! Rules that keep a program from doing harm, and gaps in them, in the words of reports. Pure.
+//! Describes the isolation of a program for reports: enforced rules, and gaps in them. Pure.
 
 use crate::sut::Isolation;
 use crate::sut::sut_settings::{ProgramSettings, WorkFolder};
 use selftest_sandbox::limits::Limits;
 use selftest_sandbox::{Held, Standing, Walls};
 
-/// The rules that hold here. `group` is what control groups hold to, or why there are none.
+/// Describes the rules that apply. `group` contains the limits enforced by control groups, or the
+/// reason why there are none.
 pub(super) fn isolation(
     standing: &Standing,
     group: &Result<Held, String>,
@@ -36,7 +37,7 @@ pub(super) fn isolation(
     isolation
 }
 
-/// The rule about `local_ports`.
+/// The rule for `local_ports`.
 const LOCAL: &str = "listens on the loopback interface of a network of its own, which nobody outside of \
                      the case reaches";
 
@@ -145,7 +146,7 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
         .push("an answer key that was reworded under another name is not known as one".to_owned());
 }
 
-/// The network of a program with a list of addresses.
+/// Describes the network of a program with a list of addresses.
 fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let addresses = addresses(settings);
@@ -186,7 +187,7 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
     );
 }
 
-/// Adds the limits of each process, and those of all together.
+/// Adds the limits of each process and of all processes together.
 fn limits(
     standing: &Standing,
     group: &Result<Held, String>,
@@ -235,7 +236,7 @@ fn limits(
     not_enforced.push(missing);
 }
 
-/// With a profile of macOS.
+/// Describes a macOS profile.
 fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     enforced.push(format!(
@@ -268,7 +269,7 @@ fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
     );
 }
 
-/// With a job object of Windows.
+/// Describes a Windows job object.
 fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let Limits {

@@ -1,18 +1,18 @@
-//! The `command` adapter: a program per case, over stdio, confined.
+//! The `command` adapter: a sandboxed program per case, over stdio.
 //!
 //! `json_lines`: one JSON object per line. The program reads
 //! `{"type":"task","session_id","task_group_id","task_type","prompt"}` and writes
-//! `{"type":"result","status","output"}`, where it may add `tool_calls`, a list of
-//! `{"name","arguments"}`, and `tokens`; when it asked back, or a case has
-//! more messages, it may read `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
-//! are read over; anything else is an error.
+//! `{"type":"result","status","output"}`. It may add `tool_calls`, a list of
+//! `{"name","arguments"}`, and `tokens`. If it asked a question, or the case has more messages, it
+//! reads `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
+//! are ignored; anything else is an error.
 //!
-//! `text`: the prompt is on stdin or an argument, the answer is all of stdout, the exit code 0;
-//! the status is inferred as [`crate::sut::status`] says. For a reply the program is started
-//! again, with the conversation as its prompt: `User: …`, `Assistant: …` and `User: …`, with an
-//! empty line between them.
+//! `text`: the prompt is on stdin or an argument, the answer is all of stdout, and the exit code
+//! must be 0. The status is inferred, see [`crate::sut::status`]. For a reply the program is
+//! started again with the conversation as its prompt: `User: …`, `Assistant: …` and `User: …`,
+//! separated by empty lines.
 //!
-//! Not its business: time limits, and what is asked.
+//! Time limits are up to the caller.
 
 mod check;
 mod environment;
@@ -58,31 +58,31 @@ pub struct CommandSut {
     skill: Option<Arc<Skill>>,
 }
 
-/// Where programs are run.
+/// The environment in which programs run.
 #[derive(Clone)]
 pub struct CommandHost {
     /// The folder that the program works in.
     pub project: PathBuf,
-    /// Hints, rubrics, verdicts and reports: the program cannot read them, whether they exist yet
+    /// Hints, rubrics, verdicts and reports, which the program cannot read whether they exist yet
     /// or not.
     pub protected: Vec<PathBuf>,
-    /// Holds a folder for each case.
+    /// Parent of the scratch folders of all cases.
     pub scratch_root: PathBuf,
-    /// This program, which supervises the other.
+    /// Path of this executable, which supervises the program.
     pub harness: PathBuf,
-    /// The environment of this program.
+    /// The environment of this process.
     pub environment: BTreeMap<String, String>,
-    /// Knows the secrets.
+    /// Redacts secrets.
     pub redactor: Arc<Redactor>,
-    /// Behaviour where programs cannot be kept in a sandbox.
+    /// Behaviour if programs cannot be sandboxed.
     pub sandbox: Sandbox,
-    /// Whether every refused attempt fails its case, and not only one to read the answer key.
+    /// True if every denied attempt fails its case, and not only one to read the answer key.
     pub fail_on_attempts: bool,
-    /// Facts found out once: clones share them.
+    /// Lazily determined facts, shared by clones.
     pub found: Arc<Found>,
 }
 
-/// Facts about machine and project, found out when the first program is to be started.
+/// Facts about the machine and the project, determined before the first program starts.
 #[derive(Debug, Default)]
 pub struct Found {
     standing: OnceLock<Result<Standing, NoSandbox>>,
@@ -92,18 +92,19 @@ pub struct Found {
 }
 
 impl CommandHost {
-    /// The sandbox that is available here. Blocks the first time, for some milliseconds.
+    /// Returns the sandbox available on this machine. Blocks for some milliseconds the first time.
     pub fn standing(&self) -> Result<&Standing, &NoSandbox> {
         let find = || Standing::find(&self.harness, self.sandbox);
         self.found.standing.get_or_init(find).as_ref()
     }
 
-    /// Copies of answers, and keys, in the project. Blocks the first time.
+    /// Returns copies of answers, and secrets, in the project. Blocks the first time.
     fn hidden(&self) -> &Hidden {
         self.found.hidden.get_or_init(|| Hidden::scan(&self.project, &self.protected))
     }
 
-    /// The control group of the programs of this run, or why there is none. Blocks the first time.
+    /// Returns the control group of this run's programs, or the reason why there is none. Blocks
+    /// the first time.
     fn group(&self) -> Result<&RunGroup, &str> {
         let is_off = self.standing().is_ok_and(|standing| standing.walls == Walls::Off);
         let make = || {
@@ -112,8 +113,8 @@ impl CommandHost {
         self.found.group.get_or_init(make).as_ref().map_err(String::as_str)
     }
 
-    /// A control group for one case, where there are any; the policy then names it. The error is one
-    /// of the kernel's.
+    /// Creates a control group for one case, if available, and adds it to the policy. The error is
+    /// one of the kernel's.
     fn grouped(&self, policy: &mut Policy) -> Result<Option<CaseGroup>, String> {
         let Ok(run) = self.group() else { return Ok(None) };
         let group = run.case(&policy.limits);
@@ -123,7 +124,7 @@ impl CommandHost {
         Ok(Some(group))
     }
 
-    /// The same with absolute paths.
+    /// Returns the same host with absolute paths.
     fn absolute(mut self) -> Self {
         for path in [&mut self.project, &mut self.scratch_root, &mut self.harness] {
             if let Ok(absolute) = std::path::absolute(&*path) {
@@ -140,9 +141,10 @@ impl CommandHost {
             .filter(|home| home.is_absolute())
     }
 
-    /// A program, found as a shell would find it from the project folder. The error says why there
-    /// is none.
+    /// Finds a program as a shell would from the project folder. The error explains why it was not
+    /// found.
     fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
+        // As in a shell, a name with a slash is not searched on PATH.
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
             with_endings(&std::path::absolute(&path).unwrap_or(path)).collect()
@@ -159,12 +161,12 @@ impl CommandHost {
         })
     }
 
-    /// Makes a folder that only this user can enter. The error is one of the disk.
+    /// Creates a folder that only this user can enter. The error is an I/O error.
     fn make_scratch(&self, name: &str) -> Result<Scratch, String> {
         Scratch::make(&self.scratch_root, name)
     }
 
-    /// The rights of a program that works in this folder, but for those to write there.
+    /// Returns the rights of a program that works in this folder, without write access.
     fn policy(&self, folder: &Path, path: &OsStr) -> Policy {
         let mut policy = Policy::for_project(folder, Some(path), self.home());
         policy.protected = self.protected.iter().map(|path| self.project.join(path)).collect();
@@ -180,13 +182,13 @@ impl CommandHost {
 struct Setup {
     settings: ProgramSettings,
     speech: Speech,
-    /// The section of the configuration that has the settings, for messages.
+    /// Section of the configuration that contains the settings, for messages.
     section: &'static str,
     host: CommandHost,
 }
 
 impl Setup {
-    /// The program with its arguments.
+    /// Returns the program with its arguments.
     fn program(&self) -> Result<Vec<OsString>, SutError> {
         let not_started = |what: String| SutError::NotStarted {
             what,
@@ -209,29 +211,31 @@ impl Setup {
         set.map_or(OsStr::new(DEFAULT_PATH), OsStr::new)
     }
 
-    /// The rights of the program in this folder.
+    /// Returns the rights of the program in this folder.
     fn policy(&self, folder: &Path) -> Policy {
         let Self { settings, host, .. } = self;
         let mut policy = host.policy(folder, self.path());
         policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
+        // The program itself has to be readable.
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         let knows_ports = host.standing().is_ok_and(Standing::knows_ports);
+        // With `addresses`, no port is opened to all hosts.
         if settings.addresses.is_empty() && knows_ports {
             policy.ports.clone_from(&settings.tcp_ports);
             policy.lookups = settings.name_lookups;
         }
         policy.local = settings.local_ports;
         policy.limits = settings.limits;
-        // The folders of other cases are nobody's business either.
+        // The folders of other cases have to stay hidden.
         policy.protect_aside(&host.scratch_root);
         policy
     }
 }
 
 impl Setup {
-    /// Whether the program can be kept to what it may connect to, where that is demanded.
+    /// Checks that the program's connections can be restricted, if `enforce` requires it.
     fn can_connect(&self, standing: &Standing) -> Result<(), SutError> {
         self.can_listen(standing)?;
         let settings = &self.settings;
@@ -250,7 +254,7 @@ impl Setup {
         Err(SutError::NotStarted { what, hint: Some(standing.sight_advice().to_owned()) })
     }
 
-    /// Whether the program can have ports that nobody else reaches, where it is to have some.
+    /// Checks that the program can have private ports, if it needs any.
     fn can_listen(&self, standing: &Standing) -> Result<(), SutError> {
         let is_old = || !self.settings.addresses.is_empty() && !sandbox::tells_networks();
         let why = match standing.no_local_ports() {
@@ -270,7 +274,8 @@ impl Setup {
         Err(SutError::NotStarted { what, hint: Some(hint.to_owned()) })
     }
 
-    /// Looks up where the program may connect to, and grants it, where it can be kept to it.
+    /// Resolves the addresses that the program may connect to and grants them, if the sandbox can
+    /// enforce this.
     async fn reach(&self, policy: &mut Policy) -> Result<(), SutError> {
         let reach = self.host.found.names.reach(&self.settings.addresses).await?;
         if self.host.standing().is_ok_and(Standing::knows_addresses) {
@@ -281,7 +286,7 @@ impl Setup {
     }
 }
 
-/// `PATH` where none is set.
+/// Default for `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 #[cfg(unix)]
@@ -290,13 +295,13 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// There its name says so.
+/// On Windows, the extension decides.
 #[cfg(windows)]
 fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 
-/// The names that a program may have in its folder.
+/// Returns the file names under which a program may exist.
 fn with_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
     let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
     let name = path.as_os_str().to_owned();
@@ -308,13 +313,13 @@ fn with_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 impl CommandSut {
-    /// A program of these settings.
+    /// Creates a program with these settings.
     pub fn new(settings: CommandSettings, host: CommandHost) -> Self {
         let CommandSettings { program, speech } = settings;
         Self::of(Setup { settings: program, speech, section: COMMAND_SECTION, host })
     }
 
-    /// An agent of these settings; what is spoken with it is another adapter's.
+    /// Creates an agent with these settings; its protocol is implemented by another adapter.
     pub(in crate::sut) fn agent(settings: ProgramSettings, host: CommandHost) -> Self {
         Self::of(Setup { settings, speech: Speech::default(), section: ACP_SECTION, host })
     }
@@ -330,7 +335,7 @@ impl CommandSut {
         made.map_err(|what| SutError::NotStarted { what, hint: hint() })
     }
 
-    /// The copy of the project that a case works in, below its scratch folder.
+    /// Creates the copy of the project that a case works in, within its scratch folder.
     async fn workspace(
         &self,
         scratch: &Path,
@@ -374,7 +379,7 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn can_reach_project(&self) -> bool {
-        // Even where the kernel forbids writing: what is compared need not be believed.
+        // The comparison is an independent check, even if the kernel forbids writing.
         true
     }
 
@@ -398,6 +403,7 @@ impl SystemUnderTest for CommandSut {
                 return Err(SutError::NotStarted { what, hint: None });
             }
             scratch::sweep(&self.setup.host.scratch_root);
+            // A full or read-only disk is detected before the first model call.
             let probe = self.make_scratch(&format!("{}{}", scratch::PROBE, std::process::id()))?;
             let written = std::fs::write(probe.path.join("probe"), "x");
             let removed = std::fs::remove_dir_all(&probe.path);
@@ -419,12 +425,12 @@ impl SystemUnderTest for CommandSut {
 }
 
 impl CommandSut {
-    /// The same program with this skill at hand.
+    /// Returns the same program with this skill.
     pub(in crate::sut) fn having(&self, skill: Arc<Skill>) -> Self {
         Self { setup: Arc::clone(&self.setup), skill: Some(skill) }
     }
 
-    /// A session in the namespace of the task, whose program is not started yet.
+    /// Opens a session in the namespace of the task. Its program is not started yet.
     pub(in crate::sut) fn session<'a>(
         &'a self,
         task: &'a Task,

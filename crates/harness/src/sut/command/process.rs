@@ -1,4 +1,4 @@
-//! One process under test and its pipes, every one of them bounded.
+//! A process under test and its pipes, all of them bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -14,16 +14,16 @@ use tokio::task::JoinHandle;
 use crate::sut::SutError;
 use selftest_sandbox::{Policy, WORD};
 
-/// Most bytes of one line or answer.
+/// Maximum size of a line or an answer in bytes.
 pub(super) const ANSWER_LIMIT: usize = 1 << 20;
 
-/// Most bytes that a program may write to stdout in one session.
+/// Maximum number of bytes that a program may write to stdout in one session.
 pub(super) const TOTAL_LIMIT: usize = 8 << 20;
 
-/// Bytes of stderr that are kept from its beginning, and as many from its end.
+/// Number of bytes of stderr to keep from its start, and from its end.
 const STDERR_KEPT: usize = 16 * 1024;
 
-/// How long the supervisor may take to end a process tree before it is given up.
+/// Maximum time for the supervisor to stop a process tree.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// A running program under its supervisor.
@@ -31,7 +31,7 @@ pub(in crate::sut) struct Process {
     child: Child,
     pub(in crate::sut) stdin: Option<ChildStdin>,
     pub(in crate::sut) stdout: Output,
-    /// Reads stderr; absent once that has ended.
+    /// The task that reads stderr. Absent once stderr has closed.
     stderr: Option<JoinHandle<()>>,
 }
 
@@ -47,12 +47,14 @@ impl Process {
     ) -> Result<Self, SutError> {
         let mut command = Command::new(harness);
         command.args([WORD, "supervise"]);
-        // There it cannot see that the harness is gone but by its number, nor be told to end.
+        // On Windows the supervisor detects the end of the harness only by its process id, and
+        // cannot receive a signal.
         #[cfg(windows)]
         command.arg(std::process::id().to_string()).kill_on_drop(true);
         let mut child = command
             .args(policy.to_arguments())
             .args(program)
+            // Secrets of the harness must not reach the program.
             .env_clear()
             .envs(environment)
             .current_dir(folder)
@@ -76,10 +78,10 @@ impl Process {
         })
     }
 
-    /// Waits for the program to end by itself.
+    /// Waits for the program to exit by itself.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.wait().await.ok();
-        // What it wrote last may still be on its way.
+        // The last output may still be in the pipe.
         if let Some(stderr) = &mut self.stderr
             && tokio::time::timeout(Duration::from_secs(1), stderr).await.is_ok()
         {
@@ -88,8 +90,8 @@ impl Process {
         status
     }
 
-    /// Ends the program and everything that it started, after `grace` to end by itself.
-    /// Returns how it ended, in words.
+    /// Stops the program and everything that it started, after a `grace` period to exit by itself.
+    /// Returns a description of its exit.
     pub(super) async fn end(mut self, grace: Duration) -> String {
         self.stdin = None;
         if let Ok(Some(status)) = tokio::time::timeout(grace, self.ended()).await {
@@ -97,13 +99,13 @@ impl Process {
         }
         let limit = if self.tell().is_some() { END_LIMIT } else { Duration::ZERO };
         if tokio::time::timeout(limit, self.ended()).await.is_err() {
-            // The supervisor keeps trying as long as it lives; the kernel holds a process.
+            // The supervisor keeps trying as long as it lives, but the kernel may hold a process.
             return format!("still running {} s after it was killed", END_LIMIT.as_secs());
         }
         "ended by the harness".to_owned()
     }
 
-    /// Tells the supervisor to end everything.
+    /// Signals the supervisor to stop everything.
     #[cfg(unix)]
     fn tell(&mut self) -> Option<()> {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok())?;
@@ -111,7 +113,7 @@ impl Process {
         rustix::process::kill_process(supervisor, rustix::process::Signal::TERM).ok()
     }
 
-    /// Ends the supervisor, and by its job everything.
+    /// Kills the supervisor, and with its job object everything in it.
     #[cfg(windows)]
     fn tell(&mut self) -> Option<()> {
         self.child.start_kill().ok()
@@ -120,24 +122,25 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Closes our end of stderr, at which the supervisor ends the tree.
+        // Closes the read end of stderr, at which the supervisor stops the tree.
         if let Some(stderr) = &self.stderr {
             stderr.abort();
         }
     }
 }
 
-/// How a program ended, in words.
+/// Describes a program's exit.
 #[cfg(windows)]
 pub(super) fn describe(status: ExitStatus) -> String {
     status.code().map_or_else(|| "ended".to_owned(), |code| format!("exit code {code}"))
 }
 
-/// How a program ended, in words.
+/// Describes a program's exit.
 #[cfg(unix)]
 pub(super) fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {
+        // The supervisor reports a signal of the program as 128 + signal, like a shell.
         (Some(code @ 129..=192), _) => format!("killed by signal {}", code - 128),
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("its supervisor was killed by signal {signal}"),
@@ -153,11 +156,12 @@ pub(in crate::sut) struct Output {
 }
 
 impl Output {
-    /// The next line without its end; `None` at the end of the output. A last line without an
-    /// end counts.
+    /// Returns the next line without its line break, or `None` at the end of the output. A last
+    /// line without a line break counts.
     pub(in crate::sut) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
         let mut searched = 0;
         loop {
+            // Only new bytes are searched, so that a long line takes linear time.
             let end = self.buffer[searched..].iter().position(|&byte| byte == b'\n');
             if let Some(end) = end {
                 let rest = self.buffer.split_off(searched + end + 1);
@@ -178,9 +182,9 @@ impl Output {
         }
     }
 
-    /// Whether a result is there already that nobody has asked for.
+    /// Returns true if an unrequested result has already arrived.
     pub(super) async fn has_result(&mut self) -> Result<bool, SutError> {
-        // Only what has arrived: nothing is waited for.
+        // A zero timeout reads only what is in the pipe already.
         let _ = tokio::time::timeout(Duration::ZERO, self.fill()).await;
         let lines = self.buffer.split(|&byte| byte == b'\n');
         Ok(lines.into_iter().any(|line| {
@@ -189,7 +193,7 @@ impl Output {
         }))
     }
 
-    /// Everything until the end of the output.
+    /// Reads everything until the end of the output.
     pub(super) async fn rest(&mut self) -> Result<Vec<u8>, SutError> {
         while self.fill().await? > 0 {
             if self.buffer.len() > ANSWER_LIMIT {
@@ -224,7 +228,7 @@ async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<Tail>>) {
     }
 }
 
-/// The beginning and the end of a stream.
+/// The start and the end of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     first: Vec<u8>,
@@ -242,7 +246,7 @@ impl Tail {
         self.left_out += excess;
     }
 
-    /// The kept text, with a note of what is left out; `None` when nothing came.
+    /// Returns the stored text, with a note of the omitted bytes, or `None` if there was no output.
     pub(super) fn text(&self) -> Option<String> {
         if self.first.is_empty() {
             return None;
@@ -255,7 +259,7 @@ impl Tail {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The last line that says anything.
+    /// Returns the last non-empty line.
     pub(super) fn last_line(&self) -> Option<String> {
         let text = self.text()?;
         text.lines().rev().find(|line| !line.trim().is_empty()).map(ToOwned::to_owned)

@@ -1,5 +1,5 @@
-//! Resolves the addresses of the configuration on this machine. Names are looked up outside the
-//! sandbox, so that nothing in it has to ask anybody.
+//! Resolves the configured addresses. Names are resolved outside the sandbox, so that programs in
+//! it need no DNS.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use crate::sut::SutError;
 use crate::sut::address::{Address, Host};
 
-/// How long a name means the same: cases begin many times a second.
+/// Maximum age of a cached name. Many cases may start per second.
 const KEPT: Duration = Duration::from_mins(1);
 
-/// How long a name may take.
+/// Timeout for resolving a name.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Most addresses of one name.
+/// Maximum number of addresses of one name.
 const MAX_ADDRESSES: usize = 64;
 
 /// Addresses that a program may connect to.
@@ -26,12 +26,12 @@ pub(super) struct Reach {
     pub(super) hosts: Vec<(String, IpAddr)>,
 }
 
-/// Names that were looked up a moment ago.
+/// A cache of recently resolved names.
 #[derive(Debug, Default)]
 pub(super) struct Names(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
 
 impl Names {
-    /// Resolves these addresses. The error is of a name that nobody knows.
+    /// Resolves these addresses. The error is for an unknown name.
     pub(super) async fn reach(&self, addresses: &[Address]) -> Result<Reach, SutError> {
         let mut reach = Reach::default();
         for Address { host, port } in addresses {
@@ -52,7 +52,7 @@ impl Names {
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, SutError> {
         if name == "localhost" {
-            // Programs know it without asking (curl does), and by both.
+            // Programs such as curl resolve it without DNS, to both addresses.
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         if let Some((when, known)) = self.lock().get(name)
@@ -64,7 +64,7 @@ impl Names {
             what: format!("cannot look up `{name}`, of sut.command.addresses: {why}"),
             hint: Some("correct the name, or see to it that this machine knows it".to_owned()),
         };
-        // The port is of no account.
+        // The port is irrelevant.
         let found = tokio::time::timeout(LIMIT, tokio::net::lookup_host((name, 443))).await;
         let found = found.map_err(|_| failed(format!("no answer in {} s", LIMIT.as_secs())))?;
         let found = found.map_err(|error| failed(error.to_string()))?;
@@ -81,9 +81,10 @@ impl Names {
     }
 }
 
-/// Each once, and those that this machine has a way to, where it has a way to any.
+/// Removes duplicates, and unroutable addresses if at least one is routable.
 fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
     let mut all: Vec<IpAddr> = Vec::new();
+    // `0.0.0.0` would connect to this machine.
     for ip in found.filter(|ip| !ip.is_unspecified()).take(MAX_ADDRESSES) {
         if !all.contains(&ip) {
             all.push(ip);
@@ -93,7 +94,7 @@ fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool)
     if near.is_empty() { all } else { near }
 }
 
-/// Whether there is a way to this address. Nothing is sent.
+/// Returns true if there is a route to this address. Connecting a UDP socket sends nothing.
 fn has_way(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,5 +1,5 @@
-//! The folders that programs may write to: one for each session, locked while its owner lives, so that
-//! those of processes that were killed can be told from the others and are removed.
+//! Scratch folders that programs may write to, one per session. Each is locked while its owner
+//! lives, so that folders of killed processes can be recognised and removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -9,26 +9,26 @@ use std::time::Duration;
 use crate::sut::namespace::SessionId;
 use selftest_sandbox::leftover;
 
-/// How often a folder is made again that somebody took for a dead one.
+/// Maximum number of attempts to create a folder that another process removes as stale.
 const MAX_TRIES: u32 = 200;
-/// Between two of them.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Infix between the id of a session and the number of a check's folder.
 const CHECK: &str = "-check-";
 
-/// Prefix of the name of a folder that only shows whether there is room.
+/// Name prefix of a folder that only tests for free disk space.
 pub(super) const PROBE: &str = "selftest-probe-";
 
 /// A folder of this process, removed with its session.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
-    /// Locked for as long as it is open.
+    /// Holds the lock as long as it is open.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes a folder that only this user can enter. The error is one of the disk.
+    /// Creates a folder that only this user can enter. The error is an I/O error.
     pub(super) fn make(root: &Path, name: &str) -> Result<Self, String> {
         let path = root.join(name);
         let failed = |error: io::Error| {
@@ -48,18 +48,19 @@ impl Scratch {
         Err(failed(io::Error::other("another process removes it again and again")))
     }
 
-    /// `None` where another process took it for the folder of a dead one.
+    /// Returns `None` if another process took it for a stale folder before it was locked.
     fn try_make(path: &Path) -> io::Result<Option<Self>> {
         make_private(path)?;
         let Some(lock) = leftover::hold(path)? else { return Ok(None) };
-        // The long form of Windows is not understood by every program.
+        // Not every program understands Windows's verbatim paths (`\\?\`).
         let path = if cfg!(windows) { std::path::absolute(path)? } else { path.canonicalize()? };
         Ok(Some(Self { path, _lock: lock }))
     }
 }
 
 impl Scratch {
-    /// The file beside it in which the supervisor notes attempts. The program does not see it.
+    /// Returns the path of the file next to it in which the supervisor records attempts. The
+    /// program cannot see it.
     pub(super) fn notes(&self) -> PathBuf {
         notes_of(&self.path)
     }
@@ -67,19 +68,19 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Mostly it is gone: this is for a session that is dropped instead of closed.
+        // Usually it is gone already: this handles sessions that are dropped instead of closed.
         let _ = fs::remove_dir_all(&self.path);
         let _ = fs::remove_file(self.notes());
     }
 }
 
-/// Makes a folder that only this user can enter.
+/// Creates a folder that only this user can enter.
 #[cfg(unix)]
 fn make_private(path: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut DirBuilder::new(), 0o700).create(path)
 }
 
-/// There it is as private as the folder above it, which is the user's own.
+/// On Windows it inherits its permissions from the parent, which belongs to the user.
 #[cfg(windows)]
 fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().create(path)
@@ -89,7 +90,7 @@ fn notes_of(path: &Path) -> PathBuf {
     path.with_extension("attempts")
 }
 
-/// Removes the folders of processes that are dead. What cannot be removed stays.
+/// Removes the folders of dead processes. Folders that cannot be removed stay.
 pub(super) fn sweep(root: &Path) {
     leftover::sweep(root, is_name, |path| {
         let _ = fs::remove_file(notes_of(path));
@@ -97,7 +98,7 @@ pub(super) fn sweep(root: &Path) {
     });
 }
 
-/// Whether a folder of this name is one of ours.
+/// Returns true if a folder of this name belongs to this program.
 fn is_name(name: &str) -> bool {
     let session = name.split_once(CHECK).map_or(name, |(session, _)| session);
     name.starts_with(PROBE) || SessionId::try_from(session.to_owned()).is_ok()

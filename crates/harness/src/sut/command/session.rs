@@ -27,19 +27,19 @@ use selftest_sandbox::{Attempts, CaseGroup, Policy, Walls, read_notes};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// Lines of a type that is not known, such as `log`, that are read over in one session.
+/// Maximum number of ignored lines, such as `log`, in one session.
 const MAX_OTHER_LINES: u32 = 10_000;
 
-/// How long a program that answered may take to end by itself.
+/// Time that a program has to exit by itself after its answer.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a program may run on after it closed its output without an answer.
+/// Time that a program may keep running after it closed its output without an answer.
 const SILENT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most calls of tools that are kept of one answer.
+/// Maximum number of tool calls to record per answer.
 const MAX_TOOL_CALLS: usize = 10_000;
 
-/// Most bytes of foreign text in an error message.
+/// Maximum length of untrusted text in an error message, in bytes.
 const MAX_QUOTE: usize = 400;
 
 pub(in crate::sut) struct CommandSession {
@@ -47,38 +47,39 @@ pub(in crate::sut) struct CommandSession {
     task: Task,
     policy: Policy,
     process: Option<Process>,
-    /// The conversation, for a `text` program, which keeps none itself.
+    /// The conversation, for a `text` program, which is restarted for each turn.
     conversation: Vec<(&'static str, String)>,
     stderr: Arc<Mutex<Tail>>,
     exit: Option<String>,
     other_lines: u32,
-    /// The rule of the protocol that the program broke, if it broke one.
+    /// The protocol rule that the program violated, if any.
     broken_rule: Option<String>,
-    /// Whether the scratch folder holds a skill.
+    /// True if the scratch folder contains a skill.
     has_skill: bool,
-    /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
+    /// True if a call failed or was dropped, so that the program gets no grace period.
     broken: bool,
-    /// Last, so that the program is told to end before they go.
+    /// Last, because fields drop in this order and the program has to be stopped before its folders
+    /// are removed.
     rooms: Rooms,
 }
 
-/// Resources that are made for one case and go with it.
+/// Resources created for one case and removed with it.
 pub(super) struct Rooms {
-    /// The copy of the project that the program works in, where it has one, as it was at the beginning.
+    /// The copy of the project that the program works in, if any, with its initial snapshot.
     pub(super) workspace: Option<Workspace>,
     pub(super) scratch: Scratch,
-    /// Its control group, where there are any.
+    /// Its control group, if available.
     pub(super) group: Option<CaseGroup>,
 }
 
-/// The part of the project that a program may read, for an adapter that reads files for it.
+/// The part of the project that a program may read, for adapters that read files on its behalf.
 #[derive(Debug, Clone)]
 pub(in crate::sut) struct GrantedView {
-    /// The folder that it works in.
+    /// The working directory.
     pub(in crate::sut) root: PathBuf,
-    /// Paths that it must not see: absolute, or below the folder.
+    /// Hidden paths: absolute, or relative to the working directory.
     pub(in crate::sut) hidden: Vec<PathBuf>,
-    /// Knows the secrets.
+    /// Redacts secrets.
     pub(in crate::sut) redactor: Arc<Redactor>,
 }
 
@@ -94,7 +95,7 @@ struct ResultLine {
 }
 
 impl ResultLine {
-    /// The rule that a line breaks that says whose answer it is, and names another's.
+    /// Returns the violated rule if the line names the session or task group of another case.
     fn stranger(&self, task: &Task) -> Option<String> {
         let pairs = [
             ("session", &self.session_id, task.session_id.as_str()),
@@ -132,8 +133,8 @@ impl CommandSession {
         }
     }
 
-    /// The running program, for an adapter with a protocol of its own; started where it is not. Its
-    /// turn counts as broken off until [`CommandSession::answered`].
+    /// Returns the running program, and starts it if necessary, for an adapter with its own
+    /// protocol. The turn counts as failed until [`CommandSession::answered`] is called.
     pub(in crate::sut) fn process(&mut self) -> Result<&mut Process, SutError> {
         self.broken = true;
         let process = match self.process.take() {
@@ -143,12 +144,12 @@ impl CommandSession {
         Ok(self.process.insert(process))
     }
 
-    /// The turn has ended as it should.
+    /// Marks the turn as finished successfully.
     pub(in crate::sut) fn answered(&mut self) {
         self.broken = false;
     }
 
-    /// The part of the project that the program may read.
+    /// Returns the part of the project that the program may read.
     pub(in crate::sut) fn view(&self) -> GrantedView {
         let host = &self.setup.host;
         let Hidden { answers, secrets } = host.hidden();
@@ -169,7 +170,7 @@ impl CommandSession {
         answer
     }
 
-    /// Evidence that the sandbox has gathered so far.
+    /// Returns the evidence that the sandbox has collected so far.
     fn sandbox(&self) -> SandboxEvidence {
         let (mut attempts, left_out) = read_notes(&self.rooms.scratch.notes());
         for Attempts { attempt, .. } in &mut attempts {
@@ -229,6 +230,7 @@ impl CommandSession {
             self.process = Some(self.start(&self.setup.program()?)?);
         }
         let Some(process) = &mut self.process else { unreachable!("started above") };
+        // A result sent before the reply cannot answer it.
         if is_reply && process.stdout.has_result().await? {
             let rule = "it answered before it was asked";
             self.broken_rule = Some(rule.to_owned());
@@ -255,7 +257,7 @@ impl CommandSession {
         Ok(SutReply { tool_calls, tokens: line.tokens, ..SutReply::new(line.status, output) })
     }
 
-    /// Why the output ended before an answer.
+    /// Returns the error for output that ended before an answer.
     pub(in crate::sut) async fn no_answer(&mut self) -> SutError {
         let Some(process) = &mut self.process else { unreachable!("it was just read from") };
         let ended = tokio::time::timeout(SILENT_LIMIT, process.ended()).await;
@@ -271,7 +273,7 @@ impl CommandSession {
         self.failed(&what)
     }
 
-    /// An error with the last line of stderr, which mostly says why.
+    /// Creates an error with the last line of stderr, which usually states the reason.
     pub(in crate::sut) fn failed(&self, what: &str) -> SutError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
         let stderr = stderr.map(|line| self.setup.host.redactor.apply(&line).into_owned());
@@ -279,7 +281,7 @@ impl CommandSession {
             Some(line) => format!("{what}; its last words: {}", one_line(&line, MAX_QUOTE)),
             None => what.to_owned(),
         };
-        // Mostly it is this that it could not do without.
+        // A denied access is usually the cause of the failure.
         let (attempts, _) = read_notes(&self.rooms.scratch.notes());
         let denied = attempts.iter().find_map(|it| Some((it, it.attempt.kind.granted_by()?)));
         if let Some((Attempts { attempt, .. }, key)) = denied {
@@ -305,6 +307,7 @@ impl CommandSession {
         let mut pipe = process.stdin.take();
         let feed = async move {
             write(pipe.as_mut(), stdin).await;
+            // Closes stdin, so that the program sees the end of its prompt.
             drop(pipe);
         };
         let answer = while_writing(feed, process.stdout.rest()).await?;
@@ -361,6 +364,7 @@ impl SutSession for CommandSession {
     fn close(mut self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         async move {
             if let Some(process) = self.process.take() {
+                // A program that failed has had its chance to exit.
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
                 self.exit = Some(process.end(grace).await);
             }
@@ -384,12 +388,14 @@ impl SutSession for CommandSession {
 fn redacted(call: &ToolCall, redactor: &Redactor) -> ToolCall {
     let name = redactor.apply(&call.name).into_owned();
     let text = call.arguments.to_string();
-    // Text of which nothing is redacted is the same JSON again.
+    // Redaction keeps the JSON valid unless it replaced part of the syntax; then the arguments are
+    // dropped.
     let arguments = serde_json::from_str(&redactor.apply(&text)).unwrap_or(Value::Null);
     ToolCall { name, arguments }
 }
 
-/// The prompt of a `text` program: alone when it is the first, else the conversation so far.
+/// Returns the prompt of a `text` program: the first message alone, or else the conversation so
+/// far.
 fn prompt(conversation: &[(&'static str, String)]) -> String {
     if let [(_, only)] = conversation {
         return only.clone();
@@ -403,7 +409,7 @@ fn prompt(conversation: &[(&'static str, String)]) -> String {
     text
 }
 
-/// Puts the prompt in place of `{prompt}`, or last where there is no such place.
+/// Replaces `{prompt}` with the prompt, or appends it if there is no placeholder.
 fn place(program: &mut Vec<OsString>, prompt: &str) {
     let mut placed = false;
     for argument in program.iter_mut().skip(1) {
@@ -417,7 +423,7 @@ fn place(program: &mut Vec<OsString>, prompt: &str) {
     }
 }
 
-/// Writes and ignores failures: a program need not read, and its answer says the rest.
+/// Writes and ignores errors: a program may ignore stdin, and its answer decides.
 async fn write(stdin: Option<&mut ChildStdin>, bytes: Vec<u8>) {
     if let Some(stdin) = stdin {
         let _ = stdin.write_all(&bytes).await;
@@ -425,7 +431,8 @@ async fn write(stdin: Option<&mut ChildStdin>, bytes: Vec<u8>) {
     }
 }
 
-/// Drives both, since a program may write before it has read; the reading decides.
+/// Drives both futures, because a program may write before it has read. The read decides the
+/// result.
 async fn while_writing<T>(write: impl Future<Output = ()>, read: impl Future<Output = T>) -> T {
     tokio::pin!(write, read);
     let mut written = false;

@@ -1,5 +1,5 @@
-//! The HTTP client of the adapter: one request at a time, bounded answers, errors on one line
-//! that name the method, the address and what came. Knows nothing of tasks.
+//! The HTTP client of the adapter: one request at a time, bounded response bodies, and one-line
+//! errors with the method, the address and the cause. Independent of tasks.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::sut::sut_settings::HttpCall;
 use selftest_models::http;
 use selftest_text::one_line;
 
-/// Most bytes of an answer.
+/// Maximum size of a response body in bytes.
 const MAX_BODY: usize = 4 << 20;
 
-/// How long a connection may take to open.
+/// Timeout for opening a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long one request may take; a task API answers at once and is polled.
+/// Timeout for one request. A task API responds at once and is polled.
 const REQUEST_LIMIT: Duration = Duration::from_mins(1);
 
-/// Most bytes of foreign text in an error message.
+/// Maximum length of untrusted text in an error message, in bytes.
 const MAX_QUOTE: usize = 200;
 
 pub(super) struct TaskClient {
@@ -31,11 +31,11 @@ pub(super) struct TaskClient {
     token: Option<SecretString>,
 }
 
-/// Why there is no answer.
+/// The request failed.
 pub(super) struct Failure {
-    /// On one line, naming method and address.
+    /// Error on one line, with method and address.
     pub(super) what: String,
-    /// The HTTP status, where one came.
+    /// The HTTP status, if there was a response.
     pub(super) status: Option<u16>,
 }
 
@@ -45,7 +45,7 @@ impl From<String> for Failure {
     }
 }
 
-/// A successful answer.
+/// A successful response.
 pub(super) struct Answer {
     /// Method and address, for messages.
     pub(super) request: String,
@@ -53,7 +53,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON, or what came instead.
+    /// Parses the body as JSON. The error describes what was received instead.
     pub(super) fn json(&self) -> Result<Value, String> {
         serde_json::from_slice(&self.body).map_err(|_| {
             let text = String::from_utf8_lossy(&self.body);
@@ -84,7 +84,7 @@ impl TaskClient {
         let builder = http::client_builder(base.as_str())
             .connect_timeout(CONNECT_LIMIT)
             .timeout(REQUEST_LIMIT)
-            // Prompts and the token are for this host only.
+            // Prompts and the token must not reach another host.
             .redirect(redirect::Policy::none());
         let client = builder.build().map_err(|error| {
             not_started(format!("cannot build a client for {shown}: {}", causes(&error)))
@@ -92,18 +92,18 @@ impl TaskClient {
         Ok(Self { client, base, token })
     }
 
-    /// Whether the server runs on this machine.
+    /// Returns true if the server runs on this machine.
     pub(super) fn is_local(&self) -> bool {
         http::is_loopback(&self.base)
     }
 
-    /// Whether anything answers at the address.
+    /// Checks that a server responds at the address.
     pub(super) async fn reach(&self) -> Result<(), String> {
         let answer = self.client.get(self.base.clone()).send().await;
         answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)))
     }
 
-    /// Sends a call with these values in its templates; an error for any status but 2xx.
+    /// Sends a call with these values in its templates. Any status but 2xx is an error.
     pub(super) async fn send(
         &self,
         call: &HttpCall,
@@ -116,6 +116,7 @@ impl TaskClient {
         );
         let request = format!("{} {address}", call.method);
         let address: Url = address.parse().map_err(|error| format!("{request}: {error}"))?;
+        // A path such as `@host/` would change the origin and leak the token.
         if address.origin() != self.base.origin() {
             return Err(format!("{request} leads to another server than {}", self.base).into());
         }
@@ -135,6 +136,7 @@ impl TaskClient {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
         {
+            // Checked for each chunk, because a response need not state its length.
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(format!("{request} answered with more than {MAX_BODY} bytes").into());
             }
@@ -158,7 +160,8 @@ impl TaskClient {
     }
 }
 
-/// An error with its causes, innermost last; without the address, which the caller names.
+/// Formats an error with its causes, innermost last. The address is omitted, because the caller
+/// adds it.
 fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();

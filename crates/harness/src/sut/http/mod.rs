@@ -1,11 +1,11 @@
-//! The `http` adapter: a task API that is submitted to, polled and replied to.
+//! The `http` adapter: a task API with calls to submit, poll and reply.
 //!
-//! **When a reply is answered.** A server may show the old `AWAITING_RESPONSE` for a moment after
-//! it took a reply. A terminal status is taken for the new answer when it or the output differs
-//! from what stood there before the reply, or when a running status was seen since. The very
-//! same question again is believed only after [`GRACE`] without any of these.
+//! **Detecting the answer to a reply.** A server may show the old `AWAITING_RESPONSE` for a moment
+//! after it accepted a reply. A terminal status counts as the new answer if the status or the
+//! output differs from before the reply, or if a running status was seen since. An identical
+//! question is accepted only after [`GRACE`] has passed.
 //!
-//! Not its business: time limits of a case, and what is asked.
+//! Time limits of a case are up to the caller.
 
 mod client;
 mod template;
@@ -26,13 +26,13 @@ use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// How long the same question as before a reply is taken for a leftover.
+/// Time for which an unchanged question after a reply is assumed to be stale.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// How long a server may take to cancel a task.
+/// Timeout for cancelling a task.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most bytes of a task id.
+/// Maximum length of a task id in bytes.
 const MAX_ID: usize = 256;
 
 /// A server under test.
@@ -48,9 +48,11 @@ struct Shared {
 }
 
 impl HttpSut {
-    /// A server at the address of the settings; `token` is sent as a bearer token.
+    /// Creates an adapter for the server at the configured address; `token` is sent as a bearer
+    /// token.
     ///
-    /// Fails when the address is not an HTTP address or the client cannot be built.
+    /// # Errors
+    /// Fails if the address is not an HTTP address or the client cannot be built.
     pub fn new(
         settings: HttpSettings,
         token: Option<SecretString>,
@@ -86,7 +88,7 @@ impl SystemUnderTest for HttpSut {
 
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
-            // Any answer will do: it need not serve its root.
+            // Any response is sufficient: the server need not serve its root.
             let Err(what) = self.shared.client.reach().await else {
                 return Ok(());
             };
@@ -136,11 +138,11 @@ struct HttpSession {
     task_id: Option<String>,
     /// The last terminal status and output.
     shown: Option<(TaskStatus, String)>,
-    /// The keys of the first answer of a task at rest in which there was no output.
+    /// The keys of the first terminal response without an output.
     without_output: Option<String>,
 }
 
-/// The state that a poll shows.
+/// The state shown by a poll.
 enum Shown {
     Running,
     Terminal(TaskStatus, String),
@@ -175,7 +177,7 @@ impl HttpSession {
         self.wait(None).await
     }
 
-    /// Ends the task; how that went, in words.
+    /// Cancels the task and describes the result.
     async fn cancel(&self) -> String {
         let Some(call) = &self.shared.settings.cancel else {
             return "the API has no way to stop it".to_owned();
@@ -198,7 +200,7 @@ impl HttpSession {
         self.wait(before).await
     }
 
-    /// Polls until the task stands still; `before` is what it showed before a reply.
+    /// Polls until the task reaches a terminal status; `before` is what it showed before a reply.
     async fn wait(
         &mut self,
         mut before: Option<(TaskStatus, String)>,
@@ -206,6 +208,7 @@ impl HttpSession {
         let pause = self.shared.settings.poll_seconds;
         let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::from_millis(500));
         let started = Instant::now();
+        // The caller's time limit ends this loop.
         loop {
             let answer = self.call(&self.shared.settings.poll, ("reply", "")).await?;
             match self.read(&answer)? {
@@ -290,7 +293,8 @@ impl SutSession for HttpSession {
     }
 }
 
-/// The text at a pointer, anything but text as JSON; none where there is nothing.
+/// Returns the text at a pointer; other values are formatted as JSON. Returns `None` if there is no
+/// value.
 fn text_at(body: &Value, pointer: &str) -> Option<String> {
     match body.pointer(pointer)? {
         Value::Null => None,
@@ -300,7 +304,7 @@ fn text_at(body: &Value, pointer: &str) -> Option<String> {
     }
 }
 
-/// For whoever has to correct a pointer.
+/// Lists the keys of a response, for a user who has to correct a pointer.
 fn keys(body: &Value) -> String {
     match body {
         Value::Object(members) => {
@@ -311,8 +315,8 @@ fn keys(body: &Value) -> String {
     }
 }
 
-/// The id in the answer to a submit. A server's word goes into a path, so it is held to what an
-/// id can be.
+/// Returns the id in the response to a submit. It is inserted into URL paths, so untrusted values
+/// are restricted to plausible ids.
 fn task_id(body: &Value, pointer: &str) -> Result<String, String> {
     let id = match body.pointer(pointer) {
         Some(Value::String(id)) => id.clone(),

@@ -1,13 +1,13 @@
-//! Puts values into the templates of paths and bodies. Pure.
+//! Fills the templates of paths and bodies. Pure.
 //!
-//! Each template is gone through once, so that a value that looks like a placeholder stays as
-//! it is; values enter a body as JSON strings and an address percent-encoded.
+//! Each template is scanned once, so that a value that looks like a placeholder is not replaced
+//! again. Values are inserted into a body as JSON strings and into an address percent-encoded.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// A text with each `{name}` of the values replaced, the value passed through `encode`.
+/// Replaces each `{name}` with its value after applying `encode`.
 fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
@@ -21,6 +21,7 @@ fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String
             filled.push_str(&encode(value));
             rest = after;
         } else {
+            // An unknown placeholder stays as it is.
             filled.push('{');
             rest = &rest[1..];
         }
@@ -29,7 +30,7 @@ fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String
     filled
 }
 
-/// A path with its placeholders replaced, percent-encoded but for letters, digits and `-_.~`.
+/// Fills a path. Values are percent-encoded except letters, digits and `-_.~`.
 pub(super) fn path(template: &str, values: &[(&str, &str)]) -> String {
     fill(template, values, |value| {
         value.bytes().fold(String::new(), |mut encoded, byte| {
@@ -44,7 +45,7 @@ pub(super) fn path(template: &str, values: &[(&str, &str)]) -> String {
     })
 }
 
-/// A body with the placeholders in its strings replaced; keys stay.
+/// Fills the strings of a body; keys are not changed.
 pub(super) fn body(template: &Value, values: &[(&str, &str)]) -> Value {
     match template {
         Value::String(text) => Value::String(fill(text, values, ToOwned::to_owned)),

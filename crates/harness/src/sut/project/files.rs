@@ -1,4 +1,4 @@
-//! The project's files that a `chat` system under test is shown, within a token budget.
+//! Selects the project files that a `chat` system under test receives, within a token budget.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,25 +10,25 @@ use super::{ANSWER_KEYS, GENERATED, Hidden, barred, is_barred};
 use selftest_models::estimate_tokens;
 use selftest_text::redact::Redactor;
 
-/// How the note under a file that is cut begins.
+/// Start of the note under a truncated file.
 const CUT: &str = "\n… [cut: ";
 
-/// Most entries of the project that are looked at.
+/// Maximum number of project entries to inspect.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Tokens that the heading of a file takes besides its path.
+/// Number of tokens of a file's heading in addition to its path.
 const HEADING_TOKENS: u32 = 8;
 
-/// With fewer tokens left, no further file is begun.
+/// Minimum number of remaining tokens to add another file.
 const MIN_TOKENS: u32 = 24;
 
-/// A file may always have this many tokens when they are left.
+/// Number of tokens that a file may always use if they are left.
 const FAIR_TOKENS: u32 = 200;
 
-/// Bytes kept free for the note under a file that is cut.
+/// Number of bytes reserved for the note under a truncated file.
 const NOTE: usize = 64;
 
-/// Manifests, the most telling first.
+/// Manifests, most informative first.
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
     "package.json",
@@ -49,35 +49,35 @@ const MANIFESTS: &[&str] = &[
     "Dockerfile",
 ];
 
-/// Text that machines write for machines.
+/// Machine-generated text.
 const NOISE: &[&str] =
     &[".lock", "-lock.json", "-lock.yaml", "go.sum", ".min.js", ".min.css", ".map", ".svg"];
 
-/// One file as it is shown.
+/// A project file as shown to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectFile {
-    /// Path below the project, with `/` between its parts.
+    /// Path below the project, with `/` as separator.
     pub path: String,
-    /// Its text, redacted; when cut, it ends in a note that says so.
+    /// Its text, redacted. A truncated text ends in a note.
     pub text: String,
-    /// Whether only its beginning is shown.
+    /// True if the file is truncated.
     pub cut: bool,
 }
 
 impl ProjectFile {
-    /// The text without the note that it is cut.
+    /// Returns the text without the truncation note.
     pub fn own_text(&self) -> &str {
         let end = self.text.rfind(CUT).filter(|_| self.cut);
         &self.text[..end.unwrap_or(self.text.len())]
     }
 }
 
-/// The files to show, the most telling first: the README, manifests, pages in `docs/`, then
-/// other text files from the top down. The order depends on the tree alone.
+/// Reads the files to show, most informative first: the README, manifests, pages in `docs/`, then
+/// other text files, top-level ones first. The order depends only on the tree.
 ///
-/// Left out are files that `.gitignore` names, hidden and binary ones, links, lock files, answer
-/// keys, and `excluded`, absolute or below `root`. No file takes more than half of what is left
-/// of the budget, so that a long README leaves room for others.
+/// Skips files ignored by `.gitignore`, hidden and binary files, links, lock files, answer keys,
+/// and `excluded` paths, which are absolute or below `root`. Each file uses at most half of the
+/// remaining budget, so that a long README leaves room for others.
 pub fn read(
     root: &Path,
     excluded: &[PathBuf],
@@ -108,7 +108,7 @@ pub fn read(
     files
 }
 
-/// Paths of the files that may be shown, below `root`, in order.
+/// Returns the paths of the files that may be shown, relative to `root`, in order.
 fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
     let barred = barred.to_vec();
     let walk = WalkBuilder::new(root)
@@ -134,7 +134,7 @@ fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
     paths.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Sort key: kind of file, then its place within the kind.
+/// Returns the sort key: the kind of file, then its position within the kind.
 fn rank(path: &str) -> (u8, usize) {
     let depth = path.matches('/').count();
     if depth == 0 && path.to_ascii_lowercase().starts_with("readme") {
@@ -147,17 +147,19 @@ fn rank(path: &str) -> (u8, usize) {
     if is_page && path.starts_with("docs/") { (2, depth) } else { (3, depth) }
 }
 
-/// The beginning of a text file in at most so many tokens, and whether it is cut; `None` when it
-/// is empty, binary or unreadable.
+/// Reads the start of a text file, at most `most_tokens` long, and returns true if it is truncated.
+/// Returns `None` if the file is empty, binary or unreadable.
 fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(String, bool)> {
+    // Assumes 3.5 bytes per token.
     let most = most_tokens.saturating_sub(1) as usize * 7 / 2;
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
+    // One extra byte shows if the file is longer.
     file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
-        // Cut within a character; anything else is no text.
+        // Truncated within a character. Any other error means that the file is not text.
         Err(error) if error.error_len().is_none() && bytes.len() > most => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
         }
@@ -166,6 +168,7 @@ fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(Stri
     if text.contains('\0') || text.trim().is_empty() {
         return None;
     }
+    // Redacted before the cut, so that no part of a secret at the boundary is left.
     let text = redactor.apply(text);
     if bytes.len() <= most && text.len() <= most {
         return Some((text.into_owned(), false));

@@ -1,8 +1,8 @@
-//! Files of a project besides its answer keys that nobody under test may read: copies of answers,
-//! recordings, git's memory of them, keys and passwords. Reads only.
+//! Finds further files of a project that systems under test must not read: copies of answer keys,
+//! recordings, git objects that contain them, keys and passwords. Read-only.
 //!
-//! By names, by a few words at the beginning of files, and by content that is the same byte for
-//! byte. An answer key that was reworded under another name is not found.
+//! Files are recognised by name, by a few words at their start, and by identical content. A
+//! reworded answer key under another name is not found.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -13,23 +13,23 @@ use selftest_text::digest;
 
 use super::GENERATED;
 
-/// Most entries of a project that are looked at.
+/// Maximum number of project entries to inspect.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Most bytes at the beginning of a file that are looked at.
+/// Maximum number of bytes to read from the start of a file.
 const MAX_BEGINNING: u64 = 4096;
 
-/// Most bytes of an answer key whose copies are looked for by content.
+/// Maximum size in bytes of an answer key whose copies are found by content.
 const MAX_KEY: u64 = 8 << 20;
 
-/// Folders of installed packages: large, and with certificates of their own.
+/// Folders of installed packages. They are large and contain certificates of their own.
 const PACKAGES: &[&str] = &[".venv", "venv", "site-packages", ".tox", ".nox", "vendor"];
 
-/// Folders that hold keys, wherever they lie.
+/// Folders that contain keys, wherever they are.
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".aws", ".azure", ".gnupg", ".docker", ".kube", ".gcloud", ".terraform.d"];
 
-/// Files that hold keys, wherever they lie.
+/// Files that contain keys, wherever they are.
 const SECRET_FILES: &[&str] = &[
     ".env",
     ".envrc",
@@ -56,31 +56,31 @@ const SECRET_FILES: &[&str] = &[
     "terraform.tfstate",
 ];
 
-/// Ends of the names of files that hold keys.
+/// Suffixes of files that contain keys.
 const SECRET_ENDS: &[&str] =
     &[".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key", ".age-key"];
 
-/// Beginnings of the names of files that hold keys, unless they end in `.pub`.
+/// Prefixes of files that contain keys, unless they end in `.pub`.
 const SECRET_BEGINNINGS: &[&str] =
     &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "service-account", "service_account"];
 
-/// Ends of `.env.…` that are there to be read.
+/// Suffixes of `.env.…` files that are public templates.
 const EXAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults"];
 
-/// Parts of git's folder that hold what was committed, or addresses with passwords.
+/// Parts of the `.git` folder that contain commits, or addresses with passwords.
 const GIT: &[&str] =
     &["objects", "config", "config.worktree", "lfs", "modules", "worktrees", "logs", "annex"];
 
-/// Words that the name of a copy has beside that of the original.
+/// Words that mark a file name as a copy.
 const COPY_WORDS: &[&str] =
     &["bak", "old", "orig", "copy", "backup", "save", "saved", "prev", "previous", "tmp", "swp"];
 
-/// Absolute paths.
+/// Absolute paths of hidden files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hidden {
-    /// Copies of answers, and recordings that hold them.
+    /// Copies of answers, and recordings that contain them.
     pub answers: Vec<PathBuf>,
-    /// Keys, passwords, sockets, and git's objects.
+    /// Keys, passwords, sockets, and git objects.
     pub secrets: Vec<PathBuf>,
 }
 
@@ -93,7 +93,8 @@ struct Keys {
 }
 
 impl Hidden {
-    /// Looks through a project whose answer keys are `protected`, absolute or below it.
+    /// Scans a project whose answer keys are `protected`: absolute paths, or relative to the
+    /// project.
     pub fn scan(project: &Path, protected: &[PathBuf]) -> Self {
         let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
         let protected: Vec<PathBuf> = protected
@@ -115,11 +116,12 @@ impl Hidden {
                 let path = entry.path();
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let Ok(kind) = entry.file_type() else { continue };
+                // The target of a link is inspected where it is, if it belongs to the project.
                 if kind.is_symlink() || protected.contains(&path) {
                     continue;
                 }
                 if is_socket(kind) {
-                    // Whoever listens behind it is outside.
+                    // The listener of a socket is outside the sandbox.
                     hidden.secrets.push(path);
                 } else if kind.is_dir() {
                     if name == ".git" {
@@ -133,6 +135,7 @@ impl Hidden {
                         folders.push(path);
                     }
                 } else if kind.is_file() {
+                    // The cheapest test comes first.
                     if keys.is_copy_by_name(&name)
                         || keys.is_copy(&path)
                         || is_recording(&path, &name)
@@ -179,7 +182,8 @@ impl Keys {
         keys
     }
 
-    /// Whether a name is that of a key with something more: `a.yaml~`, `a.yaml.bak`, `a-old.yaml`.
+    /// Returns true if a name is that of an answer key with an addition: `a.yaml~`, `a.yaml.bak`,
+    /// `a-old.yaml`.
     fn is_copy_by_name(&self, name: &str) -> bool {
         let bare = name.trim_start_matches(['.', '#']).trim_start_matches("~lock.");
         let bare = bare.trim_end_matches('#');
@@ -187,7 +191,7 @@ impl Keys {
             return true;
         }
         let mut shorter = bare.to_owned();
-        // The end first, then what stands before the extension.
+        // Additions at the end first, then those before the extension.
         while let Some(at) = shorter.rfind(['.', '~', '-', '_', ' ', '(']) {
             let rest = &bare[at..];
             shorter.truncate(at);
@@ -208,6 +212,7 @@ impl Keys {
     }
 
     fn is_copy(&self, path: &Path) -> bool {
+        // Sizes are compared first, so that only candidates are read.
         let Ok(found) = path.symlink_metadata() else { return false };
         self.contents.get(&found.len()).is_some_and(|digests| {
             fs::read(path).is_ok_and(|bytes| digests.contains(&digest::of_bytes(&bytes)))
@@ -215,7 +220,7 @@ impl Keys {
     }
 }
 
-/// Whether the part of a name that was added makes a copy of it.
+/// Returns true if the addition to a name marks a copy.
 fn is_copy_mark(added: &str) -> bool {
     let words: Vec<String> = added
         .split(|c: char| !c.is_alphanumeric())
@@ -230,8 +235,8 @@ fn is_copy_mark(added: &str) -> bool {
     words.iter().all(is_mark)
 }
 
-/// Whether a file is a recording of models, a report, a baseline or a suite of this program,
-/// wherever it lies.
+/// Returns true if a file is a recording of models, a report, a baseline or a suite of this
+/// program, wherever it is.
 fn is_recording(path: &Path, name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|it| it.to_str()).unwrap_or_default();
     if !["json", "yaml", "yml"].contains(&extension) {
@@ -261,7 +266,7 @@ fn is_secret(path: &Path, name: &str) -> bool {
     if lower.starts_with(".env.") || lower.ends_with(".env") {
         return !EXAMPLES.iter().any(|end| lower.ends_with(end));
     }
-    // The ends of certificates too, which anybody may read.
+    // Public certificates use the same extensions.
     let may_be_key = [".pem", ".key"].iter().any(|end| lower.ends_with(end));
     may_be_key && beginning(path).is_some_and(|text| text.contains("PRIVATE KEY"))
 }

@@ -1,6 +1,6 @@
-//! The project folder: what a `chat` system under test is shown of it, and whether it changed.
+//! The project folder: selects what a system under test may see and detects changes. Read-only.
 //!
-//! Reads only. What holds answers to the tests is never shown.
+//! Files that contain answers to the tests are never shown.
 
 mod files;
 mod hidden;
@@ -16,19 +16,20 @@ pub use named::read_named;
 pub use snapshot::Snapshot;
 pub use workspace::Workspace;
 
-/// Paths below the project that hold prompts, hints, rubrics, verdicts or reports.
+/// Paths below the project that contain prompts, hints, rubrics, verdicts or reports.
 pub const ANSWER_KEYS: &[&str] =
     &["reports", "docs/reports", "config/selftest.yaml", "config/suites", "prompts", ".selftest"];
 
-/// Folders that tools fill, left out even where no `.gitignore` names them.
+/// Folders filled by tools, skipped even if no `.gitignore` lists them.
 const GENERATED: &[&str] = &["target", "node_modules", "__pycache__"];
 
-/// Paths and more paths, absolute or below `root`, as absolute ones.
+/// Resolves both lists of paths, absolute or below `root`, to absolute paths.
 fn barred(root: &Path, paths: &[&str], more: &[PathBuf]) -> Vec<PathBuf> {
     let mut barred: Vec<PathBuf> = paths.iter().map(|path| root.join(path)).collect();
     for path in more {
         let path = root.join(path);
-        // Both forms: the walk sees the path as written, a link leads to the other.
+        // Both forms are needed: the walk sees the path as written, while a link resolves to the
+        // canonical one.
         barred.extend(path.canonicalize());
         barred.push(path);
     }

@@ -1,5 +1,5 @@
-//! Files of the project that people name in a scenario or a suite. Reads only, and nothing that is
-//! hidden from the system under test: an answer key is no excerpt.
+//! Reads project files that the user names in a scenario or a suite. Files hidden from the system
+//! under test are rejected, because an answer key must not become an excerpt.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,10 +10,10 @@ use crate::scenario::ground::Source;
 use selftest_checks::named_file::{NamedFileFault, path_fault};
 use selftest_text::redact::Redactor;
 
-/// Most bytes that are read of a file.
+/// Maximum number of bytes to read from a file.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The beginning of a file below `root`, redacted. `excluded` is absolute or below `root`.
+/// Reads the start of a file below `root`, redacted. `excluded` paths are absolute or below `root`.
 pub fn read_named(
     root: &Path,
     excluded: &[PathBuf],
@@ -30,8 +30,10 @@ pub fn read_named(
     let root = root.canonicalize().map_err(unreadable)?;
     let barred = barred(&root, ANSWER_KEYS, excluded);
     let named = root.join(path);
+    // Links are resolved before the check, so that none leads out of the project.
     let found = named.canonicalize().map_err(unreadable)?;
     let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileFault::Outside) };
+    // Dotfiles are hidden, even if no list names them.
     let is_dotted = |path: &Path| {
         let mut names = path.components().filter_map(|component| match component {
             Component::Normal(name) => name.to_str(),
@@ -39,6 +41,7 @@ pub fn read_named(
         });
         names.any(|name| name.starts_with('.'))
     };
+    // Both are checked, so that neither a hidden name nor a link to a hidden file passes.
     let paths = [named.as_path(), found.as_path()];
     let is_hidden = paths.iter().any(|path| is_barred(path, &barred))
         || is_dotted(below)
@@ -46,7 +49,7 @@ pub fn read_named(
     if is_hidden {
         return Err(NamedFileFault::Hidden);
     }
-    // Opening a pipe would wait for its other end.
+    // Opening a named pipe would block until a writer appears.
     if !found.is_file() {
         return Err(NamedFileFault::Missing);
     }
@@ -55,7 +58,7 @@ pub fn read_named(
     file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
-        // Cut within a character; anything else is no text.
+        // Truncated within a character. Any other error means that the file is not text.
         Err(error) if error.error_len().is_none() && bytes.len() == MAX_BYTES => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }

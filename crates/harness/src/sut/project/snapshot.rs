@@ -1,4 +1,4 @@
-//! Whether a project changed between two moments, by digest.
+//! Detects changes of a project between two moments by digest.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -11,27 +11,27 @@ use sha2::{Digest as _, Sha256};
 
 use super::{GENERATED, barred, is_barred};
 
-/// Above so many files, contents are not read.
+/// Maximum number of files whose contents are read.
 const MAX_FILES: usize = 20_000;
 
-/// Above so many bytes, contents are not read.
+/// Maximum total size in bytes for which contents are read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A file that changed so shortly before it was read may change again without a trace: clocks
-/// of file systems tick this slowly.
+/// A file that changed within this time before it was read may change again without a new
+/// timestamp, because file system clocks are coarse.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Folders that the harness itself writes to during a run.
 const WRITTEN: &[&str] = &["reports", "docs/reports", ".selftest"];
 
-/// The project tree at one moment, without `.git`, build folders, the folders that a run
-/// writes to, and what `.gitignore` names.
+/// The project tree at one moment, without `.git`, build folders, folders that a run writes to, and
+/// files ignored by `.gitignore`.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     root: PathBuf,
     barred: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Entry>,
-    /// Before the first file was looked at.
+    /// Time before the first file was inspected.
     taken_at: SystemTime,
     metadata_only: bool,
 }
@@ -39,15 +39,15 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     bytes: u64,
-    /// Of the last change of content or attributes, which no program can set.
+    /// Time of the last change of content or attributes (ctime), which programs cannot set.
     changed: (i64, i64),
     inode: u64,
     mode: u32,
-    /// Of the content, or of a link's target; absent where contents are not read.
+    /// Digest of the content, or of a link's target. Absent if contents are not read.
     digest: Option<[u8; 32]>,
 }
 
-/// How a path differs from before.
+/// The kind of difference of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Change {
@@ -70,37 +70,38 @@ impl Entry {
 }
 
 impl Snapshot {
-    /// Reads the tree. `excluded` is absolute or below `root`.
+    /// Reads the tree. `excluded` paths are absolute or below `root`.
     pub fn take(root: &Path, excluded: &[PathBuf]) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let barred = barred(&root, WRITTEN, excluded);
         Self::read(root, barred, None)
     }
 
-    /// Reads a tree that belongs to nobody else: no folder in it is the harness's own.
+    /// Reads a tree that is used by a case alone, so that no folder is excluded.
     pub(super) fn take_whole(root: &Path) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         Self::read(root, Vec::new(), None)
     }
 
-    /// Reads the same tree again, but contents only of the files whose metadata changed.
+    /// Reads the same tree again. Contents are read only if a file's metadata changed.
     #[must_use]
     pub fn again(&self) -> Self {
         Self::read(self.root.clone(), self.barred.clone(), Some(self))
     }
 
-    /// Whether the tree is too large to read its contents, so that sizes and times decide.
+    /// Returns true if the tree is too large to read its contents, so that sizes and times are
+    /// compared.
     pub fn metadata_only(&self) -> bool {
         self.metadata_only
     }
 
-    /// One line for each path that is not as it was: `added: a`, `changed: b`, `deleted: c`.
+    /// Returns one line for each changed path: `added: a`, `changed: b`, `deleted: c`.
     pub fn changes_since(&self, earlier: &Self) -> Vec<String> {
         let changes = self.difference(earlier).into_iter();
         changes.map(|(path, change)| format!("{change}: {}", path.display())).collect()
     }
 
-    /// The paths that are not as they were: those of this tree in order, then the deleted ones.
+    /// Returns the changed paths: those of this tree in order, then the deleted ones.
     pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, Change)> {
         let here = self.files.iter().filter_map(|(path, entry)| {
             let change = match earlier.files.get(path) {
@@ -116,11 +117,14 @@ impl Snapshot {
 
     #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
     fn read(root: PathBuf, barred: Vec<PathBuf>, earlier: Option<&Self>) -> Self {
+        // Taken before the walk, so that a change during it counts as later.
         let taken_at = SystemTime::now();
         let mut files = metadata(&root, &barred);
         let bytes: u64 = files.values().map(|entry| entry.bytes).sum();
         let metadata_only = files.len() > MAX_FILES || bytes > MAX_BYTES;
         if !metadata_only {
+            // An earlier digest is reused only if the file is clearly older than the earlier
+            // snapshot.
             let known_until = earlier.and_then(|earlier| earlier.taken_at.checked_sub(TICK));
             for (path, entry) in &mut files {
                 let before = earlier.and_then(|earlier| earlier.files.get(path)).filter(|before| {
@@ -150,8 +154,8 @@ impl Entry {
         }
     }
 
-    /// Windows tells when the content changed, which programs can set: so [`Entry::is_older`] trusts it
-    /// nowhere.
+    /// Windows reports only when the content changed, which programs can set. [`Entry::is_older`]
+    /// therefore never trusts it.
     #[cfg(not(unix))]
     fn of(metadata: &Metadata) -> Self {
         let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -187,7 +191,7 @@ fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
         .collect()
 }
 
-/// Whether a file is one of these, by device and number.
+/// Returns true if a file is one of these, by device and inode.
 #[cfg(unix)]
 fn is_one_of(file: &Metadata, known: &[(u64, u64)]) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -204,7 +208,7 @@ fn own_output() -> Vec<(u64, u64)> {
     Vec::new()
 }
 
-/// The files that this program itself writes to as it runs: `selftest >out 2>err`.
+/// Returns the files that this process writes its own output to: `selftest >out 2>err`.
 #[cfg(unix)]
 #[cfg_attr(
     target_os = "linux",
@@ -221,8 +225,8 @@ fn own_output() -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Every file and link below a folder, by its path from there, without `.git`, build folders, what
-/// is barred, and what `.gitignore` names.
+/// Returns every file and link below a folder by relative path, without `.git`, build folders,
+/// barred paths, and files ignored by `.gitignore`.
 pub(super) fn files(root: &Path, barred: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let barred = barred.to_vec();
     let root = root.to_owned();

@@ -1,7 +1,6 @@
-//! A copy of a project for one case, in which a program may write. Afterwards it tells what became
-//! of the files.
+//! A writable copy of a project for one case, which reports the changed files afterwards.
 //!
-//! Never holds an answer key, and never follows a link out of the copy.
+//! It never contains an answer key, and links out of the copy are not followed.
 
 use std::io::{Error, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -11,14 +10,14 @@ use super::{ANSWER_KEYS, Snapshot, barred};
 use crate::sut::{Fixture, FixtureSource};
 use selftest_checks::check::{FileContent, FileReport};
 
-/// Most files of a copy.
+/// Maximum number of files of a copy.
 const MAX_FILES: usize = 20_000;
-/// Most bytes of a copy.
+/// Maximum total size of a copy in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// Most bytes of a file whose content is reported.
+/// Maximum size in bytes of a file whose content is reported.
 const MAX_CONTENT: u64 = 1 << 20;
 
-/// The copy, and how it looked at first.
+/// The copy, with its initial snapshot.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     folder: PathBuf,
@@ -26,11 +25,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Copies the project without `.git`, build folders, what `.gitignore` names, answer keys and
-    /// what else is protected. Links are left out. The error is one of the disk, or says that the
+    /// Copies the project without `.git`, build folders, files ignored by `.gitignore`, answer keys
+    /// and other protected paths. Links are skipped. The error is an I/O error, or states that the
     /// project is too large.
     ///
-    /// The fixtures of the case are put over it, and count as if they had always been there.
+    /// The fixtures of the case are copied over it, and count as part of the initial state.
     pub fn copy(
         project: &Path,
         protected: &[PathBuf],
@@ -65,19 +64,19 @@ impl Workspace {
         Ok(Self { folder, first })
     }
 
-    /// The same, as it is now: what was changed so far is no change any more. Blocks.
+    /// Returns the same copy with its current state as the initial one. Blocks.
     #[must_use]
     pub fn settled(self) -> Self {
         let first = Snapshot::take_whole(&self.folder);
         Self { first, ..self }
     }
 
-    /// Where it is.
+    /// Returns the path of the copy.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The changes so far, and the content of the named files. Blocks.
+    /// Returns the changes so far, and the content of the named files. Blocks.
     pub fn report(&self, named: &[String]) -> FileReport {
         let now = self.first.again();
         let mut report = FileReport::default();
@@ -99,6 +98,7 @@ impl Workspace {
         if !is_inside(path) {
             return unreadable("it is not a path inside the project");
         }
+        // Canonicalised after the run, because the program may have created links.
         let Ok(real) = self.folder.join(path).canonicalize() else { return FileContent::Missing };
         if !self.folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
             return unreadable("it is a link that leads out of the project");
@@ -107,6 +107,7 @@ impl Workspace {
             return unreadable("it is no file");
         }
         let mut bytes = Vec::new();
+        // One extra byte shows if the file is too large.
         let read = std::fs::File::open(&real)
             .and_then(|file| file.take(MAX_CONTENT + 1).read_to_end(&mut bytes));
         match read {
@@ -118,15 +119,16 @@ impl Workspace {
     }
 }
 
-/// Files that were copied so far.
+/// Totals of the copied files.
 struct Copy {
     count: usize,
     bytes: u64,
 }
 
 impl Copy {
-    /// Copies a file. A link is left out.
+    /// Copies a file. Links are skipped.
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        // Does not follow links.
         let metadata = from.symlink_metadata()?;
         if !metadata.is_file() {
             return Ok(());
