@@ -1,21 +1,21 @@
-//! Texts that many calls have in common, such as instructions and the files that an assistant is
-//! shown: made fit for reports once, and held once. Knows nothing of how they are made so.
+//! Cache for redacted versions of texts that many calls share, such as instructions and files shown
+//! to an assistant.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Texts that are held: more than roles that call a model have instructions.
+/// Maximum number of cached texts; more than there are roles with instructions.
 const MAX_HELD: usize = 16;
-/// Bytes of the shortest text that is worth it.
+/// Minimum length in bytes of a text to cache.
 const MIN_BYTES: usize = 512;
 
-/// The texts that came last, each with what became of it. The one that came last is the first.
+/// Cached texts with their results, most recently used first.
 #[derive(Default)]
 pub(crate) struct RepeatedTexts(Mutex<VecDeque<(Arc<str>, Arc<str>)>>);
 
 impl RepeatedTexts {
-    /// Returns the result of `make` for a text, from before where it is held.
+    /// Returns the result of `make` for a text, from the cache if possible.
     pub(crate) fn made(
         &self,
         text: &Arc<str>,

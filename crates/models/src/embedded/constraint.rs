@@ -1,8 +1,8 @@
-//! From the JSON Schema of a reply to the tokens allowed next.
+//! Computes the allowed next tokens from the JSON Schema of a reply.
 //!
-//! White space is fixed, escapes are short, arrays have a greatest length. A string ends at its
-//! `maxLength`; without one, as for a number without an enum, only the token limit ends the reply,
-//! and says so. A score has every spelling: `0`, `0.0` and `0.00`.
+//! White space is fixed, escapes are short, and array lengths are bounded. A string ends at its
+//! `maxLength`. A string without one, or a number without an enum, is bounded only by the token
+//! limit, and the reply is then reported as cut. Scores may be spelled `0`, `0.0` or `0.00`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use super::llama::Model;
 use crate::{ModelError, ReplySchema};
 
-/// Most items of an array that states no limit itself.
+/// Maximum number of items of an array whose schema states none.
 const DEFAULT_MAX_ITEMS: u64 = 8;
 
-/// Most grammars that are kept: those of generated cases name the quotes of their excerpt.
+/// Maximum number of cached grammars. Generated cases each have their own schema, which names
+/// quotes from their excerpt.
 const MAX_COMPILED: usize = 32;
 
-/// Grammars by schema, each compiled once as long as there are few.
+/// Compiled grammars by schema.
 pub(super) struct Constraints {
     factory: ParserFactory,
     compiled: HashMap<String, Matcher>,
@@ -40,9 +41,10 @@ impl Constraints {
         Ok(Self { factory, compiled: HashMap::new() })
     }
 
-    /// A fresh matcher of the schema.
+    /// Returns a fresh matcher for the schema.
     pub(super) fn matcher(&mut self, schema: &ReplySchema) -> Result<Matcher, ModelError> {
-        // By text and not by digest: the order of keys is the order in which they are written.
+        // The key is the text and not a digest, because the order of keys is the order in which
+        // they are generated.
         let key = schema.schema.to_string();
         if let Some(matcher) = self.compiled.get(&key) {
             return Ok(matcher.deep_clone());
@@ -66,7 +68,7 @@ fn unfit(why: &dyn std::fmt::Display) -> ModelError {
     ModelError::engine(what, None)
 }
 
-/// The vocabulary in llguidance's form; none where no token ends a reply.
+/// Converts the vocabulary for llguidance. Returns `None` if no token ends a reply.
 fn vocabulary(model: &Model) -> Option<TokEnv> {
     let size = model.vocabulary_size();
     let end = model.end()?;
@@ -88,8 +90,8 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
     Some(Arc::new(ApproximateTokEnv::new(trie)))
 }
 
-/// The grammar of a schema. llguidance's own reading of a schema knows one spelling of each number,
-/// so that a schema with scores is taken apart down to these.
+/// Builds the grammar of a schema. llguidance accepts only one spelling of each number, so a schema
+/// with scores is split until each score is a separate pattern.
 fn grammar(schema: &Value) -> TopLevelGrammar {
     let mut schema = schema.clone();
     narrow(&mut schema);
@@ -104,13 +106,13 @@ fn grammar(schema: &Value) -> TopLevelGrammar {
     TopLevelGrammar::from_lark(format!("start: {}\n", parts.join(" ")))
 }
 
-/// A piece of a reply.
+/// A part of a grammar.
 enum Part {
-    /// This text.
+    /// Literal text.
     Text(String),
-    /// Texts that match the regular expression.
+    /// Text that matches a regular expression.
     Pattern(String),
-    /// Documents that the schema allows.
+    /// JSON that matches a schema.
     Schema(Value),
 }
 
@@ -144,7 +146,7 @@ fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
     }
 }
 
-/// The fields of an object that has exactly these.
+/// Returns the properties of an object schema if all are required and no others are allowed.
 fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
     let fields = keys.get("properties")?.as_object()?;
     let required = keys.get("required")?.as_array()?;
@@ -153,7 +155,7 @@ fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
     (all && closed && required.len() == fields.len()).then_some(fields)
 }
 
-/// A regular expression of all spellings with up to two decimals, where a schema is a choice of
+/// Returns a regular expression for all spellings with up to two decimals if a schema is an enum of
 /// such numbers and null.
 fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
     let choices = keys.get("enum")?.as_array()?;
@@ -176,7 +178,7 @@ fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
     Some(spellings.collect::<Option<Vec<_>>>()?.join("|"))
 }
 
-/// Whether the schema or one inside of it is so.
+/// Returns true if the predicate holds for the schema or any nested one.
 fn has(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
     match schema {
         Value::Object(keys) => is_so(keys) || keys.values().any(|value| has(value, is_so)),
@@ -194,7 +196,7 @@ fn styled(schema: &Value) -> Value {
     schema
 }
 
-/// Gives each array a greatest length.
+/// Bounds the length of each array.
 fn narrow(schema: &mut Value) {
     let Some(keys) = schema.as_object_mut() else {
         return;

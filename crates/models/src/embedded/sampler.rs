@@ -1,14 +1,14 @@
-//! Choosing the next token from logits: greedy, or seeded top-p sampling. Pure, and the same in
-//! every version: seeds are reported, so a run must repeat.
+//! Selects the next token from logits, greedily or by seeded top-p sampling. The result must not
+//! change between versions: reports state the seed so that runs can be reproduced.
 
 use toktrie::SimpleVob;
 
 use crate::Sampling;
 
-/// Share of the probability that is sampled from.
+/// Cumulative probability to sample from.
 const TOP_P: f64 = 0.95;
-/// Tokens less probable than this part of the best one are never sampled; spares sorting a
-/// whole vocabulary.
+/// Tokens less probable than this fraction of the best one are never sampled, which avoids sorting
+/// the whole vocabulary.
 const MIN_P: f64 = 0.001;
 
 /// The sampler of one call.
@@ -18,12 +18,12 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler as the request asks.
+    /// Creates a sampler with the request's parameters.
     pub(super) fn new(sampling: &Sampling) -> Self {
         Self { temperature: sampling.temperature, random: SplitMix64(sampling.seed) }
     }
 
-    /// The next token among those that the mask allows; none when it allows none.
+    /// Selects a token allowed by the mask. Returns `None` if the mask allows none.
     pub(super) fn pick(&mut self, logits: &[f32], mask: Option<&SimpleVob>) -> Option<u32> {
         let best = best(logits, mask)?;
         if self.temperature <= 0.0 {
@@ -59,7 +59,7 @@ impl Sampler {
 fn best(logits: &[f32], mask: Option<&SimpleVob>) -> Option<(u32, f32)> {
     let mut best: Option<(u32, f32)> = None;
     for_each_allowed(logits, mask, |token, logit| {
-        // Also skips NaN, which no comparison accepts.
+        // Also skips NaN, which never compares greater.
         if logit > best.map_or(f32::NEG_INFINITY, |(_, top)| top) {
             best = Some((token, logit));
         }
@@ -78,7 +78,8 @@ fn for_each_allowed(logits: &[f32], mask: Option<&SimpleVob>, mut visit: impl Fn
     }
 }
 
-/// Steele, Lea and Flood's generator of 2014: ten lines that never change under us.
+/// `SplitMix64` by Steele, Lea and Flood (2014). Implemented here because a library's generator may
+/// change between versions.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -90,7 +91,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// In 0.0..1.0.
+    /// Returns a number in 0.0..1.0.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
