@@ -1,4 +1,4 @@
-//! `/metrics`: numbers for Prometheus, in its text format.
+//! `/metrics`: metrics for Prometheus in its text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -25,7 +25,8 @@ pub(super) struct Counters {
     runs: Mutex<super::tally::TallyCache>,
 }
 
-/// Counts every request. Routes are patterns, so that nobody can make their number grow.
+/// Middleware that counts every request. Labels use route patterns, so clients cannot increase
+/// their number.
 pub(super) async fn count(
     State(counters): State<Arc<Counters>>,
     request: Request,
@@ -79,7 +80,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     Ok(([(CONTENT_TYPE, media)], text.0).into_response())
 }
 
-/// Text that is being written.
+/// Metrics text under construction.
 #[derive(Default)]
 struct Text(String);
 

@@ -19,14 +19,14 @@ use selftest_store::Cursor;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// Most runs of a page.
+    /// Maximum number of runs per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// The selftest runs, newest first
+/// List selftest runs, newest first
 #[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(Listed),
     responses((status = 200, body = RunPage)))]
 pub(super) async fn list(
@@ -53,7 +53,7 @@ pub(super) async fn list(
     .await
 }
 
-/// The whole report of a run
+/// Get the full report of a run
 #[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = ReportSchema)))]
@@ -64,7 +64,7 @@ pub(super) async fn one(
     read(app, run_id).await.map(Json)
 }
 
-/// The cases of a run, in short
+/// List the cases of a run
 #[utoipa::path(get, path = "/api/runs/{run_id}/cases", operation_id = "list_cases", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = CaseList)))]
@@ -76,7 +76,7 @@ pub(super) async fn cases(
     Ok(Json(CaseList { items: report.cases.into_iter().map(Into::into).collect() }))
 }
 
-/// A case: prompt, hints, transcript, verdict, raw replies
+/// Get a case with prompt, hints, transcript, verdict and raw replies
 #[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", operation_id = "get_case", tag = "runs",
     params(
         ("run_id" = String, Path, description = "The run"),
