@@ -209,6 +209,7 @@ impl Cassette {
             .map(|(name, recording)| {
                 (name, differences(&leaves, &self::leaves(&recording.request)))
             })
+            // Ties are broken by name, because the order of a `HashMap` is random.
             .min_by_key(|(name, (missing, _))| (*missing, (*name).clone()));
         match nearest {
             Some((name, (_, first))) => format!("the nearest is {name}, where {first}"),

@@ -113,6 +113,7 @@ fn is_version_of(asked: &str, served: &str) -> bool {
     if asked == served {
         return !asked.is_empty();
     }
+    // An alias such as `gpt-4o-latest` is served under a dated name.
     let stem = asked.strip_suffix("-latest").unwrap_or(&asked);
     let Some(version) = served.strip_prefix(stem) else { return false };
     version.strip_prefix(['-', '@']).is_some_and(is_date)

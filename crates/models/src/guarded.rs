@@ -67,6 +67,7 @@ impl Guarded {
                 }
                 Err(error) => error,
             };
+            // A silent server has been unresponsive since the call started.
             let since = *failing_since.get_or_insert(match error.fault() {
                 Fault::Silent => began,
                 _ => Instant::now(),

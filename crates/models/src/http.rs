@@ -148,6 +148,7 @@ impl Endpoint {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| self.protocol(&error.to_string(), true))?
         {
+            // Counted, because `Content-Length` can be missing or wrong.
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(self.protocol(&format!("more than {MAX_BODY} bytes"), false));
             }
@@ -234,6 +235,7 @@ pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
 
 /// Returns true for a loopback address.
 pub fn is_loopback(address: &Url) -> bool {
+    // `host_str` keeps the brackets of IPv6 addresses.
     let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -142,6 +142,7 @@ impl RunLog {
     }
 
     fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
+        // Locked while the early calls are stored, so that later ones follow them.
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         let keeper = self.keeper.get_or_init(|| keeper);
         for (key, reply) in early.drain(..) {

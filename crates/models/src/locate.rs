@@ -148,6 +148,7 @@ impl Locator {
                 None => model,
             }
         };
+        // Stored under both names, so that an alias does not load the model twice.
         self.models.insert(resolved, Arc::clone(&model));
         self.models.insert(written, Arc::clone(&model));
         Ok(model)

@@ -210,6 +210,7 @@ impl OpenAiModel {
                         .to_owned(),
                     hint: Some("copy the key again, without line breaks".to_owned()),
                 })?;
+            // Keeps the key out of debug output.
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

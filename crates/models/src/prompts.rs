@@ -90,6 +90,7 @@ impl PromptLibrary {
     /// fallback.
     pub fn new(project: &Path, built_in: BuiltIn) -> Self {
         let mut environment = Environment::new();
+        // A misspelled variable is an error, not an empty text.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(FUEL));
         // Lines that contain only a tag leave no blank line in the prompt.

@@ -22,6 +22,7 @@ impl RepeatedTexts {
         make: impl FnOnce(&str) -> Cow<'_, str>,
     ) -> Arc<str> {
         let make = || match make(text) {
+            // Unchanged: the text is shared instead of copied.
             Cow::Borrowed(same) if same.len() == text.len() => Arc::clone(text),
             made => made.into(),
         };

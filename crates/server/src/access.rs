@@ -61,6 +61,7 @@ impl Guard {
     fn is_own(&self, authority: &str) -> bool {
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
+            // Without a port, `Host` means HTTP's default port.
             _ => (authority, Some(80)),
         };
         let named =
@@ -141,6 +142,7 @@ impl Guard {
             Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response())
         };
         let mut hosts = request.headers().get_all(HOST).iter();
+        // Several `Host` headers would be ambiguous.
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return misdirected();
         };
@@ -151,6 +153,7 @@ impl Guard {
             return misdirected();
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        // Forms on other sites must not change anything (CSRF).
         if !reads && is_foreign(request, host) {
             let detail = "the request comes from a page of another site";
             return Some(Problem::new(StatusCode::FORBIDDEN, detail).into_response());

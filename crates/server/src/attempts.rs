@@ -53,6 +53,7 @@ impl Attempts {
         let failures = {
             let mut clients = self.lock();
             clients.retain(|_, known| known.waiting > 0 || known.last.elapsed() < FORGET_AFTER);
+            // Rejected unchecked: otherwise parallel requests would bypass the delay.
             if clients.get(&client).is_some_and(|known| known.waiting >= MAX_WAITING) {
                 return Attempt::TooMany;
             }

@@ -50,6 +50,7 @@ impl Answer {
     }
 
     fn respond(self, known: Option<&HeaderValue>) -> Response {
+        // `If-None-Match` uses weak comparison (RFC 9110).
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own = self.tag.to_str().map(opaque).unwrap_or_default();
         let known = known.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -114,6 +115,7 @@ impl Cache {
                 .filter(|(at, _)| at.elapsed() < 2 * CHECK_INTERVAL)
                 .map(|(_, version)| version);
         };
+        // Taken before the query, so that the age is never underestimated.
         let at = Instant::now();
         let version = self.detect_changes(&mut changes).await;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =

@@ -52,7 +52,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Closes the least valuable connection. Returns false if there is none.
+    /// Closes the least valuable connection. Returns false if no connection can be closed.
     fn make_room(&mut self) -> bool {
         let idle = self.open.iter().filter(|(_, slot)| !slot.is_answering);
         let stuck = self
@@ -169,6 +169,7 @@ pub(super) async fn answer(
     let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
+            // Shutdown takes precedence over new connections.
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => break,
             Some(_) = tasks.join_next() => continue,
@@ -184,6 +185,7 @@ pub(super) async fn answer(
             Err(error) if is_of_the_client(&error) => {}
             Err(error) => {
                 tracing::warn!("no connection can be accepted: {error}");
+                // Closing a connection frees a file descriptor.
                 connections.lock().make_room();
                 tokio::time::sleep(RETRY_DELAY).await;
             }

@@ -15,7 +15,7 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
-/// Returns the link to an event of a session, or to the session if there is none.
+/// Returns the link to an event of a session, or to the session itself without one.
 pub(super) fn moment(session_id: &str, event: Option<u64>) -> String {
     let session = session(session_id);
     event.map_or(session.clone(), |event| format!("{session}#event-{event}"))

@@ -92,6 +92,7 @@ impl Watch {
             if self.ended || *self.stopping.borrow() {
                 return None;
             }
+            // The first check happens at once.
             if self.seen.is_some() {
                 tokio::select! {
                     () = tokio::time::sleep(CHECK_INTERVAL) => {}
@@ -116,6 +117,7 @@ impl Watch {
         };
         self.seen = Some(file);
         self.ready.push_back(Event::default().event("progress").data(changes.progress));
+        // A rewritten report repeats earlier rows.
         for row in changes.rows {
             if !self.rows.contains(&row) {
                 self.ready.push_back(Event::default().event("case").data(&row));

@@ -92,6 +92,7 @@ impl IntoResponse for Problem {
         let mut response = (status, Json(&self)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response.headers_mut().extend(header);
+        // Read by `pages::show_problems`, which replaces the body.
         response.extensions_mut().insert(self);
         response
     }

@@ -1,4 +1,4 @@
-//! In-memory queue of skill records with a single database writer.
+//! A bounded in-memory queue of skill records with a single database writer.
 //!
 //! Callers never wait. An accepted record is written as soon as the database allows
 //! (docs/spec/skills-and-signals.md#next-message). Records are rejected while the queue is full or
@@ -215,6 +215,7 @@ impl Writer {
         let mut batch = Vec::with_capacity(MAX_BATCH);
         loop {
             tokio::select! {
+                // Queued records are written before the queue is closed.
                 biased;
                 count = self.receiver.recv_many(&mut batch, MAX_BATCH) => if count == 0 { return },
                 _ = closed.wait_for(|closed| *closed), if !self.receiver.is_closed() => {

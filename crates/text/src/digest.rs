@@ -23,6 +23,7 @@ pub fn uuid_of(name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
+    // Version 8, for custom ids, and the variant of RFC 9562.
     bytes[6] = 0x80 | bytes[6] & 0x0f;
     bytes[8] = 0x80 | bytes[8] & 0x3f;
     let text = hex(&bytes);

@@ -30,6 +30,7 @@ impl Markdown {
 /// Addresses are broken with an invisible word joiner, because some renderers link bare addresses
 /// even if their punctuation is escaped.
 pub fn inline(text: &str, limit: usize) -> Markdown {
+    // Clipped first, so that no escape sequence is cut in half.
     let line = visible(&crate::one_line(text, limit));
     let characters: Vec<char> = line.chars().collect();
     let marker = block_marker(&characters);
@@ -44,6 +45,7 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
             // Table parsers disagree on a backslash before a bar.
             '|' => escaped.push_str("&#124;"),
             '\\' | '`' | '*' | '[' | ']' | '~' | '$' => escaped.extend(['\\', c]),
+            // Markdown ignores underscores inside words.
             '_' if !(is_word(before) && is_word(after)) => escaped.push_str("\\_"),
             _ if marker == Some(position) => escaped.extend(['\\', c]),
             _ => escaped.push(c),

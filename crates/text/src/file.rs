@@ -18,6 +18,7 @@ pub fn replace_by(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // In the same folder, because a rename is atomic only within a file system.
     let temporary = target.with_file_name(format!(".{name}.{writer}.tmp"));
     create_new(&temporary)
         .and_then(|mut file| write(&mut file))

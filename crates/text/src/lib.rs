@@ -29,6 +29,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
             line.push(' ');
         }
         line.push_str(word);
+        // The rest of a long text would be clipped anyway.
         if line.len() > limit {
             break;
         }

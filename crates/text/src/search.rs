@@ -57,6 +57,7 @@ impl SearchWords {
     pub fn parse(typed: &str) -> Option<Self> {
         let mut terms = Vec::new();
         for (at, part) in typed.split('"').enumerate() {
+            // Odd parts are inside quotation marks.
             if at % 2 == 1 {
                 terms.push((part, false));
             } else {
@@ -114,6 +115,7 @@ impl SearchWords {
             places.iter().map(|place| bounded(&fold(&text[place.clone()])).to_owned()).collect();
         let mut hits: Vec<Range<usize>> = Vec::new();
         for at in 0..words.len() {
+            // If several terms match here, the longest one is highlighted.
             let length = self.0.iter().filter_map(|term| term.length_at(&words[at..])).max();
             let Some(length) = length else { continue };
             let hit = places[at].start..places[at + length - 1].end;

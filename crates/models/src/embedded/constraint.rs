@@ -54,6 +54,7 @@ impl Constraints {
             let what = format!("schema `{}` cannot constrain a reply: {error}", schema.name);
             return Err(ModelError::engine(what, None));
         }
+        // The cached matcher stays in its initial state.
         let fresh = matcher.deep_clone();
         if self.compiled.len() >= MAX_COMPILED {
             self.compiled.clear();
@@ -82,6 +83,7 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
             }
             match model.token_bytes(token, true) {
                 control if control.is_empty() => control,
+                // llguidance marks control tokens with a byte that text cannot contain.
                 control => [&[TokTrie::SPECIAL_TOKEN_MARKER], control.as_slice()].concat(),
             }
         })
@@ -95,6 +97,7 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
 fn grammar(schema: &Value) -> TopLevelGrammar {
     let mut schema = schema.clone();
     narrow(&mut schema);
+    // A reference cannot be split, since its target is elsewhere in the schema.
     if has(&schema, &|keys| keys.contains_key("$ref"))
         || !has(&schema, &|keys| choice_of_numbers(keys).is_some())
     {
@@ -135,6 +138,7 @@ fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
     if let Some(pattern) = keys.and_then(choice_of_numbers) {
         parts.push(Part::Pattern(pattern));
     } else if let Some(fields) = keys.and_then(fields_in_order) {
+        // Properties are generated in the order of the schema.
         for (place, (name, field)) in fields.iter().enumerate() {
             let before = if place == 0 { "{" } else { "," };
             say(parts, &format!("{before}{}:", json!(name)));
@@ -159,6 +163,7 @@ fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
 /// such numbers and null.
 fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
     let choices = keys.get("enum")?.as_array()?;
+    // Only decimals have several spellings.
     if !choices.iter().any(Value::is_f64) {
         return None;
     }

@@ -102,6 +102,7 @@ fn assemble(
     let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
         tokens.extend(model.tokenize(part.as_bytes(), true));
+        // Some templates already contain this token, and it must not be doubled.
         if place == 0
             && let Some(beginning) = model.beginning()
             && tokens.first() != Some(&beginning)
@@ -124,6 +125,7 @@ fn assemble(
                 (text, done) = (after, cut);
             }
         }
+        // Without special tokens: `<|im_end|>` in a message stays plain text.
         tokens.extend(model.tokenize(text.as_bytes(), false));
         if cuts.is_some()
             && first_user.is_some_and(|first| first <= place)
@@ -132,6 +134,7 @@ fn assemble(
             shared.push(std::mem::take(&mut tokens));
         }
     }
+    // Decoding `rest` yields the first logits, so it must not be empty.
     if tokens.is_empty() {
         tokens = shared.pop().unwrap_or_else(|| std::mem::take(&mut prefix));
     }

@@ -75,6 +75,7 @@ impl<'model> Draft<'model> {
         if matcher.is_stopped() {
             return Ok(Vec::new());
         }
+        // Forced bytes can end inside a character; such a part is generated token by token.
         let Ok(forced) = String::from_utf8(matcher.compute_ff_bytes()) else {
             return Ok(Vec::new());
         };

@@ -45,6 +45,7 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     let opened = File::open(file).map_err(unreadable)?;
     let bytes = opened.metadata().map_err(unreadable)?.len();
     opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
+    // Checked here, because llama.cpp's own messages are silenced.
     if magic != b"GGUF" {
         return Err(ModelError::engine(
             format!("{name} is not a GGUF file ({bytes} bytes)"),
@@ -64,9 +65,9 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
 /// Lifetime of a cached prefix state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// In memory only: the prefix may contain project text.
+    /// Memory only: the prefix may contain project text.
     InMemory,
-    /// On disk: the prefix contains only text of this program.
+    /// Disk: the prefix contains only text of this program.
     FromRunToRun,
 }
 
@@ -228,10 +229,12 @@ impl<'model> Engine<'model> {
         })?;
         let mut tokens: Vec<Token> = (0..model.vocabulary_size()).collect();
         let chance = |token: &Token| chances[*token as usize];
+        // `select_nth_unstable_by` panics if the index is out of bounds.
         let likeliest = LIKELIEST.min(tokens.len().saturating_sub(1));
         tokens.select_nth_unstable_by(likeliest, |a, b| chance(b).total_cmp(&chance(a)));
         tokens.truncate(likeliest);
         tokens.extend(&*answers);
+        // Ties are broken by token, so that results repeat.
         tokens.sort_unstable_by(|a, b| chance(b).total_cmp(&chance(a)).then(a.cmp(b)));
         tokens.dedup();
         let read = |token: &Token| TokenProbability {
@@ -297,6 +300,7 @@ impl<'model> Engine<'model> {
         let lane = self.lane();
         // Cleared until the prompt is decoded: after an error, the contents would be unknown.
         lane.held.clear();
+        // If only the first segment matches, its cached state is restored instead.
         let start = if same > 1 && lane.context.truncate(kept) {
             same
         } else {
@@ -431,6 +435,7 @@ impl<'model> Engine<'model> {
         interrupt: &Interrupt,
     ) -> Result<(), ModelError> {
         interrupt.check()?;
+        // Held for one batch, so that other models can run in between.
         let turn = self.turns.take();
         let decoded = self.lanes[0].context.decode(batch, predict);
         drop(turn);

@@ -44,6 +44,7 @@ impl KeptStates {
         let bytes = fs::read(self.file(prefix)?).ok()?;
         let rest = bytes.strip_prefix(MAGIC)?;
         let (digest, state) = rest.split_at_checked(DIGEST_BYTES)?;
+        // Detects truncated and corrupted files.
         (Sha256::digest(state).as_slice() == digest).then(|| State::from_bytes(state.to_vec()))
     }
 

@@ -226,6 +226,7 @@ pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Opt
         };
         usize::try_from(length).ok()
     };
+    // The first call only computes the length.
     let mut text = vec![0; render(&mut [])?];
     render(&mut text)?;
     String::from_utf8(text).ok()
@@ -331,8 +332,8 @@ impl<'model> Context<'model> {
         self.row(-1)
     }
 
-    /// Returns the logits after the token at this index of the last [`Self::decode`] with
-    /// [`Predict::AfterEach`].
+    /// Returns the logits after the token at this index of the last [`Self::decode`], which must
+    /// have predicted after each token.
     pub(super) fn logits_after(&mut self, place: usize) -> Option<&[f32]> {
         self.row(i32::try_from(place).ok()?)
     }

@@ -1,5 +1,4 @@
-//! In-memory cache of key-value states for recent prompt prefixes, so that each is decoded only
-//! once.
+//! Caches key-value states for recent prompt prefixes, so that each is decoded only once.
 
 use super::llama::{State, Token};
 

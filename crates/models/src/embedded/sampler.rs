@@ -30,6 +30,7 @@ impl Sampler {
             return Some(best.0);
         }
         let top = f64::from(best.1);
+        // At this logit, a token has `MIN_P` times the probability of the best one.
         let cutoff = top + self.temperature * MIN_P.ln();
         let mut candidates = Vec::new();
         for_each_allowed(logits, mask, |token, logit| {
@@ -38,6 +39,7 @@ impl Sampler {
                 candidates.push((token, ((logit - top) / self.temperature).exp()));
             }
         });
+        // Ties are broken by token, so that results repeat.
         candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
         let mut kept = 0.0;
@@ -52,6 +54,7 @@ impl Sampler {
             left -= weight;
             left < 0.0
         });
+        // Rounding can leave a remainder after the last candidate.
         Some(chosen.or(candidates.last()).unwrap_or(&(best.0, 1.0)).0)
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn wanted(current: usize) -> usize {
 fn choose(free: Option<usize>, current: usize, all: usize) -> usize {
     let Some(free) = free else { return all };
     let wanted = free.clamp(1, all);
+    // Shrinks at once, but grows only to the maximum or by a factor of two.
     let close = wanted >= current && wanted < all && wanted < 2 * current;
     if close { current } else { wanted }
 }

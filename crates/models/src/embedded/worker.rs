@@ -95,6 +95,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { jobs, thread }) = running {
+            // Closing the channel ends the loop of the thread.
             drop(jobs);
             // A panic of the thread was already reported as the answer to its job.
             let _ = thread.join();
@@ -109,6 +110,7 @@ fn work(
     limit: Duration,
     queue: &Receiver<Job>,
 ) {
+    // The model is not `Send`, so it is loaded on the thread that uses it.
     let model = engine::load(file);
     let opened = |model| Engine::new(model, file, cache_folder, context_tokens);
     let mut engine = model.as_ref().map_err(Clone::clone).and_then(opened);

@@ -61,6 +61,7 @@ pub(crate) fn file_stamp(file: &Path) -> Option<String> {
 /// Returns the SHA-256 of a file in lower-case hexadecimal. Reads the file only if it has changed
 /// since the last call.
 pub(crate) async fn recorded_sha256(file: &Path, cache: &Path) -> Result<String, ModelError> {
+    // Taken before the file is read: if it changes meanwhile, the record is invalid.
     let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of);
     let record = record_of(file, cache);
     let known = fs::read(&record).ok();

@@ -150,6 +150,7 @@ pub async fn ask<T>(
             Finish::Length => {
                 let (key, limit) = (what.max_tokens_key, request.sampling.max_tokens);
                 let detail = format!("the reply ended at a limit ({key} is {limit})");
+                // The prompt left too little room for the whole reply.
                 let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
                     tokens + u64::from(limit) > u64::from(request.context_tokens)
                 });
@@ -175,6 +176,7 @@ pub async fn ask<T>(
         }
         ask_number += 1;
         let name = request.schema.as_ref().map_or("reply", |schema| schema.name);
+        // Replaces the previous malformed reply, so that the prompt does not grow.
         request.messages.clone_from(&conversation);
         request
             .messages

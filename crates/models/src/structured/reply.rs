@@ -48,6 +48,7 @@ impl StrictReader {
             return Err(Unreadable::malformed(format!("the reply is over {MAX_REPLY} bytes")));
         }
         let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
+            // Only prose can be a refusal; anything that looks like JSON is malformed.
             if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {
                 return Unreadable::Refused(selftest_text::one_line(trimmed, 200));
             }

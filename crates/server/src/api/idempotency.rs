@@ -31,6 +31,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
         let key = key(request.headers())?;
         let scope = request.uri().path().to_owned();
         let (parts, body) = request.into_parts();
+        // Read first, because the digest covers the exact bytes.
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
         let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
         let digest = digest::of_bytes(&bytes);

@@ -43,6 +43,7 @@ pub(super) async fn list(
         };
         let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
         let items: Vec<RunItem> = entries.by_ref().take(limit).map(RunItem::from).collect();
+        // One more entry shows if there is another page.
         let more = entries.next().is_some();
         let next = items
             .last()

@@ -117,6 +117,8 @@ async fn accept(
     let busy = |detail, seconds| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
     };
+    // Another request can write keys between the lookup and the queueing. The lookup is then
+    // repeated.
     for _ in 0..MAX_LOOKUPS {
         let seen = app.skills.written();
         if let Some(key) = &key

@@ -69,7 +69,7 @@ pub(super) struct RunReport {
     warnings: Vec<Quoted>,
     /// Files of the project that changed during the run.
     changed_files: Vec<Quoted>,
-    /// Omitted parts, and where to find them.
+    /// Omitted parts, and the file that contains them.
     remarks: Vec<String>,
 }
 

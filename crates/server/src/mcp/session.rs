@@ -45,7 +45,7 @@ pub(super) struct SessionGrade {
     with_overrides: Option<Counted>,
     /// Grades by models, by the current rubric.
     by_models: Vec<Explained>,
-    /// Average of the model grades; null if there are none.
+    /// Average of the model grades; null without model grades.
     average: Option<Combined>,
     /// Omitted parts, and possible next steps.
     remarks: Vec<String>,

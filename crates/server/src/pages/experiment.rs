@@ -13,7 +13,7 @@ use selftest_harness::experiment::{Arms, Conclusion, signed};
 use selftest_reports::wording;
 use selftest_stats::Interval;
 
-/// The result of a test, or the reason why there is none.
+/// The result of a test, or the reason why it is missing.
 #[derive(Default)]
 pub(super) struct TestView {
     /// Text and CSS class of the badge.

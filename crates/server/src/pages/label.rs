@@ -32,7 +32,7 @@ struct LabelPage {
     /// Number of labelled answers, and of all answers.
     done: usize,
     all: usize,
-    /// Next unlabelled answer; `None` if there is none after the skipped ones.
+    /// Next unlabelled answer after the skipped ones, if any.
     open: Option<OpenAnswer>,
 }
 

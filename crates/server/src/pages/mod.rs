@@ -95,6 +95,7 @@ pub(super) async fn show_problems(request: Request, next: Next) -> Response {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, html);
     }
+    // The body depends on `Accept`.
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     response
 }

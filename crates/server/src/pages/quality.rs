@@ -23,7 +23,7 @@ pub(super) struct DimensionView<'g> {
 }
 
 impl Quality {
-    /// Combines grades. Returns `None` if there are none.
+    /// Combines grades. Returns `None` for an empty list.
     pub(super) fn of(grades: Vec<QualityGrade>) -> Option<Self> {
         Some(Self { combined: combine(&grades)?, grades })
     }

@@ -140,6 +140,7 @@ fn password_of_address(text: &str) -> Option<String> {
     let authority = rest.split(['/', '?', '#', ' ']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
     let (_, password) = user.split_once(':')?;
+    // A shell variable is not the password itself.
     (!password.starts_with('$')).then(|| password.to_owned())
 }
 

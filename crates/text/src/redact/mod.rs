@@ -59,6 +59,7 @@ impl Redactor {
                 [value, once, twice]
             })
             .collect();
+        // Also ordered by value, so that `dedup` finds equal neighbours.
         known.sort_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
         known.dedup();
         Self { known }
@@ -73,6 +74,7 @@ impl Redactor {
                 text = Cow::Owned(text.replace(value.as_str(), REDACTED));
             }
         }
+        // One pass finds which patterns match at all; most texts match none.
         for index in SET.matches(&text) {
             let pattern = &PATTERNS[index];
             let replaced = match SHAPES[index].secret {

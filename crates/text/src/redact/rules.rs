@@ -106,6 +106,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let (keywords, uses): (Vec<&'static str>, Vec<Vec<Use>>) = by_keyword.into_values().unzip();
     let automaton = AhoCorasick::builder()
         .ascii_case_insensitive(true)
+        // The overlapping search requires the standard match kind.
         .match_kind(MatchKind::Standard)
         .kind(Some(AhoCorasickKind::DFA))
         .build(&keywords)

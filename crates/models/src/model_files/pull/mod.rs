@@ -72,6 +72,7 @@ async fn fetch(
     }
     let client = client(&address)?;
     Transfer { client, address, shown: shown.clone() }.run(&mut part, progress).await?;
+    // Flushed before the rename, so that a crash cannot leave a truncated file in place.
     part.file.sync_all().map_err(|error| unwritable(&part.path, &error))?;
     if let Some(expected) = expected {
         let actual = super::file::sha256(part.path.clone()).await?;
@@ -161,6 +162,7 @@ fn client(address: &Url) -> Result<Client, ModelError> {
     let builder = http::client_builder(address.as_str())
         .connect_timeout(CONNECT_LIMIT)
         .read_timeout(READ_LIMIT)
+        // Every hop is checked: a redirect must not downgrade to plain HTTP.
         .redirect(redirect::Policy::custom(|attempt| {
             if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("too many redirects")
@@ -198,6 +200,7 @@ struct Part {
 impl Part {
     fn open(path: PathBuf) -> Result<Self, ModelError> {
         let mut options = OpenOptions::new();
+        // Not truncated: an interrupted transfer is resumed.
         let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(|error| unwritable(&path, &error))?;
         match file.try_lock() {
@@ -293,6 +296,7 @@ impl Transfer {
             // page.
             if before < 4 && done >= 4 {
                 self.verify(part)?;
+                // `verify` has moved the cursor.
                 part.keep(done)?;
             }
             if done > MAX_BYTES {
