@@ -92,6 +92,7 @@ impl Breaker {
     /// Records an unanswered call; `since` is when this call first found the server unresponsive.
     pub(crate) fn failed(&self, since: Instant) {
         let mut state = self.state();
+        // Concurrent calls can report out of order.
         let since = state.failing_since.map_or(since, |earlier| earlier.min(since));
         state.failing_since = Some(since);
     }
@@ -161,7 +162,7 @@ mod tests {
         breaker.failed(start);
         assert!(breaker.allows_retry(start, 50, start + 9 * SECOND));
         breaker.answered(start + 9 * SECOND);
-        // The next failure begins anew.
+        // The next failure starts a new series.
         let later = start + 20 * SECOND;
         breaker.failed(later);
         assert!(breaker.allows_retry(later, 0, later + 9 * SECOND));

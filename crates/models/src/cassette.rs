@@ -280,6 +280,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
         }
         let recorded = recorded.unwrap_or_default();
         let same = wanted.bytes().zip(recorded.bytes()).take_while(|(a, b)| a == b).count();
+        // Shows some context before the difference.
         let start = wanted.floor_char_boundary(same.saturating_sub(20));
         let recorded_start = recorded.floor_char_boundary(start);
         cost += wanted.len().max(recorded.len()) - same;

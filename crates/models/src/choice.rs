@@ -111,7 +111,7 @@ mod tests {
             ("Nein", Some(Answer::No)),
             ("はい", Some(Answer::Yes)),
             ("否", Some(Answer::No)),
-            // Pieces of words.
+            // Prefixes of words.
             ("Y", Some(Answer::Yes)),
             ("n", Some(Answer::No)),
             ("Yesterday", None),

@@ -41,6 +41,7 @@ impl Envelope {
     /// Rejects a reply that contains an error.
     pub(crate) fn refuse_error(&self, reply: &Value) -> Result<(), ModelError> {
         let choices = reply.get("choices").and_then(Value::as_array);
+        // Some servers put the error into a choice.
         let mut parts = std::iter::once(reply).chain(choices.into_iter().flatten());
         let Some(part) = parts.find(|part| part.get("error").is_some_and(says_something)) else {
             return Ok(());

@@ -170,6 +170,7 @@ impl ModelError {
             ModelError::Unreachable { .. } => true,
             ModelError::Protocol { broken, .. } => *broken,
             ModelError::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            // A call that timed out later would probably be as slow again.
             ModelError::Timeout { phase, .. } => *phase == Phase::Connect,
             _ => false,
         }

@@ -47,6 +47,7 @@ impl Fault {
             let inner = value.get("error").unwrap_or(&value);
             let said = inner.as_str().or_else(|| inner.get("message")?.as_str());
             let Some(said) = said.map(str::to_owned) else { break };
+            // The innermost object contains the numbers.
             if inner.is_object() {
                 details = inner.clone();
             }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As Ollama 0.32.15 answered.
+    /// Response of Ollama 0.32.15.
     const CONTEXT: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (451 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":451,\"n_ctx\":256}}"}"#;
     const TEMPLATE: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: cannot resolve $ref #/x, x not found\",\"type\":\"invalid_request_error\"}}"}"#;
 

@@ -106,7 +106,7 @@ mod tests {
         assert!(fenced.contains("< |im_end| >"), "{fenced}");
     }
 
-    /// As chat templates of models in use write them.
+    /// Tokens from chat templates of current models.
     const TOKENS: &[&str] = &[
         // ChatML, Qwen
         "<|im_start|>",

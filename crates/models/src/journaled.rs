@@ -200,6 +200,7 @@ impl ChatModel for Journaled {
                 return Ok(ChatReply { request_digest, ..reply });
             }
             let reply = self.inner.chat(request).await?;
+            // Stored before the reply is used, so that a resumed run does not repeat the call.
             log.keep(key, &reply);
             Ok(ChatReply { request_digest, ..reply })
         })
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
     use crate::{Finish, Message, Sampling, Thinking};
 
-    /// Counts how often it was asked.
+    /// Counts the requests.
     #[derive(Default)]
     struct Counting(Mutex<u32>);
 
@@ -290,7 +291,7 @@ mod tests {
         let model = Journaled::new(Arc::new(Counting::default()), Arc::clone(&log));
         for (text, seed) in [("a", 1), ("a", 2), ("a", 2)] {
             model.chat(&request(text, seed)).await.unwrap();
-            // The first call comes before there is a keeper.
+            // The first call is made before a keeper is set.
             log.keep_in(0, Arc::clone(&keeper) as Arc<dyn CallKeeper>);
         }
         let kept = keeper.0.lock().unwrap().clone();

@@ -500,6 +500,7 @@ impl RequestRecord {
     fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
         let mut room = MAX_RAW;
         let message = |message: &Message| {
+            // Redacted before clipping, so that no part of a secret remains at the cut.
             let text = model.redact(&message.text);
             let text =
                 if text.len() <= room { text } else { selftest_text::clip(&text, room).into() };
@@ -555,7 +556,7 @@ pub async fn call(
 mod tests {
     use super::*;
 
-    /// Gives no reply, and keeps the word `hunter2` to itself.
+    /// Gives no reply and redacts the word `hunter2`.
     struct Gone;
 
     impl ChatModel for Gone {

@@ -193,6 +193,7 @@ impl Locator {
     /// Returns the best measured judge of a server, or the largest model if none was measured. Ties
     /// are broken by name, so that the result never depends on which model was downloaded last.
     fn best<'a>(&self, models: &'a [ollama::Tag]) -> Option<(&'a ollama::Tag, &'static str)> {
+        // Cloud models are only used by name.
         let own = || models.iter().filter(|tag| tag.can_chat() && !tag.is_cloud());
         let rank = |tag: &&ollama::Tag| self.ranks.get(&format!("ollama/{}", tag.name)).copied();
         let measured = own().filter_map(|tag| Some((rank(&tag)?, tag)));
@@ -307,6 +308,7 @@ impl Locator {
                 let endpoint = format!("embedded:{}", file.display());
                 let is_other = match CatalogueEntry::named(model) {
                     Some(entry) => entry.verify(&file, cache).await? == Weights::Other,
+                    // A file given by its path has no published digest.
                     None => false,
                 };
                 // A user's own file must not appear in reports under the published name.

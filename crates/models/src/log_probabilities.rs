@@ -85,7 +85,7 @@ mod tests {
             assert_eq!(first_token(Some(&tokens)), None, "{tokens}");
         }
         assert_eq!(first_token(None), None);
-        // No probability, which whoever reads a choice finds out.
+        // Not a probability; the reader of the choice detects this.
         let positive = list(
             "Yes",
             &json!([{ "token": "Yes", "logprob": 3 }, { "token": "No", "logprob": -1 }]),

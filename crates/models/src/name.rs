@@ -34,6 +34,7 @@ impl ModelName {
         if name == "auto" {
             return Ok(Self::Auto);
         }
+        // Checked before the slash, because a path contains slashes.
         if let Some(path) = name.strip_prefix("embedded:") {
             return Ok(Self::Embedded(path.to_owned()));
         }

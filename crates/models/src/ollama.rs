@@ -244,6 +244,7 @@ impl OllamaModel {
             let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
                 return Ok(answer);
             };
+            // Models without thinking reject `think: true`.
             if answer.names("think") && keys.get("think") == Some(&Value::Bool(true)) {
                 self.cannot_think.store(true, Ordering::Relaxed);
                 keys.insert("think".to_owned(), json!(false));
@@ -265,6 +266,7 @@ impl OllamaModel {
         }
         let value = match endpoint.json(&answer) {
             Err(ModelError::PromptTooLong { length, limit, .. }) => {
+                // Without a reported limit, the requested context size applies.
                 let limit = limit.or(usize::try_from(request.context_tokens).ok());
                 let most = self.context_limit().await;
                 return Err(ModelError::PromptTooLong { length, limit, most });

@@ -340,6 +340,7 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
     let message = choice.get("message")?;
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
+        // A refusal has no content.
         Some(Value::Null) | None => String::new(),
         Some(_) => return None,
     };
@@ -432,7 +433,7 @@ mod tests {
         Answer::new(status, json!({ "error": { "message": message } }).to_string().into_bytes())
     }
 
-    /// The dialect that remains after this message.
+    /// Returns the remaining features after this error message.
     fn after(dialect: Dialect, request: &ChatRequest, words: &str) -> Option<Dialect> {
         dialect.without_refused(&answer(400, words), request)
     }

@@ -174,6 +174,7 @@ impl Prices {
             return own;
         }
         let name = model.rsplit('/').next().unwrap_or(model);
+        // Bedrock names, such as `us.anthropic.claude-…`.
         let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
         longest(name, LISTED.iter().copied())
     }
@@ -247,7 +248,7 @@ mod tests {
         let none = PricedTokens::default();
         assert!((price.of(tokens, none) - 36.75).abs() < 1e-9);
         assert_eq!(price.of(none, none), 0.0);
-        // Without a price of their own, tokens of caches cost what others do.
+        // Without a price of their own, cache tokens cost the same as input tokens.
         assert!((Price::new(2.0, 3.0).of(tokens, none) - 9.0).abs() < 1e-9);
     }
 

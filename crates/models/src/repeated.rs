@@ -70,7 +70,7 @@ mod tests {
         };
         let (plain, secret) = (made(&long("a")), made(&long("s")));
         assert_eq!((&*plain, &*secret), (&*long("a"), &*long("*")));
-        // Others come in between, once each.
+        // Other texts come in between, once each.
         for word in ["b", "c", "d"] {
             made(&long(word));
             assert!(Arc::ptr_eq(&made(&long("a")), &plain));

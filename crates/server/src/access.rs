@@ -124,6 +124,7 @@ impl Guard {
         if self.token.is_none() || OPEN.contains(&request.uri().path()) {
             return Credentials::Enough;
         }
+        // A token takes precedence over the cookie.
         if let Some(token) = bearer(request) {
             return Credentials::Token { client: client(request), token: token.to_owned() };
         }
@@ -149,6 +150,7 @@ impl Guard {
         let Some(host) = host.to_str().ok().filter(|host| self.is_own(host)) else {
             return misdirected();
         };
+        // Absolute-form requests name the host in the URI as well.
         if request.uri().authority().is_some_and(|authority| !self.is_own(authority.as_str())) {
             return misdirected();
         }
@@ -214,6 +216,7 @@ fn is_foreign(request: &Request, host: &str) -> bool {
     let headers = request.headers();
     let other_site = text(request, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    // Older browsers send only `Origin`.
     let other_origin = headers.get(ORIGIN).is_some_and(|origin| {
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         !origin.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))

@@ -59,6 +59,7 @@ impl Slots {
             .open
             .iter()
             .filter(|(_, slot)| slot.is_answering && slot.since.elapsed() > MAX_ANSWER_TIME);
+        // Idle connections are closed before stuck ones.
         let oldest = idle.min_by_key(|(_, slot)| slot.since);
         let oldest = oldest.or_else(|| stuck.min_by_key(|(_, slot)| slot.since));
         let Some(id) = oldest.map(|(id, _)| *id) else { return false };
@@ -191,6 +192,7 @@ pub(super) async fn answer(
             }
         }
     }
+    // Pending responses are finished.
     while tasks.join_next().await.is_some() {}
 }
 
@@ -237,6 +239,7 @@ async fn converse(
         tokio::select! {
             // Errors are caused by the client or the network.
             _ = connection.as_mut() => return,
+            // Dropping the connection closes it.
             () = entry.give_way.notified() => return,
             _ = stopping.wait_for(|stopping| *stopping), if !is_ending => {
                 connection.as_mut().graceful_shutdown();

@@ -36,6 +36,7 @@ pub(super) async fn count(
         Method::GET => "GET",
         Method::HEAD => "HEAD",
         Method::POST => "POST",
+        // Other methods share a label, so that clients cannot create new ones.
         _ => "other",
     };
     let route = request.extensions().get::<MatchedPath>();
@@ -56,6 +57,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     let runs = {
         let (app, counters) = (Arc::clone(app), Arc::clone(&counters));
         blocking(move || {
+            // Locked while reading, so that concurrent requests do not read the reports twice.
             let mut known = counters.runs.lock().unwrap_or_else(PoisonError::into_inner);
             known.tally(&app.runs).map_err(|error| Problem::unreadable(&error))
         })

@@ -224,6 +224,7 @@ impl Writer {
                 }
             }
             let mut pause = MIN_PAUSE;
+            // Retried until it succeeds or can never succeed, because the records were accepted.
             while let Err(error) = self.write(&batch).await {
                 self.note(&error);
                 sleep(pause).await;
@@ -305,8 +306,8 @@ mod tests {
         SkillRequest { record, key: None }
     }
 
-    /// docs/spec/skills-and-signals.md#next-message: on a runtime of one thread the writer cannot
-    /// run before the first await, so that the queue fills.
+    /// docs/spec/skills-and-signals.md#next-message: on a single-threaded runtime the writer cannot
+    /// run before the first await, so the queue fills up.
     #[tokio::test]
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
@@ -363,7 +364,8 @@ mod tests {
         assert_eq!(queue.counts().executions.failed, 1);
     }
 
-    /// The same key and body is accepted again and written once, whether it waits or is written.
+    /// A repeated key with the same body is accepted again but written once, whether the record is
+    /// still queued or already written.
     #[tokio::test]
     async fn a_key_is_written_once() {
         let tracker = tracker().await;
@@ -378,7 +380,7 @@ mod tests {
         assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::New));
         assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::Again));
         assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::OtherBody));
-        // Another server on the same database may have taken it too.
+        // Another server on the same database may have accepted it as well.
         let other = SkillQueue::start(tracker.clone());
         assert_eq!(other.enqueue(keyed("a"), 0), Ok(Accepted::New));
         queue.drain().await;
@@ -386,7 +388,7 @@ mod tests {
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert_eq!(page.items.len(), 1);
         assert!(queue.shared.lock().keys.is_empty());
-        // Whoever looked the key up before it was written has to look again.
+        // A caller that looked up the key before it was written must repeat the lookup.
         assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::Stale));
     }
 }

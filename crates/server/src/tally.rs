@@ -86,6 +86,7 @@ impl TallyCache {
     pub(super) fn tally(&mut self, runs: &RunArchive) -> io::Result<Tally> {
         let mut files = runs.files()?;
         files.truncate(MAX_RUNS);
+        // Entries of reports that no longer exist are not carried over.
         let mut before = std::mem::take(&mut self.0);
         let mut all = Tally::default();
         for file in files {

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_id_has_the_form_of_a_uuid() {
-        // SHA-256 of "abc", with the version and the variant in it.
+        // SHA-256 of "abc" with version and variant bits.
         assert_eq!(uuid_of("abc"), "ba7816bf-8f01-8fea-8141-40de5dae2223");
     }
 

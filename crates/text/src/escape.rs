@@ -158,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// The events of a `CommonMark` parser with GitHub's extensions.
+    /// Returns the events of a `CommonMark` parser with GitHub's extensions.
     fn events(document: &str) -> Vec<Event<'_>> {
         let options = Options::ENABLE_TABLES
             | Options::ENABLE_FOOTNOTES

@@ -81,6 +81,7 @@ impl SearchWords {
 
     /// Returns about `limit` bytes of a text around the first hit, with all hits highlighted.
     pub fn snippet(&self, text: &str, limit: usize) -> Vec<Piece> {
+        // Escaped first, so that hits are positions in the displayed text.
         let text = terminal(text, text.len());
         let hits = self.hits(&text);
         let first = hits.first().map_or(0, |hit| hit.start);

@@ -206,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(fold(one), fold(other), "{one} {other}");
         }
-        // The Kelvin sign is no k.
+        // The Kelvin sign does not become a k.
         assert_ne!(fold("thank"), fold("than\u{212a}"));
     }
 

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(at("/$defs/x/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
     }
 
-    /// Whether a reply may be this text, byte by byte.
+    /// Returns true if a reply may be this text, byte by byte.
     fn accepts(schema: &Value, reply: &str) -> bool {
         let tokens = ApproximateTokEnv::single_byte_env();
         let mut constraints = Constraints::over(&tokens).unwrap();

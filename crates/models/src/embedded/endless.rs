@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
 
-    /// Tokens that are all different, then a passage so many times.
+    /// Returns distinct tokens followed by a repeated passage.
     fn reply(before: usize, passage: usize, times: usize) -> Vec<Token> {
         let repeated = (0..passage).cycle().take(passage * times);
         let all = (1000..1000 + before).chain(repeated);

@@ -385,6 +385,7 @@ impl<'model> Engine<'model> {
             if self.lanes[0].context.restore(state) {
                 return Ok(());
             }
+            // A failed restore may leave the context partly filled.
             self.forget()?;
         }
         let on_disk = match keep {

@@ -36,6 +36,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        // Runs before the fields are dropped, so the file is unlocked before the mutex.
         if let Some(file) = self.file {
             // Closing the file releases the lock anyway.
             let _ = file.unlock();

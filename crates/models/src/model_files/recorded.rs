@@ -97,13 +97,13 @@ mod tests {
         let first = recorded_sha256(&file, &cache).await.unwrap();
         assert_eq!(first, digest::of_bytes(b"one"));
 
-        // Whatever the record says is believed while nothing has changed.
+        // The record is trusted while the file is unchanged.
         let record = record_of(&file, &cache);
         let forged = fs::read_to_string(&record).unwrap().replace(&first, "kept");
         fs::write(&record, forged).unwrap();
         assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), "kept");
 
-        // Of the same length and with its old time.
+        // Same length and old modification time.
         let changed = fs::metadata(&file).unwrap().modified().unwrap();
         fs::write(&file, "two").unwrap();
         fs::File::options().write(true).open(&file).unwrap().set_modified(changed).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::{ChatReply, ModelError, Sampling, Thinking};
 
-    /// Gives one reply after the other and keeps what it was asked.
+    /// Gives scripted replies and records the requests.
     struct Script {
         replies: Mutex<Vec<(&'static str, Finish)>>,
         asked: Mutex<Vec<ChatRequest>>,

@@ -38,6 +38,7 @@ pub(super) async fn list(
     blocking(move || {
         let runs = &app.runs;
         let files = runs.files().map_err(|error| Problem::unreadable(&error))?.into_iter();
+        // Run ids contain the start time, so later runs have greater ids.
         let is_behind = |file: &RunFile| {
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
         };

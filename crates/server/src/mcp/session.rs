@@ -144,12 +144,14 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, To
         session_id: grade.session_id.clone(),
         rules: Some(grade),
     };
+    // An exact id takes precedence over longer ones that start with it.
     if let Some(grade) = store.grade(wanted).await? {
         return Ok(of(grade));
     }
     let mut found = store.find_grades(wanted).await?.items;
     match found.len() {
         1 => Ok(of(found.remove(0))),
+        // A session can have grades by models only.
         0 if !store.quality_of(wanted).await?.items.is_empty() => {
             Ok(FoundSession { session_id: wanted.to_owned(), rules: None })
         }

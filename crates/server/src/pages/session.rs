@@ -34,6 +34,7 @@ pub(super) struct Session {
 impl Session {
     /// Returns the value given by the rules.
     pub(super) fn by_rules(&self, field: Field) -> String {
+        // Without errors, the rule's value is meaningless.
         if field == Field::ErrorsRecovered && self.grade.total_errors == 0 {
             return "no errors".to_owned();
         }
@@ -87,6 +88,7 @@ async fn load(app: &App, id: &str) -> Result<Session, Problem> {
     let grade = app.store.grade(id).await?;
     let mut grade = grade
         .ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))?;
+    // In the order of the transcript.
     grade.details.errors.sort_by_key(|error| error.first_event);
     let file = app.store.file(&grade.session_file).await?;
     let has_parent = match &grade.parent_session {

@@ -224,6 +224,7 @@ fn generic(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usiz
     let start = value_behind(text, keyword.end, &ASSIGNED_TO_ANY)?;
     let length =
         text[start..].bytes().take(MAX_SECRET).take_while(|byte| is_of_value(*byte)).count();
+    // Only the rule for a bare `key` has a threshold this high.
     let is_bare = matches!(rule.entropy, bits if bits > 3.5);
     is_random(&text[start..start + length], rule.entropy, is_bare).then_some(start..start + length)
 }
