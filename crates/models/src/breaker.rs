@@ -106,6 +106,7 @@ impl Breaker {
         }
         // A server that answers other calls is not restarting.
         let serves_others = state.answered.is_some_and(|answered| answered > since);
+        // While the server may be restarting, the number of retries is not limited.
         retries < self.patience.max_retries || (!serves_others && !self.has_waited(&state, now))
     }
 

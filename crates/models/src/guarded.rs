@@ -53,12 +53,14 @@ impl Guarded {
             .with_jitter()
             .with_min_delay(Duration::from_millis(250))
             .with_max_delay(Duration::from_secs(20))
+            // The breaker limits the number of retries.
             .without_max_times()
             .build();
         let mut retries = 0;
         let mut failing_since = None;
         loop {
             let began = Instant::now();
+            // Checked before each attempt, because other calls can open the breaker meanwhile.
             breaker.admit(began).map_err(|why| ModelError::GivenUp { why })?;
             let error = match self.call(request).await {
                 Ok(reply) => {

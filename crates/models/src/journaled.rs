@@ -166,6 +166,7 @@ impl RunLog {
     /// Returns the reply of a finished call. An unreadable reply is requested again.
     fn recall(&self, key: &CallKey) -> Option<ChatReply> {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        // In the order in which the calls were made.
         let reply = finished.get_mut(key)?.pop_front()?;
         serde_json::from_str(reply.get()).ok()
     }

@@ -144,6 +144,7 @@ impl Locator {
         } else {
             let model = self.build(&resolved, fetch).await?;
             match &self.log {
+                // The outermost layer, so that a replayed call neither waits nor is recorded.
                 Some(log) => Arc::new(Journaled::new(model, Arc::clone(log))),
                 None => model,
             }
@@ -352,6 +353,7 @@ impl Locator {
             repeated: RepeatedTexts::default(),
         });
         match &self.record {
+            // Outside of the guards, so that only final replies are recorded.
             Some(folder) => Ok(Arc::new(Recorder::new(guarded, folder, &self.numbering)?)),
             None => Ok(guarded),
         }

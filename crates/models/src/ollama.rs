@@ -220,6 +220,7 @@ impl OllamaModel {
             body["logprobs"] = json!(true);
             body["top_logprobs"] = json!(log_probabilities::MAX_ALTERNATIVES);
         } else if let Some(schema) = &request.schema {
+            // Servers before 0.5 only accept `json`.
             body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
         }
         body

@@ -70,10 +70,12 @@ impl Dialect {
         if !matches!(answer.status, 400 | 422 | 501) {
             return None;
         }
+        // Servers report an unknown key in different ways.
         let unknown = ["unknown field", "unrecognized", "not permitted", "additional properties"];
         if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
             return Some(Self { thinking_switch: false, ..self });
         }
+        // OpenAI's message names the parameter to use instead.
         if names(&["max_completion_tokens"]) {
             return self.max_tokens.then_some(Self { max_tokens: false, ..self });
         }

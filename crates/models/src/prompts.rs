@@ -129,6 +129,7 @@ impl PromptLibrary {
             Ok(_) => std::fs::read_to_string(&path)
                 .map(Some)
                 .map_err(|error| unreadable(error.to_string())),
+            // Only a missing file falls back to the built-in template.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let built_in = self.built_in.iter().find(|(built_in, _)| *built_in == name);
                 Ok(built_in.map(|(_, text)| (*text).to_owned()))

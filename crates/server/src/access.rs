@@ -60,6 +60,7 @@ impl Guard {
     /// this machine (DNS rebinding), but it cannot make a browser send a different `Host`.
     fn is_own(&self, authority: &str) -> bool {
         let (host, port) = match authority.rsplit_once(':') {
+            // The last colon of an IPv6 address in brackets does not separate a port.
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
             // Without a port, `Host` means HTTP's default port.
             _ => (authority, Some(80)),

@@ -47,6 +47,7 @@ impl Tally {
             own.seconds += seconds;
             own.prompt_tokens += call.usage.prompt_tokens.unwrap_or_default();
             own.reply_tokens += call.usage.completion_tokens.unwrap_or_default();
+            // Prometheus buckets are cumulative.
             for (count, bound) in own.within.iter_mut().zip(BOUNDS) {
                 *count += u64::from(seconds <= bound);
             }

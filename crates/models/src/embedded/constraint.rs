@@ -196,6 +196,7 @@ fn styled(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(root) = schema.as_object_mut() {
         let style = json!({ "whitespace_flexible": false, "json_allowed_escapes": "nrbtf\\\"" });
+        // llguidance reads its options from this key.
         root.insert("x-guidance".to_owned(), style);
     }
     schema
@@ -213,6 +214,7 @@ fn narrow(schema: &mut Value) {
     };
     if is_array && !keys.contains_key("enum") && !keys.contains_key("const") {
         let number = |name: &str| keys.get(name).and_then(Value::as_u64);
+        // An array with a larger `minItems` must stay satisfiable.
         let most = number("maxItems")
             .unwrap_or_else(|| DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
         keys.insert("maxItems".to_owned(), json!(most));

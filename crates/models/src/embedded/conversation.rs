@@ -117,6 +117,7 @@ fn assemble(
         if place + 1 == messages.len() {
             let mut done = 0;
             for &cut in cuts.unwrap_or_default() {
+                // Cuts are offsets into the whole text, and `text` is the rest of it.
                 let Some((before, after)) = text.split_at_checked(cut.saturating_sub(done)) else {
                     break;
                 };

@@ -52,6 +52,7 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
             again(),
         ));
     }
+    // Before any of llama.cpp's kernels run, which could hit an illegal instruction.
     processor::check()?;
     Model::load(file).ok_or_else(|| {
         let what = format!(
@@ -150,6 +151,7 @@ impl<'model> Engine<'model> {
         request: &ChatRequest,
         interrupt: &Interrupt,
     ) -> Result<ChatReply, ModelError> {
+        // The call may have been cancelled while it was queued.
         interrupt.check()?;
         self.use_threads(threads);
         let bytes = request.prompt_bytes();

@@ -174,6 +174,7 @@ impl CatalogueEntry {
         file.metadata().is_ok_and(|metadata| {
             metadata.is_file()
                 && match self.source {
+                    // Cheap; the digest is verified before the file is loaded.
                     Source::Package(_) => metadata.len() == self.file_bytes,
                     // Downloads are verified before they are moved here, so any size is complete.
                     Source::Hub { .. } => metadata.len() > 0,

@@ -40,6 +40,7 @@ pub(super) async fn fetch(
     static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
     let file = entry.file_in(folder);
+    // Another call may have fetched it while this one waited.
     if entry.is_complete(&file) {
         return Ok(file);
     }

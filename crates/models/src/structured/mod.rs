@@ -106,6 +106,7 @@ impl UnscoredReason {
 pub fn scores() -> Value {
     let mut scores: Vec<Value> =
         (0..=20).map(|twentieths| json!(f64::from(twentieths) / 20.0)).collect();
+    // `null` means that the model cannot tell.
     scores.push(Value::Null);
     json!({ "enum": scores })
 }

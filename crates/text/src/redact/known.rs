@@ -117,6 +117,7 @@ pub fn of_file(text: &str) -> Vec<String> {
             };
             found.extend(of_setting(unquoted(name), value));
         }
+        // `.netrc` separates names and values by white space.
         let words: Vec<&str> = line.split_whitespace().collect();
         let after_password = words.windows(2).filter(|pair| pair[0] == "password");
         found.extend(after_password.map(|pair| pair[1].to_owned()));

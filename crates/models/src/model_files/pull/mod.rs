@@ -251,6 +251,7 @@ impl Transfer {
         let response = self.ask(held).await?;
         let (response, start) = match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(held) => (response, held),
+            // The partial file was already complete.
             StatusCode::RANGE_NOT_SATISFIABLE if range_total(&response) == Some(held) => {
                 return self.verify(part);
             }
