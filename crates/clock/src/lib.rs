@@ -1,23 +1,23 @@
-//! The clock: the only place that asks the system for the date.
+//! The clock: the only place that reads the system time.
 //!
-//! `SELFTEST_NOW` sets it, for tests and reproducible reports; it runs on from there. Durations are
-//! measured with `Instant`; leases in a database go by the clock of the database, which all
-//! processes share, and the ages of files by that of the file system.
+//! `SELFTEST_NOW` sets the start time for tests and reproducible reports, and the clock advances
+//! from it. Durations are measured with `Instant`. Database leases use the database's clock, which
+//! all processes share, and file ages use the file system's.
 
 use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The variable with the time at which the process believes to start.
+/// Environment variable that sets the time at process start.
 pub const VARIABLE: &str = "SELFTEST_NOW";
 
-/// Characters of a wrong value in the message.
+/// Maximum number of characters of an invalid value to show in the error.
 const MAX_SHOWN: usize = 60;
 
-/// How far this clock is ahead of the system's.
+/// Offset of this clock from the system clock.
 static AHEAD: OnceLock<SignedDuration> = OnceLock::new();
 
-/// The value of [`VARIABLE`] cannot be read as a time.
+/// Error for a [`VARIABLE`] that does not parse as a time.
 #[derive(Debug, thiserror::Error)]
 #[error("{VARIABLE}={value:?} is not a valid time: {reason}")]
 pub struct InvalidTime {
@@ -25,8 +25,9 @@ pub struct InvalidTime {
     reason: jiff::Error,
 }
 
-/// Sets the clock as [`VARIABLE`] says; to be called once, before anything asks for the time.
-/// Without the variable, or where it is empty, the clock is the system's.
+/// Sets the clock from [`VARIABLE`]. Call this once, before anything reads the time.
+///
+/// If the variable is unset or empty, the system time is used.
 pub fn set_from_environment() -> Result<(), InvalidTime> {
     let value = std::env::var(VARIABLE).unwrap_or_default();
     if value.is_empty() {
@@ -44,7 +45,7 @@ pub fn set_from_environment() -> Result<(), InvalidTime> {
     }
 }
 
-/// The present time.
+/// Returns the current time.
 pub fn now() -> Timestamp {
     let now = system();
     AHEAD.get().and_then(|ahead| now.checked_add(*ahead).ok()).unwrap_or(now)

@@ -1,31 +1,32 @@
-//! When a model server is given up: the state of one endpoint, folded from how its calls end.
+//! Circuit breaker for a model endpoint: decides from the outcomes of calls when to give up on a
+//! server.
 //!
-//! Makes no calls, reads no clock: the time is handed in.
+//! Makes no calls and reads no clock; callers pass the time in.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a server that was given up is left alone before one call tries it again. A run is over
-/// by then; a worker that goes on for weeks must not stay without its model.
+/// Time after which one call may retry a server that was given up. Most runs have ended by then,
+/// but a worker that runs for weeks needs its model back.
 const REST: Duration = Duration::from_mins(1);
 
-/// Fewest calls in a row without an answer after which a server that is there is given up: some
-/// requests are too much for some servers.
+/// Minimum number of consecutive unanswered calls before giving up on a reachable server: some
+/// servers fail only on some requests.
 const MIN_GIVEN_UP: usize = 5;
 
 /// Limits of a breaker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// Further calls after the first, whatever time they take.
+    /// Maximum number of further calls after the first, regardless of how long they take.
     pub(crate) max_retries: u32,
-    /// How long a server that gives no answer is waited for, as it may be starting again.
+    /// Time to wait for an unresponsive server, which may be restarting.
     pub(crate) restart: Duration,
-    /// Calls at once. So many may end badly together; only more of them in a row, and at least
-    /// five, say something about a server that is there.
+    /// Number of concurrent calls. That many can fail at once by chance, so a reachable server is
+    /// given up only after more consecutive failures than this, and at least five.
     pub(crate) calls_at_once: usize,
 }
 
-/// The breaker of one endpoint.
+/// The circuit breaker of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     patience: Patience,
@@ -35,22 +36,22 @@ pub(crate) struct Breaker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Last answer of any kind.
+    /// Time of the last answer of any kind.
     answered: Option<Instant>,
-    /// Beginning of the calls in a row that got none.
+    /// Start of the current series of unanswered calls.
     failing_since: Option<Instant>,
-    /// Calls in a row that were given up.
+    /// Number of consecutive calls that were given up.
     given_up: usize,
-    /// The server was given up: why, and when one call may try it again.
+    /// Set after the server was given up: the reason, and when one call may retry it.
     open: Option<(String, Instant)>,
 }
 
-/// The endpoints that were given up.
+/// Endpoints that were given up.
 #[derive(Debug, Default)]
 pub struct Outages(Mutex<Option<String>>);
 
 impl Outages {
-    /// The first endpoint that was given up, and why, in one line.
+    /// Returns the first endpoint that was given up, and the reason, on one line.
     pub fn first(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -70,10 +71,11 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a call may be made now; the error says why not.
+    /// Checks that a call may be made now. The error is the reason why not.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), String> {
         match &mut self.state().open {
             Some((why, until)) if now < *until => Err(why.clone()),
+            // Moving the deadline lets only this one call through.
             Some((_, until)) => {
                 *until = now + REST;
                 Ok(())
@@ -82,30 +84,33 @@ impl Breaker {
         }
     }
 
-    /// The server answered, be it with an error that concerns this call only.
+    /// Records that the server answered, even if with an error specific to the call.
     pub(crate) fn answered(&self, now: Instant) {
         *self.state() = State { answered: Some(now), ..State::default() };
     }
 
-    /// A call brought no answer; `since` is when the server was first found silent by this call.
+    /// Records an unanswered call; `since` is when this call first found the server unresponsive.
     pub(crate) fn failed(&self, since: Instant) {
         let mut state = self.state();
+        // Concurrent calls can report out of order.
         let since = state.failing_since.map_or(since, |earlier| earlier.min(since));
         state.failing_since = Some(since);
     }
 
-    /// Whether a call that was told by [`Breaker::failed`] is made again after so many retries.
+    /// Returns true if a call reported to [`Breaker::failed`] may be retried after this many
+    /// retries.
     pub(crate) fn allows_retry(&self, since: Instant, retries: u32, now: Instant) -> bool {
         let state = self.state();
         if state.open.is_some() {
             return false;
         }
-        // A server that answers others is not starting again.
+        // A server that answers other calls is not restarting.
         let serves_others = state.answered.is_some_and(|answered| answered > since);
+        // While the server may be restarting, the number of retries is not limited.
         retries < self.patience.max_retries || (!serves_others && !self.has_waited(&state, now))
     }
 
-    /// Whether a server that is starting again would have answered by now.
+    /// Returns true if a restarting server should have answered by now.
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         let state = self.state();
         state.open.is_some() || self.has_waited(&state, now)
@@ -116,8 +121,8 @@ impl Breaker {
         now.saturating_duration_since(since) >= self.patience.restart
     }
 
-    /// A call is given up, and with it the server, unless it is there (`present`) and this may be
-    /// the fault of single calls. `why` is the last error.
+    /// Gives up on a call. Also gives up on the server, unless it is reachable (`present`) and too
+    /// few calls have failed to rule out a problem with single calls. `why` is the last error.
     pub(crate) fn give_up(&self, present: bool, why: &str, now: Instant) {
         let mut state = self.state();
         state.given_up += 1;
@@ -158,7 +163,7 @@ mod tests {
         breaker.failed(start);
         assert!(breaker.allows_retry(start, 50, start + 9 * SECOND));
         breaker.answered(start + 9 * SECOND);
-        // The next failure begins anew.
+        // The next failure starts a new series.
         let later = start + 20 * SECOND;
         breaker.failed(later);
         assert!(breaker.allows_retry(later, 0, later + 9 * SECOND));

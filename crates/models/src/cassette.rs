@@ -1,7 +1,7 @@
-//! Cassettes: replies recorded by the digest of their request, and replayed without any model.
+//! Cassettes: replies recorded by request digest and replayed without a model.
 //!
-//! One JSON file per reply, `<digest>-<n>.json`, readable and diffable. The n-th call with the
-//! same digest gets the n-th recording, so that repeats stay distinct.
+//! Each reply is one readable, diffable JSON file, `<digest>-<n>.json`. The n-th call with the same
+//! digest gets the n-th recording, so repeats stay distinct.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 
-/// Characters of the digest in a file name.
+/// Number of characters of the digest in a file name.
 const DIGEST_LENGTH: usize = 16;
-/// Most bytes of a recording that are read back.
+/// Maximum size in bytes of a recording file to read.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -25,7 +25,7 @@ struct Recording {
     reply: ChatReply,
 }
 
-/// How often each digest was seen.
+/// Number of occurrences of each digest.
 type Counts = Mutex<HashMap<String, usize>>;
 
 fn next_occurrence(counts: &Counts, digest: &str) -> usize {
@@ -39,26 +39,26 @@ fn file_name(digest: &str, occurrence: usize) -> String {
     format!("{}-{occurrence}.json", &digest[..DIGEST_LENGTH.min(digest.len())])
 }
 
-/// A model whose replies are written to a folder as they come.
+/// A model wrapper that writes each reply to a folder.
 pub struct Recorder {
     inner: Arc<dyn ChatModel>,
     folder: PathBuf,
     counts: Arc<Counts>,
 }
 
-/// The numbering of recordings, shared by all recorders of a run.
+/// Numbering of recordings, shared by all recorders of a run.
 #[derive(Clone, Default)]
 pub struct Numbering(Arc<Counts>);
 
 impl Numbering {
-    /// Numbers that go on after so many recordings of each digest.
+    /// Continues numbering after the given number of recordings for each digest.
     pub fn after(recorded: HashMap<String, usize>) -> Self {
         Self(Arc::new(Mutex::new(recorded)))
     }
 }
 
 impl Recorder {
-    /// Makes the folder.
+    /// Creates a recorder and its folder.
     pub fn new(
         inner: Arc<dyn ChatModel>,
         folder: &Path,
@@ -134,7 +134,7 @@ impl ChatModel for Recorder {
     }
 }
 
-/// A folder of recordings that answers as a model.
+/// A model that replays a folder of recordings.
 pub struct Cassette {
     id: String,
     folder: PathBuf,
@@ -178,7 +178,7 @@ impl Cassette {
         })
     }
 
-    /// The same after so many calls of each digest.
+    /// Continues after the given number of calls for each digest.
     #[must_use]
     pub fn after(self, answered: HashMap<String, usize>) -> Self {
         Self { counts: Mutex::new(answered), ..self }
@@ -200,7 +200,7 @@ impl Cassette {
         Err(ModelError::NotRecorded { folder: self.folder.display().to_string(), difference })
     }
 
-    /// The difference from the recording that shares the most leading text with the request.
+    /// Describes the first difference from the most similar recording.
     fn nearest_difference(&self, wanted: &Value) -> String {
         let leaves = leaves(wanted);
         let nearest = self
@@ -209,6 +209,7 @@ impl Cassette {
             .map(|(name, recording)| {
                 (name, differences(&leaves, &self::leaves(&recording.request)))
             })
+            // Ties are broken by name, because the order of a `HashMap` is random.
             .min_by_key(|(name, (missing, _))| (*missing, (*name).clone()));
         match nearest {
             Some((name, (_, first))) => format!("the nearest is {name}, where {first}"),
@@ -243,7 +244,7 @@ impl ChatModel for Cassette {
     }
 }
 
-/// Scalars of a JSON value by pointer.
+/// Flattens the scalars of a JSON value, keyed by JSON pointer.
 fn leaves(value: &Value) -> Vec<(String, String)> {
     fn walk(value: &Value, path: String, into: &mut Vec<(String, String)>) {
         match value {
@@ -266,8 +267,8 @@ fn leaves(value: &Value) -> Vec<(String, String)> {
     into
 }
 
-/// How much differs (bytes after the common start of each differing leaf), and the first
-/// difference in words.
+/// Returns the size of the difference (bytes after the common start of each differing leaf) and a
+/// description of the first one.
 fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (usize, String) {
     let mut cost = 0;
     let mut first = None;
@@ -279,6 +280,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
         }
         let recorded = recorded.unwrap_or_default();
         let same = wanted.bytes().zip(recorded.bytes()).take_while(|(a, b)| a == b).count();
+        // Shows some context before the difference.
         let start = wanted.floor_char_boundary(same.saturating_sub(20));
         let recorded_start = recorded.floor_char_boundary(start);
         cost += wanted.len().max(recorded.len()) - same;

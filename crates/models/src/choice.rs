@@ -1,18 +1,18 @@
-//! A yes or no, read from the probabilities of a reply's first token. Pure.
+//! Yes-or-no answers read from the probabilities of a reply's first token.
 //!
-//! All spellings count: `Yes`, ` yes`, `YES`, the words of other languages, and the beginning of
-//! a word that a tokenizer has in pieces.
+//! Accepts all spellings: `Yes`, ` yes`, `YES`, translations, and prefixes of words that a
+//! tokenizer splits.
 
 use super::TokenProbability;
 
-/// Words that mean yes, in lower case.
+/// Words for yes, in lower case.
 const YES: [&str; 14] =
     ["yes", "yeah", "yep", "true", "ja", "oui", "sí", "si", "sim", "tak", "да", "はい", "是", "对"];
-/// Words that mean no, in lower case.
+/// Words for no, in lower case.
 const NO: [&str; 13] =
     ["no", "nope", "not", "false", "nein", "non", "não", "nie", "нет", "いいえ", "否", "不", "nee"];
 
-/// The meaning of a first token.
+/// Meaning of a first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Yes.
@@ -22,7 +22,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The meaning of a token's text, if it is one of the words or the beginning of `yes` or `no`.
+    /// Parses a token's text: one of the words, or a prefix of `yes` or `no`.
     pub fn of_token(text: &str) -> Option<Self> {
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
         if word.is_empty() || word.len() > 12 {
@@ -39,22 +39,22 @@ impl Answer {
     }
 }
 
-/// The probabilities of yes and no among the first tokens.
+/// Probabilities of yes and no in the first-token distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct YesNo {
-    /// Probability of all spellings of yes.
+    /// Total probability of all spellings of yes.
     pub yes: f64,
-    /// Probability of all spellings of no.
+    /// Total probability of all spellings of no.
     pub no: f64,
 }
 
 impl YesNo {
-    /// Adds up what the tokens say. A probability that is no number from 0 to 1 makes all of it
-    /// unusable, as does a list in which neither word has any.
+    /// Sums the probabilities of tokens. Returns `None` if any probability is not a number from 0
+    /// to 1, or if neither word occurs.
     pub fn of(tokens: &[TokenProbability]) -> Option<Self> {
         let mut sum = Self { yes: 0.0, no: 0.0 };
         for token in tokens {
-            // Rounding may leave a hair above 1.
+            // Rounding can push a probability slightly above 1.
             if !(0.0..=1.001).contains(&token.probability) {
                 return None;
             }
@@ -67,17 +67,18 @@ impl YesNo {
         (sum.yes + sum.no > 0.0).then_some(sum)
     }
 
-    /// The share of yes among yes and no, 0 to 1.
+    /// Returns the share of yes among yes and no, 0 to 1.
     pub fn share(self) -> f64 {
         self.yes / (self.yes + self.no)
     }
 
-    /// The probability of anything else, 0 to 1.
+    /// Returns the probability of any other token, 0 to 1.
     pub fn neither(self) -> f64 {
         (1.0 - self.yes - self.no).clamp(0.0, 1.0)
     }
 
-    /// `ln(yes / no)`, each at least 1e-6: a list that is cut off does not know smaller ones.
+    /// Returns `ln(yes / no)`. Each is at least 1e-6, since smaller probabilities are cut off from
+    /// the list of top tokens.
     pub fn log_odds(self) -> f64 {
         (self.yes.max(1e-6) / self.no.max(1e-6)).ln()
     }
@@ -110,7 +111,7 @@ mod tests {
             ("Nein", Some(Answer::No)),
             ("はい", Some(Answer::Yes)),
             ("否", Some(Answer::No)),
-            // Pieces of words.
+            // Prefixes of words.
             ("Y", Some(Answer::Yes)),
             ("n", Some(Answer::No)),
             ("Yesterday", None),

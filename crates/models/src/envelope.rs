@@ -1,6 +1,5 @@
-//! Whether a reply with status 200 is the answer of the model that was asked: no error beside it,
-//! one choice or several that agree, and the name that was asked for. Pure; what the answer says is
-//! nobody's concern here.
+//! Validates replies with status 200: no error field, a single choice or identical ones, and the
+//! model name that was requested. Does not interpret the content.
 
 use serde_json::Value;
 
@@ -8,12 +7,12 @@ use super::ModelError;
 use super::fault::Fault;
 use super::model_settings::ModelSettings;
 
-/// Most characters of a server's name for its model that are kept.
+/// Maximum number of characters to keep of the served model name.
 const MAX_NAME: usize = 100;
-/// The alias that stands for any name, and for none.
+/// Alias that matches any name, and a missing one.
 const ANY: &str = "*";
 
-/// The names under which a model may answer.
+/// Names under which a model may answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Envelope {
     endpoint: String,
@@ -22,8 +21,8 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Of a model of this provider at this address; `models.aliases` names it with its provider or
-    /// without.
+    /// Creates an envelope for a model of this provider at this address. Keys of `models.aliases`
+    /// may include the provider.
     pub(crate) fn new(
         provider: &str,
         name: &str,
@@ -39,9 +38,10 @@ impl Envelope {
         }
     }
 
-    /// Refuses an answer beside which the server tells of an error.
+    /// Rejects a reply that contains an error.
     pub(crate) fn refuse_error(&self, reply: &Value) -> Result<(), ModelError> {
         let choices = reply.get("choices").and_then(Value::as_array);
+        // Some servers put the error into a choice.
         let mut parts = std::iter::once(reply).chain(choices.into_iter().flatten());
         let Some(part) = parts.find(|part| part.get("error").is_some_and(says_something)) else {
             return Ok(());
@@ -50,8 +50,8 @@ impl Envelope {
         Err(self.refused(format!("status 200 and an error: {words}"), None))
     }
 
-    /// The name under which the server answered, if it is one of the model that was asked and there
-    /// is one answer only. None where any name will do and the server gives none.
+    /// Returns the served model name. Fails if it is not the requested model or if there are
+    /// several different choices. `None` if any name is allowed and the server gives none.
     pub(crate) fn served(&self, reply: &Value) -> Result<Option<String>, ModelError> {
         let served = reply.get("model").and_then(Value::as_str).unwrap_or_default().trim();
         let is_alias = |alias: &String| alias == ANY || alias.eq_ignore_ascii_case(served);
@@ -95,7 +95,7 @@ impl Envelope {
     }
 }
 
-/// Whether the value of a field `error` tells of one; some servers always send the field.
+/// Returns true if an `error` field contains an error; some servers always send the field.
 fn says_something(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => false,
@@ -106,8 +106,7 @@ fn says_something(error: &Value) -> bool {
     }
 }
 
-/// Whether a name is that of the model asked for, of the same with its date, or with the tag that
-/// stands for none.
+/// Returns true if a name is that of the requested model, possibly with a date or the default tag.
 fn is_version_of(asked: &str, served: &str) -> bool {
     let (asked, served) = (asked.to_ascii_lowercase(), served.to_ascii_lowercase());
     let untagged = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_owned();
@@ -115,12 +114,13 @@ fn is_version_of(asked: &str, served: &str) -> bool {
     if asked == served {
         return !asked.is_empty();
     }
+    // An alias such as `gpt-4o-latest` is served under a dated name.
     let stem = asked.strip_suffix("-latest").unwrap_or(&asked);
     let Some(version) = served.strip_prefix(stem) else { return false };
     version.strip_prefix(['-', '@']).is_some_and(is_date)
 }
 
-/// Whether a version is a date as providers write them, or Google's `001`.
+/// Returns true if a version is a date in a provider's format, or Google's `001`.
 fn is_date(version: &str) -> bool {
     let (digits, dashes): (Vec<char>, Vec<char>) = version.chars().partition(char::is_ascii_digit);
     if !dashes.iter().all(|c| *c == '-') {

@@ -1,14 +1,14 @@
-//! Why a model gave no reply, in words that name the endpoint or file.
+//! Errors of model calls. Messages name the endpoint or file.
 
 use std::time::Duration;
 
-/// Which limit a call ran into.
+/// Time limit that a call exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Phase {
     /// Opening the connection.
     #[strum(to_string = "no connection")]
     Connect,
-    /// Waiting for the first byte of the answer.
+    /// Waiting for the first byte of the response.
     #[strum(to_string = "no first byte")]
     FirstByte,
     /// The whole call.
@@ -16,52 +16,53 @@ pub enum Phase {
     Total,
 }
 
-/// Whose fault an error is, as far as other calls of the same server go.
+/// Cause of an error, which determines if other calls to the same server are affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Of this call: the server is there and says so.
+    /// Specific to this call: the server is up and reports the error.
     OfCall,
-    /// The connection, or an error of the server itself.
+    /// Broken connection or internal server error.
     Broken,
     /// The server did not answer in time.
     Silent,
-    /// Something that is no model server answered.
+    /// The response did not come from a model server.
     Garbled,
-    /// The embedded engine: it may be unusable as a whole.
+    /// The embedded engine failed and may be unusable.
     Engine,
 }
 
-/// Why there is no reply. Messages name the endpoint or file; [`ModelError::hint`] says what to do.
+/// Error of a model call. Messages name the endpoint or file; [`ModelError::hint`] returns what to
+/// do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ModelError {
     /// The name is not of the form `provider/model`, or the provider is unknown.
     #[error("`{name}` is not a model name: {why}")]
     Name {
-        /// As written.
+        /// Name as written.
         name: String,
-        /// The mistake.
+        /// Reason why it is invalid.
         why: String,
     },
-    /// No connection.
+    /// The connection failed.
     #[error("cannot reach {endpoint}: {why}")]
     Unreachable {
         /// Address.
         endpoint: String,
-        /// The system's words.
+        /// Error message of the system.
         why: String,
-        /// A remedy.
+        /// Suggested fix.
         hint: String,
     },
-    /// The server is there, the model is not.
+    /// The server does not have the model.
     #[error("{endpoint} has no model `{model}`; it has: {}", if available.is_empty() { "none".to_owned() } else { available.join(", ") })]
     Missing {
         /// Address.
         endpoint: String,
-        /// The name asked for.
+        /// Requested name.
         model: String,
-        /// The names that are there.
+        /// Available names.
         available: Vec<String>,
-        /// A remedy.
+        /// Suggested fix.
         hint: String,
     },
     /// The server answered with an error status.
@@ -71,80 +72,80 @@ pub enum ModelError {
         endpoint: String,
         /// HTTP status.
         status: u16,
-        /// Its body, bounded and without control characters.
+        /// Response body, clipped and without control characters.
         body: String,
         /// Value of `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// A time limit.
+    /// A time limit was exceeded.
     #[error("{endpoint} gave {phase} within {} s", after.as_secs_f64())]
     Timeout {
         /// Address.
         endpoint: String,
-        /// Which limit.
+        /// Exceeded limit.
         phase: Phase,
-        /// The limit.
+        /// Value of the limit.
         after: Duration,
     },
-    /// The answer is not what the protocol says.
+    /// The response violates the protocol.
     #[error("{endpoint} answered with {what}")]
     Protocol {
         /// Address.
         endpoint: String,
-        /// The answer instead.
+        /// Description of the response.
         what: String,
-        /// Whether the connection broke, so that another try may help.
+        /// True if the connection broke, so that a retry may help.
         broken: bool,
     },
-    /// An answer in good form that is not, or not only, that of the model which was asked.
+    /// A well-formed response that is not, or not only, from the requested model.
     #[error("{endpoint} answered with {what}")]
     WrongReply {
         /// Address.
         endpoint: String,
-        /// The answer instead.
+        /// Description of the response.
         what: String,
-        /// A remedy.
+        /// Suggested fix.
         hint: Option<String>,
     },
-    /// The answer is not even JSON: something else than a model server speaks there.
+    /// The response is not JSON, so the server is probably not a model server.
     #[error("{endpoint} answered with {what}")]
     Garbled {
         /// Address.
         endpoint: String,
-        /// The answer instead.
+        /// Description of the response.
         what: String,
     },
-    /// The server gave no answer to earlier calls and is not asked any more.
+    /// The server did not answer earlier calls and is no longer used.
     #[error("{why}")]
     GivenUp {
-        /// The last error, and how long it was tried.
+        /// Last error, and for how long it was retried.
         why: String,
     },
-    /// A cassette has no such recording.
+    /// The cassette has no matching recording.
     #[error("no recording for this request in {folder}: {difference}")]
     NotRecorded {
         /// Folder of the cassette.
         folder: String,
-        /// The difference from the nearest recording.
+        /// Difference from the nearest recording.
         difference: String,
     },
     /// The prompt does not fit the model's context; a shorter one would.
     #[error("{}", too_long(length.as_deref(), *limit))]
     PromptTooLong {
-        /// With its unit: tokens, or bytes where these tell already. Absent where a server does
-        /// not count.
+        /// Length with its unit: tokens, or bytes if those already exceed the limit. `None` if the
+        /// server does not report it.
         length: Option<String>,
-        /// Tokens of the context, where they are known.
+        /// Context size in tokens, if known.
         limit: Option<usize>,
-        /// Most tokens that the model's context can have, where that is known.
+        /// Maximum context size of the model in tokens, if known.
         most: Option<u32>,
     },
-    /// The embedded engine or its weights.
+    /// The embedded engine or its weights failed.
     #[error("{what}")]
     Engine {
-        /// The failure, naming the file.
+        /// Error message that names the file.
         what: String,
-        /// A remedy.
+        /// Suggested fix.
         hint: Option<String>,
     },
 }
@@ -158,23 +159,24 @@ fn too_long(length: Option<&str>, limit: Option<usize>) -> String {
 }
 
 impl ModelError {
-    /// An error of the embedded engine or its weights.
+    /// Creates an error of the embedded engine or its weights.
     pub(crate) fn engine(what: String, hint: Option<String>) -> Self {
         Self::Engine { what, hint }
     }
 
-    /// Whether the same call may succeed a moment later: broken connections, 408, 429 and 5xx.
+    /// Returns true if a retry may succeed: broken connections, 408, 429 and 5xx.
     pub fn is_transient(&self) -> bool {
         match self {
             ModelError::Unreachable { .. } => true,
             ModelError::Protocol { broken, .. } => *broken,
             ModelError::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            // A call that timed out later would probably be as slow again.
             ModelError::Timeout { phase, .. } => *phase == Phase::Connect,
             _ => false,
         }
     }
 
-    /// Whether it is the fault of the server or its connection, and not of what it was asked.
+    /// Returns true if the server or connection is at fault, and not the request.
     pub fn is_outage(&self) -> bool {
         match self.fault() {
             Fault::Broken | Fault::Silent | Fault::Garbled => true,
@@ -204,7 +206,7 @@ impl ModelError {
         }
     }
 
-    /// How long the server asks to wait.
+    /// Returns how long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             ModelError::Status { retry_after, .. } => *retry_after,
@@ -212,7 +214,7 @@ impl ModelError {
         }
     }
 
-    /// The same error with the words of servers and systems changed.
+    /// Applies a function to the text that comes from servers and systems.
     #[must_use]
     pub fn map_words(mut self, change: impl Fn(String) -> String) -> Self {
         let words = match &mut self {
@@ -233,7 +235,7 @@ impl ModelError {
         self
     }
 
-    /// One thing that the reader can do.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             ModelError::Unreachable { hint, .. } | ModelError::Missing { hint, .. } => {

@@ -1,34 +1,34 @@
-//! The error body of a model server: its words, taken out of however many wrappings, and whether
-//! they say that the prompt does not fit. Pure; knows no address and no status.
+//! Parses error bodies of model servers: unwraps nested messages and detects prompts that are too
+//! long.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// Most bytes of a server's words.
+/// Maximum number of bytes of a server's message.
 const MAX_BYTES: usize = 300;
-/// How deep one error stands in the text of another at most.
+/// Maximum nesting depth of errors within error messages.
 const MAX_DEPTH: usize = 4;
 
-/// The reason for which a server refuses a call.
+/// Reason for a server's refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Its words in one line, bounded.
+    /// Message on one line, clipped.
     pub(crate) words: String,
-    /// Tokens of the prompt and of the context, where the prompt is what does not fit.
+    /// Token counts, if the prompt is too long.
     pub(crate) too_long: Option<TooLong>,
 }
 
-/// A prompt that does not fit, with the numbers that the server gives.
+/// A prompt that is too long, with the numbers from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong {
     pub(crate) prompt_tokens: Option<u64>,
     pub(crate) context_tokens: Option<u64>,
 }
 
-/// Words of Ollama's older runner, of OpenAI and vLLM, and of LM Studio; llama.cpp has numbers in
-/// fields.
+/// Messages of Ollama's older runner, OpenAI, vLLM and LM Studio. llama.cpp reports the numbers in
+/// separate fields.
 static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?i)exceeds? (the )?(available |maximum |model'?s? )*context|maximum context length|context length exceeded|greater than the context length|prompt is too long|input is too long",
@@ -37,8 +37,8 @@ static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 impl Fault {
-    /// Reads a body. `error` holds the words, as text or as an object with `message`; Ollama puts
-    /// the whole JSON answer of its runner into that text.
+    /// Parses a response body. `error` is either a string or an object with `message`; Ollama puts
+    /// the whole JSON response of its runner into the string.
     pub(crate) fn of_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let (mut words, mut details) = (text.trim().to_owned(), Value::Null);
@@ -47,6 +47,7 @@ impl Fault {
             let inner = value.get("error").unwrap_or(&value);
             let said = inner.as_str().or_else(|| inner.get("message")?.as_str());
             let Some(said) = said.map(str::to_owned) else { break };
+            // The innermost object contains the numbers.
             if inner.is_object() {
                 details = inner.clone();
             }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As Ollama 0.32.15 answered.
+    /// Response of Ollama 0.32.15.
     const CONTEXT: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (451 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":451,\"n_ctx\":256}}"}"#;
     const TEMPLATE: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: cannot resolve $ref #/x, x not found\",\"type\":\"invalid_request_error\"}}"}"#;
 

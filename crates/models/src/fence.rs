@@ -1,25 +1,24 @@
-//! Fencing of evidence: what was said by others must not speak to the judge.
+//! Fencing of evidence, so that untrusted text cannot address the judge.
 //!
-//! Fences carry a random mark per call that no author of evidence can know. Pure but for the
-//! mark.
+//! Fences carry a random mark per call that authors of evidence cannot guess.
 
 use std::sync::LazyLock;
 
 use rand::RngExt as _;
 use regex::{Captures, Regex};
 
-/// The random mark of one call's fences.
+/// Random mark of the fences in one call.
 #[derive(Debug, Clone)]
 pub struct Nonce(String);
 
 impl Nonce {
-    /// 32 random bits in hexadecimal. Evidence is written before the mark is drawn, so that
-    /// nobody can try twice; and every token of a mark is paid for at each fence.
+    /// Draws 32 random bits in hexadecimal. Evidence is written before the mark is drawn, so an
+    /// attacker has no second try; a longer mark would cost tokens at each fence.
     pub fn fresh() -> Self {
         Self(format!("{:08x}", rand::rng().random::<u32>()))
     }
 
-    /// The mark as text.
+    /// Returns the mark as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -29,10 +28,11 @@ static IMITATION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\[(\s*(?:BEGIN|END)\b)").expect("the pattern is a constant that a test uses")
 });
 
-/// Tokens that chat templates write around turns, thoughts and calls of tools, but for those with
-/// bars: Llama 2, Mistral (`[INST]`), Gemma (`<start_of_turn>`), GLM (`[gMASK]<sop>`), Qwen and
-/// `DeepSeek` (`<think>`, `<tool_call>`), Command-R (`<BOS_TOKEN>`), `CodeLlama`, `StarCoder`, `InternLM`,
-/// Baichuan, Nemotron, EXAONE, Seed, Ling, `MiniMax`; and the bytes of `SentencePiece` (`<0x0A>`).
+/// Tokens that chat templates write around turns, thoughts and tool calls, except those with bars:
+/// Llama 2, Mistral (`[INST]`), Gemma (`<start_of_turn>`), GLM (`[gMASK]<sop>`), Qwen and
+/// `DeepSeek` (`<think>`, `<tool_call>`), Command-R (`<BOS_TOKEN>`), `CodeLlama`, `StarCoder`,
+/// `InternLM`, Baichuan, Nemotron, EXAONE, Seed, Ling, `MiniMax`; and the bytes of `SentencePiece`
+/// (`<0x0A>`).
 static CONTROL_TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)<(?:/?(?:",
@@ -55,21 +55,21 @@ static CONTROL_TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant that a test uses")
 });
 
-/// A text between fences. What imitates a fence, or a special token of a chat template, is
-/// broken up visibly.
+/// Puts a text between fences. Imitations of fences or of special tokens are visibly broken up.
 pub fn fence(label: &str, text: &str, nonce: &Nonce) -> String {
     let text = neutralise(text);
     let mark = nonce.as_str();
     format!("[BEGIN {label} {mark}]\n{text}\n[END {mark}]")
 }
 
-/// The text as a fence shows it.
+/// Neutralises a text as in [`fence`], without the fences.
 pub fn neutralise(text: &str) -> String {
     let text = IMITATION.replace_all(text, "($1");
     // Servers parse special tokens in user text: `<|im_end|>` would end the message.
     let text = CONTROL_TOKEN.replace_all(&text, |found: &Captures<'_>| broken_up(&found[0]));
     let mut text = text.into_owned();
-    // ChatML, Llama 3 and 4, Phi, GLM, Command-R, harmony and more; DeepSeek's bars are wide.
+    // Used by ChatML, Llama 3 and 4, Phi, GLM, Command-R, harmony and others; DeepSeek uses wide
+    // bars.
     for (token, broken) in [("<|", "< |"), ("|>", "| >"), ("<｜", "< ｜"), ("｜>", "｜ >")] {
         if text.contains(token) {
             text = text.replace(token, broken);
@@ -78,7 +78,7 @@ pub fn neutralise(text: &str) -> String {
     text
 }
 
-/// A control token as no tokenizer reads it and every reader does.
+/// Rewrites a control token so that no tokenizer recognises it but readers still do.
 fn broken_up(token: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/');
     let inside = token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -88,7 +88,7 @@ fn broken_up(token: &str) -> String {
     }
 }
 
-/// A space behind what opens a token.
+/// Returns a space to insert after a character that opens a token.
 const fn spaced(c: char) -> Option<char> {
     if matches!(c, '<' | '[' | ']') { Some(' ') } else { None }
 }
@@ -106,7 +106,7 @@ mod tests {
         assert!(fenced.contains("< |im_end| >"), "{fenced}");
     }
 
-    /// As chat templates of models in use write them.
+    /// Tokens from chat templates of current models.
     const TOKENS: &[&str] = &[
         // ChatML, Qwen
         "<|im_start|>",

@@ -1,6 +1,5 @@
-//! Guards around every call of a provider: a limit of calls at once for each endpoint, retries of
-//! transient failures, an end to all calls of a server that is gone, and no secrets in what comes
-//! back. Never retries a reply, however bad.
+//! Guards around provider calls: a concurrency limit per endpoint, retries of transient failures, a
+//! circuit breaker, and redaction of secrets in replies. Replies are never retried, however bad.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,14 +14,14 @@ use super::repeated::RepeatedTexts;
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 use selftest_text::redact::Redactor;
 
-/// Longest wait that a server's `Retry-After` can ask for.
+/// Maximum wait that a server's `Retry-After` can request.
 const MAX_WAIT: Duration = Duration::from_mins(1);
-/// Longest wait between two tries of a server that may be starting again.
+/// Maximum wait between attempts to reach a server that may be restarting.
 const RESTART_WAIT: Duration = Duration::from_secs(2);
-/// How long a look at a server may take that has just given no answer.
+/// Time limit for a health check of a server that just failed to answer.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The state that all models of one endpoint share.
+/// State shared by all models of one endpoint.
 pub(crate) struct Gate {
     pub(crate) places: Semaphore,
     pub(crate) breaker: Breaker,
@@ -32,7 +31,7 @@ pub(crate) struct Gate {
 pub struct Guarded {
     pub(crate) inner: Arc<dyn ChatModel>,
     pub(crate) gate: Arc<Gate>,
-    /// A server may repeat a key in its answer.
+    /// Needed because a server may repeat an API key in its response.
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) repeated: RepeatedTexts,
 }
@@ -54,12 +53,14 @@ impl Guarded {
             .with_jitter()
             .with_min_delay(Duration::from_millis(250))
             .with_max_delay(Duration::from_secs(20))
+            // The breaker limits the number of retries.
             .without_max_times()
             .build();
         let mut retries = 0;
         let mut failing_since = None;
         loop {
             let began = Instant::now();
+            // Checked before each attempt, because other calls can open the breaker meanwhile.
             breaker.admit(began).map_err(|why| ModelError::GivenUp { why })?;
             let error = match self.call(request).await {
                 Ok(reply) => {
@@ -68,13 +69,14 @@ impl Guarded {
                 }
                 Err(error) => error,
             };
+            // A silent server has been unresponsive since the call started.
             let since = *failing_since.get_or_insert(match error.fault() {
                 Fault::Silent => began,
                 _ => Instant::now(),
             });
             if !self.may_try_again(&error, since, retries).await {
                 return Err(match (error.fault(), breaker.admit(Instant::now())) {
-                    // Its words are of an engine; that it cannot be used at all is not in them.
+                    // The engine's message does not state that it is unusable.
                     (Fault::Engine, Err(why)) => ModelError::GivenUp { why },
                     _ => error,
                 });
@@ -92,13 +94,13 @@ impl Guarded {
         }
     }
 
-    /// Tells the breaker of an error, and whether the call is worth another try.
+    /// Reports an error to the breaker. Returns true if the call may be retried.
     async fn may_try_again(&self, error: &ModelError, since: Instant, retries: u32) -> bool {
         let breaker = &self.gate.breaker;
         match error.fault() {
             Fault::OfCall => {
                 breaker.answered(Instant::now());
-                // Such as 429, after which waiting for a restart would be pointless.
+                // For example 429; waiting for a restart would be pointless.
                 error.is_transient() && breaker.allows_retry(since, retries, Instant::now())
             }
             Fault::Broken => {
@@ -111,7 +113,7 @@ impl Guarded {
             Fault::Silent => {
                 breaker.failed(since);
                 let present = self.is_present().await;
-                // A server that is there is slow, and would be as slow again.
+                // A reachable server is slow and would time out again.
                 if !present && !breaker.is_overdue(Instant::now()) {
                     return true;
                 }
@@ -130,13 +132,13 @@ impl Guarded {
         }
     }
 
-    /// Always false: no further try.
+    /// Reports the failure to the breaker. Always returns false: no retry.
     fn give_up(&self, present: bool, error: &ModelError) -> bool {
         self.gate.breaker.give_up(present, &error.to_string(), Instant::now());
         false
     }
 
-    /// Whether the server answers a question that costs it nothing.
+    /// Returns true if the server answers a cheap request.
     async fn is_present(&self) -> bool {
         tokio::time::timeout(LOOK, self.inner.check()).await.is_ok_and(|answer| answer.is_ok())
     }

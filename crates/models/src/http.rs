@@ -1,6 +1,5 @@
-//! One HTTP exchange with a model server: time limits, bounded bodies, one-line errors.
-//!
-//! Knows no provider's paths or fields.
+//! HTTP requests to model servers, with time limits, bounded bodies and one-line errors.
+//! Independent of any provider.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -16,14 +15,14 @@ use super::fault::{Fault, TooLong};
 use super::model_settings::ModelSettings;
 use super::{ModelError, Phase};
 
-/// Most bytes of a server's answer.
+/// Maximum size in bytes of a response body.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// A server at a base address.
 pub struct Endpoint {
     client: reqwest::Client,
     base: String,
-    /// The address that was posted to last, which is nearly always the next one too.
+    /// The last URL posted to, which is usually the next one as well.
     posted: Mutex<Option<(String, Url)>>,
     unreachable_hint: String,
     first_byte: Duration,
@@ -31,11 +30,11 @@ pub struct Endpoint {
     connect: Duration,
 }
 
-/// An answer with its status: error statuses are the provider's to interpret.
+/// A response with any status; providers interpret error statuses.
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
-    /// The whole body.
+    /// Complete body.
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
 }
@@ -46,19 +45,19 @@ impl Answer {
         Self { status, body, retry_after: None }
     }
 
-    /// The message in the body of an error.
+    /// Returns the error message in the body.
     pub fn words(&self) -> String {
         Fault::of_body(&self.body).words
     }
 
-    /// Whether the body has this lower-case word in it, in any case.
+    /// Returns true if the body contains this lower-case word, ignoring case.
     pub fn names(&self, word: &str) -> bool {
         String::from_utf8_lossy(&self.body).to_lowercase().contains(word)
     }
 }
 
 impl Endpoint {
-    /// `base` without a slash at its end. Opens no connection.
+    /// Creates an endpoint for `base`, which has no trailing slash. Opens no connection.
     pub fn new(
         base: &str,
         headers: HeaderMap,
@@ -87,17 +86,17 @@ impl Endpoint {
         })
     }
 
-    /// The base address, for messages.
+    /// Returns the base address, for messages.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// `GET base + path`.
+    /// Sends `GET base + path`.
     pub async fn get(&self, path: &str) -> Result<Answer, ModelError> {
         self.exchange(self.client.get(format!("{}{path}", self.base))).await
     }
 
-    /// `POST base + path` with a JSON body of about so many bytes.
+    /// Sends `POST base + path` with a JSON body of about `bytes` bytes.
     pub async fn post(
         &self,
         path: &str,
@@ -109,7 +108,7 @@ impl Endpoint {
             .map_err(|error| self.protocol(&error.to_string(), false))?;
         let request = match self.url(path) {
             Some(url) => self.client.post(url),
-            // Its error says what is wrong with it.
+            // Sending it returns an error that describes the invalid URL.
             None => self.client.post(format!("{}{path}", self.base)),
         };
         let is_json = HeaderValue::from_static("application/json");
@@ -149,6 +148,7 @@ impl Endpoint {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| self.protocol(&error.to_string(), true))?
         {
+            // Counted, because `Content-Length` can be missing or wrong.
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(self.protocol(&format!("more than {MAX_BODY} bytes"), false));
             }
@@ -157,7 +157,7 @@ impl Endpoint {
         Ok(Answer { status, body, retry_after })
     }
 
-    /// The answer as JSON, if its status is a success.
+    /// Parses the response as JSON if its status is a success.
     pub fn json(&self, answer: &Answer) -> Result<Value, ModelError> {
         if !(200..300).contains(&answer.status) {
             return Err(self.status(answer));
@@ -177,10 +177,10 @@ impl Endpoint {
         })
     }
 
-    /// The error of an answer whose status is not a success.
+    /// Converts a response with an error status to an error.
     pub fn status(&self, answer: &Answer) -> ModelError {
         let Fault { words, too_long } = Fault::of_body(&answer.body);
-        // Only a refusal: a server that fails for another reason may quote anything.
+        // Only for client errors: the message of any other failure may quote arbitrary text.
         if matches!(answer.status, 400 | 413 | 422)
             && let Some(TooLong { prompt_tokens, context_tokens }) = too_long
         {
@@ -196,7 +196,7 @@ impl Endpoint {
         }
     }
 
-    /// An answer that is not what the protocol says.
+    /// Creates an error for a response that violates the protocol.
     pub fn protocol(&self, what: &str, broken: bool) -> ModelError {
         ModelError::Protocol { endpoint: self.base.clone(), what: what.to_owned(), broken }
     }
@@ -220,26 +220,28 @@ impl Endpoint {
     }
 }
 
-/// A client builder for addresses such as this one. Plain `http://` needs no certificates, and
-/// must work on a machine that has none.
+/// Creates a client builder for an address. Plain `http://` needs no certificates and must work on
+/// a machine without any.
 pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
-    // An error only means that a provider is installed already.
+    // Fails only if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder =
         reqwest::Client::builder().user_agent(concat!("selftest/", env!("CARGO_PKG_VERSION")));
-    // A proxy for the network must not be asked for a server on this machine.
+    // A network proxy must not be used for a server on this machine.
     let local = Url::parse(address).is_ok_and(|address| is_loopback(&address));
     let builder = if local { builder.no_proxy() } else { builder };
     if address.starts_with("https:") { builder } else { builder.tls_certs_only([]) }
 }
 
-/// Whether an address is one of this machine.
+/// Returns true for a loopback address.
 pub fn is_loopback(address: &Url) -> bool {
+    // `host_str` keeps the brackets of IPv6 addresses.
     let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// How long a server asks to wait: in seconds, or until a date, which counts from its own.
+/// Returns how long the server asks to wait, given in seconds or as a date relative to the server's
+/// `Date`.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let asked = text(RETRY_AFTER)?;
@@ -247,11 +249,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
-    // A date in the past asks for nothing.
+    // A date in the past means no wait.
     Some(date(asked)?.duration_since(date(text(DATE)?)?).unwrap_or_default())
 }
 
-/// The innermost cause of an error, in one line.
+/// Returns the innermost cause of an error, on one line.
 pub fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(next) = cause.source() {

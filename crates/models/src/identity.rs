@@ -1,4 +1,4 @@
-//! The identity of a call: by it recordings and finished calls are found again.
+//! The identity of a call, used to look up recordings and finished calls.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,9 @@ use super::{ChatRequest, Message, Role};
 use selftest_text::digest;
 
 impl ChatRequest {
-    /// The identity of the call for a cassette: messages without the nonce, schema, temperature
-    /// and limit. The sampling seed is left out, so that a recording serves any run.
+    /// Returns the identity of the call for a cassette: messages without the nonce, schema,
+    /// temperature and token limit. The sampling seed is excluded, so that a recording works for
+    /// any run.
     pub fn identity(&self) -> Value {
         let messages: Vec<Value> = self
             .messages
@@ -32,8 +33,8 @@ impl ChatRequest {
         identity
     }
 
-    /// SHA-256 of [`ChatRequest::identity`] in canonical form. Written without making a value of it:
-    /// every call needs it twice, and its texts are long.
+    /// Returns the SHA-256 of [`ChatRequest::identity`] in canonical form. Serialises directly
+    /// without building a JSON value, because every call needs it twice and its texts are long.
     pub fn digest(&self) -> String {
         let identity = Canonical {
             first_token: self.first_token.as_ref().map(|_| true),
@@ -48,7 +49,7 @@ impl ChatRequest {
             temperature: self.sampling.temperature,
         };
         let mut text = Vec::with_capacity(self.written_bytes());
-        // Texts, numbers and values of JSON can always be written.
+        // Serialising strings, numbers and JSON values cannot fail.
         let _ = serde_json::to_writer(&mut text, &identity);
         digest::of_bytes(&text)
     }
@@ -63,7 +64,7 @@ impl ChatRequest {
     }
 }
 
-/// The members of an identity by name, which is their order in canonical form.
+/// Members of an identity in canonical (alphabetical) order.
 #[derive(serde::Serialize)]
 struct Canonical<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +83,7 @@ struct Said<'a> {
     text: Cow<'a, str>,
 }
 
-/// A value whose objects are written by the names of their members.
+/// A JSON value serialised with sorted object keys.
 struct Sorted<'a>(&'a Value);
 
 impl Serialize for Sorted<'_> {

@@ -1,7 +1,7 @@
-//! Finished calls that outlive the process: each is handed to a keeper before anybody acts on its
-//! reply, and a run that goes on after it was broken off gets the replies from there.
+//! Persistence of finished calls. Each call is stored before its reply is used, and a resumed run
+//! takes the replies from the store.
 //!
-//! Knows neither where calls are kept nor of which run they are.
+//! Independent of where calls are stored and of the run they belong to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 
-/// Identity of a call. The seed is derived from run, case and purpose, so that calls of two cases
-/// differ even where they ask the same.
+/// Identity of a call. The seed is derived from run, case and purpose, so identical requests of two
+/// cases have different keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallKey {
     /// Full name of the model.
@@ -31,78 +31,78 @@ impl CallKey {
     }
 }
 
-/// A call that brought a reply.
+/// A call that returned a reply.
 #[derive(Debug, Serialize)]
 pub struct FinishedCall<'a> {
-    /// Which one.
+    /// Identity of the call.
     pub key: &'a CallKey,
-    /// Its reply.
+    /// Reply of the model.
     pub reply: &'a ChatReply,
 }
 
-/// A finished call as it is read back. The reply is parsed when somebody asks for it: of most calls
-/// nobody does, because their cases have ended.
+/// A finished call read back from a journal. Its reply is parsed only on demand: most are never
+/// needed, because their cases are finished.
 #[derive(Debug, Deserialize)]
 pub struct KeptCall {
-    /// Which one.
+    /// Identity of the call.
     pub key: CallKey,
-    /// Its reply, in JSON.
+    /// Reply in JSON.
     pub reply: Box<RawValue>,
 }
 
-/// Keeps finished calls.
+/// Stores finished calls.
 pub trait CallKeeper: Send + Sync {
-    /// Keeps a call. When it returns, the call outlives the process. A keeper that cannot do its work
-    /// says so elsewhere: the reply is as good without it.
+    /// Stores a call durably before returning. On failure, the implementation reports the problem
+    /// elsewhere, because the reply itself is still usable.
     fn keep(&self, call: &FinishedCall<'_>);
 }
 
 tokio::task_local! {
-    /// Which of the runs that share their models a task works for.
+    /// Number of the run that the current task works for.
     static RUN: usize;
 }
 
-/// Has the calls of this work kept and recalled as those of one of several runs that share their models,
-/// by its number from 0. Where nothing is said they are those of the first. What the work spawns is not
-/// part of it.
+/// Assigns the calls made by `work` to one of several runs that share their models, numbered from
+/// 0. Calls outside of such a scope belong to the first run, as do those of tasks that `work`
+/// spawns.
 pub fn for_run<F: Future>(run: usize, work: F) -> impl Future<Output = F::Output> {
     RUN.scope(run, work)
 }
 
-/// The calls of a run, or of each of several runs that share their models, such as the arms of an
-/// experiment: those that were finished before it was broken off, and a keeper of those to come.
+/// Calls of one or several runs that share their models, such as the arms of an experiment.
+/// Contains the finished calls of an interrupted run, and a keeper for new ones.
 ///
-/// Two runs may make the same call, and each is to get its own reply.
+/// Two runs may make the same call, and each gets its own reply.
 #[derive(Default)]
 pub struct CallLog {
     first: RunLog,
     others: Vec<RunLog>,
 }
 
-/// The calls of one run.
+/// Calls of one run.
 #[derive(Default)]
 struct RunLog {
     keeper: OnceLock<Arc<dyn CallKeeper>>,
-    /// Calls that were made before there was a keeper.
+    /// Calls made before a keeper was set.
     early: Mutex<Vec<(CallKey, ChatReply)>>,
     finished: Mutex<HashMap<CallKey, VecDeque<Box<RawValue>>>>,
 }
 
 impl CallLog {
-    /// The log of a run that knows these calls, each of which is answered once.
+    /// Creates a log with these finished calls; each answers one request.
     pub fn knowing(calls: Vec<KeptCall>) -> Self {
         Self { first: RunLog::knowing(calls), others: Vec::new() }
     }
 
-    /// The same log for one more run, with calls of its own.
+    /// Adds another run with its own calls.
     #[must_use]
     pub fn and_run(mut self, calls: Vec<KeptCall>) -> Self {
         self.others.push(RunLog::knowing(calls));
         self
     }
 
-    /// From now on calls of this run are kept here, those that were made already first. Only the first
-    /// keeper counts.
+    /// Sets the keeper of a run, and passes it the calls that were already made. Later keepers are
+    /// ignored.
     pub fn keep_in(&self, run: usize, keeper: Arc<dyn CallKeeper>) {
         self.of(run).keep_in(keeper);
     }
@@ -111,13 +111,13 @@ impl CallLog {
         run.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
     }
 
-    /// That of the run that asks.
+    /// Returns the log of the current run.
     fn own(&self) -> &RunLog {
         self.of(RUN.try_with(|run| *run).unwrap_or(0))
     }
 
-    /// How often each request was answered, by its digest: recordings are numbered by it. Of all
-    /// models, or of this one.
+    /// Returns how often each request was answered, by digest, for all models or only this one.
+    /// Recordings are numbered by it.
     pub(crate) fn answered(&self, model: Option<&str>) -> HashMap<String, usize> {
         let mut answered = HashMap::new();
         for log in std::iter::once(&self.first).chain(&self.others) {
@@ -142,6 +142,7 @@ impl RunLog {
     }
 
     fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
+        // Locked while the early calls are stored, so that later ones follow them.
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         let keeper = self.keeper.get_or_init(|| keeper);
         for (key, reply) in early.drain(..) {
@@ -152,7 +153,7 @@ impl RunLog {
     fn keep(&self, key: CallKey, reply: &ChatReply) {
         if self.keeper.get().is_none() {
             let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-            // It may have come in the meantime.
+            // Checked again under the lock: a keeper may have been set in the meantime.
             if self.keeper.get().is_none() {
                 return early.push((key, reply.clone()));
             }
@@ -162,22 +163,23 @@ impl RunLog {
         }
     }
 
-    /// The reply of a finished call. One that cannot be read is asked for again.
+    /// Returns the reply of a finished call. An unreadable reply is requested again.
     fn recall(&self, key: &CallKey) -> Option<ChatReply> {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        // In the order in which the calls were made.
         let reply = finished.get_mut(key)?.pop_front()?;
         serde_json::from_str(reply.get()).ok()
     }
 }
 
-/// A model whose finished calls are kept.
+/// A model wrapper that records its finished calls.
 pub struct Journaled {
     inner: Arc<dyn ChatModel>,
     log: Arc<CallLog>,
 }
 
 impl Journaled {
-    /// The same model with that log.
+    /// Wraps a model with a log.
     pub fn new(inner: Arc<dyn ChatModel>, log: Arc<CallLog>) -> Self {
         Self { inner, log }
     }
@@ -199,6 +201,7 @@ impl ChatModel for Journaled {
                 return Ok(ChatReply { request_digest, ..reply });
             }
             let reply = self.inner.chat(request).await?;
+            // Stored before the reply is used, so that a resumed run does not repeat the call.
             log.keep(key, &reply);
             Ok(ChatReply { request_digest, ..reply })
         })
@@ -238,7 +241,7 @@ mod tests {
     use super::*;
     use crate::{Finish, Message, Sampling, Thinking};
 
-    /// Counts how often it was asked.
+    /// Counts the requests.
     #[derive(Default)]
     struct Counting(Mutex<u32>);
 
@@ -289,7 +292,7 @@ mod tests {
         let model = Journaled::new(Arc::new(Counting::default()), Arc::clone(&log));
         for (text, seed) in [("a", 1), ("a", 2), ("a", 2)] {
             model.chat(&request(text, seed)).await.unwrap();
-            // The first call comes before there is a keeper.
+            // The first call is made before a keeper is set.
             log.keep_in(0, Arc::clone(&keeper) as Arc<dyn CallKeeper>);
         }
         let kept = keeper.0.lock().unwrap().clone();

@@ -1,7 +1,7 @@
 //! Chat models behind one trait: `ollama`, `openai`, `embedded`, `cassette`.
 //!
-//! A provider's quirks stay in its file. Nothing here knows of judging, scenarios or
-//! reports, and nothing here prints.
+//! Each provider's quirks stay in its file. This crate knows nothing of judging or reports and
+//! prints nothing.
 //!
 //! ```
 //! use selftest_models::structured::StrictReader;
@@ -48,56 +48,57 @@ pub use error::{ModelError, Phase};
 
 /// A model that answers a conversation. Dropping the future of a call cancels the call.
 pub trait ChatModel: Send + Sync {
-    /// Full name as in reports, such as `ollama/qwen2.5:7b`.
+    /// Returns the full name as in reports, such as `ollama/qwen2.5:7b`.
     fn id(&self) -> &str;
 
-    /// One reply to a conversation.
+    /// Generates one reply to a conversation.
     fn chat<'a>(&'a self, request: &'a ChatRequest)
     -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 
-    /// Whether the model can answer at all: server reachable, model present, file readable.
-    /// Called once, before the first case.
+    /// Checks that the model can answer: server reachable, model present, file readable. Called
+    /// once, before the first case.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
 
-    /// Whether it may be asked while [`ChatModel::check`] goes on: a call tells as clearly as the
-    /// check what is wrong.
+    /// Returns true if calls may be made before [`ChatModel::check`] has finished. This is the case
+    /// if errors of a call are as clear as those of the check.
     fn may_be_asked_unchecked(&self) -> bool {
         false
     }
 
-    /// Whether requests for the first token can be expected to be answered. May ask the server,
-    /// once.
+    /// Returns true if the model probably supports requests for the first token. May send one
+    /// request to the server.
     fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { false })
     }
 
-    /// Whether it tells how likely a given text is as its reply. Servers do not.
+    /// Returns true if the model can compute the likelihood of a given reply. Servers cannot.
     fn tells_likelihoods(&self) -> bool {
         false
     }
 
-    /// The identity of this model beside another of the same name: a digest of its weights, where that
-    /// can be had.
+    /// Returns a digest of the model's weights, if available, to tell it from another model of the
+    /// same name.
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async { None })
     }
 
-    /// The longest context that the model takes, in tokens; `None` where nobody says.
+    /// Returns the model's maximum context length in tokens, or `None` if unknown.
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { None })
     }
 
-    /// A text without the secrets that this model's user keeps from reports.
+    /// Removes the user's secrets from a text for reports.
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         Arc::clone(text)
     }
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions. What stays the same between calls belongs here: it is the cached prefix.
+    /// Instructions. Text that is the same in all calls belongs here, because it forms the cached
+    /// prefix.
     System,
     /// The other side.
     User,
@@ -108,28 +109,29 @@ pub enum Role {
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// The text. Shared: a run keeps the requests of all its calls, most of which begin alike.
+    /// Text. Shared, because a run keeps the requests of all its calls, and most start with the
+    /// same text.
     pub text: Arc<str>,
 }
 
 impl Message {
-    /// A system message.
+    /// Creates a system message.
     pub fn system(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::System, text: text.into() }
     }
-    /// A user message.
+    /// Creates a user message.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::User, text: text.into() }
     }
-    /// A message that the model itself said earlier.
+    /// Creates a message with an earlier reply of the model.
     pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::Assistant, text: text.into() }
     }
 }
 
-/// A message as the protocols of OpenAI and Ollama write it.
+/// A message in the protocols of OpenAI and Ollama.
 #[derive(Serialize)]
 struct WireMessage<'a> {
     role: Role,
@@ -145,43 +147,43 @@ impl<'a> From<&'a Message> for WireMessage<'a> {
 /// The JSON Schema that a reply must satisfy.
 #[derive(Debug, Clone)]
 pub struct ReplySchema {
-    /// A short name, as OpenAI's `json_schema.name` wants it.
+    /// Short name for OpenAI's `json_schema.name`.
     pub name: &'static str,
-    /// The schema: an object with `additionalProperties: false` and all properties required. A
-    /// string without `maxLength` goes on until the limit of the call: models ramble. llama.cpp
-    /// refuses a `maxLength` over 2000.
+    /// An object schema with `additionalProperties: false` and all properties required. A string
+    /// without `maxLength` may run until the call's token limit. llama.cpp rejects a `maxLength`
+    /// over 2000.
     pub schema: Arc<Value>,
 }
 
-/// Tokens that a model may think with where nothing else is configured.
+/// Default maximum number of thinking tokens.
 pub const DEFAULT_THINK_TOKENS: u32 = 2000;
 
-/// Whether a model that can think does so before it replies. Always said to the server: what it
-/// does when it is not told differs, and thoughts would use up the tokens of the reply.
+/// Thinking mode of a model that supports it. Always sent to the server, because servers have
+/// different defaults, and thinking would use up the tokens of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Thinking {
-    /// It replies at once.
+    /// Replies without thinking.
     #[default]
     Off,
-    /// It may think first.
+    /// May think first.
     On {
-        /// Most tokens of it, beside those of the reply.
+        /// Maximum number of thinking tokens, in addition to those of the reply.
         tokens: u32,
     },
 }
 
 impl Thinking {
-    /// The effective `think` and `think_tokens` of a role.
+    /// Converts the effective `think` and `think_tokens` settings of a role.
     pub fn configured(think: Option<bool>, tokens: u32) -> Self {
         if think == Some(true) { Thinking::On { tokens } } else { Thinking::Off }
     }
 
-    /// Whether it thinks.
+    /// Returns true if thinking is enabled.
     pub fn is_on(self) -> bool {
         self != Thinking::Off
     }
 
-    /// Most tokens of thinking.
+    /// Returns the maximum number of thinking tokens.
     pub fn tokens(self) -> u32 {
         match self {
             Thinking::Off => 0,
@@ -190,50 +192,51 @@ impl Thinking {
     }
 }
 
-/// How the next token is chosen.
+/// Parameters for choosing the next token.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sampling {
-    /// 0.0 is greedy.
+    /// Temperature; 0.0 is greedy.
     pub temperature: f64,
-    /// Most tokens of the reply.
+    /// Maximum number of tokens of the reply.
     pub max_tokens: u32,
     /// Seed of the sampler, derived from the run's seed.
     pub seed: u64,
 }
 
-/// One call: the whole conversation, since a provider keeps no state for us.
+/// One call with the whole conversation, since providers keep no state.
 #[derive(Debug, Clone)]
 pub struct ChatRequest {
-    /// System first; the last one is of the user.
+    /// Messages: system first, user last.
     pub messages: Vec<Message>,
-    /// Absent: free text.
+    /// Schema of the reply; `None` for free text.
     pub schema: Option<ReplySchema>,
-    /// How to sample.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Context window to ask for where the protocol can, in tokens. The same for all calls of
-    /// a run: Ollama reloads the model when it changes.
+    /// Context window in tokens to request, if the protocol supports it. Constant during a run,
+    /// because Ollama reloads the model when it changes.
     pub context_tokens: u32,
-    /// Whether a thinking model may think first.
+    /// Thinking mode.
     pub think: Thinking,
-    /// Random text in the messages that must not count in the digest.
+    /// Random text in the messages to exclude from the digest.
     pub nonce: Option<String>,
-    /// How the next token is read instead of a reply; absent for an ordinary call.
+    /// Set to read the next token's probabilities instead of a reply.
     pub first_token: Option<FirstToken>,
 }
 
-/// A call that only wants to know what the model would reply, and how surely.
+/// A request for the model's likeliest replies and their probabilities, instead of a generated
+/// reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstToken {
-    /// Byte offsets into the last message, ascending: up to each of them the text is the same for
-    /// several calls, so that an engine may keep its state there.
+    /// Ascending byte offsets into the last message. Several calls share the text up to each
+    /// offset, so an engine can cache its state there.
     pub cuts: Vec<usize>,
-    /// A whole reply whose likelihood is asked for instead, of models that
-    /// [tell likelihoods](ChatModel::tells_likelihoods).
+    /// A complete reply to compute the likelihood of, for models that [support
+    /// it](ChatModel::tells_likelihoods).
     pub reply: Option<String>,
 }
 
 impl ChatRequest {
-    /// A request for a reply of a given form.
+    /// Creates a request for a structured reply.
     pub fn structured(
         prompt: impl Into<Vec<Message>>,
         schema: &ReplySchema,
@@ -245,7 +248,7 @@ impl ChatRequest {
         Self { messages, schema, sampling, context_tokens, think, nonce, first_token }
     }
 
-    /// A request for the probabilities of the first token. It thinks of nothing before.
+    /// Creates a request for the probabilities of the first token, without thinking.
     pub fn first_token(
         prompt: impl Into<Vec<Message>>,
         cuts: Vec<usize>,
@@ -263,7 +266,7 @@ impl ChatRequest {
         }
     }
 
-    /// A request for how likely this text is as the reply.
+    /// Creates a request for the likelihood of this text as the reply.
     pub fn likelihood(
         prompt: impl Into<Vec<Message>>,
         cuts: Vec<usize>,
@@ -274,19 +277,19 @@ impl ChatRequest {
         Self { first_token, ..Self::first_token(prompt, Vec::new(), 0, context_tokens) }
     }
 
-    /// The same request, whose messages hold that mark of evidence.
+    /// Sets the nonce of the evidence fences in the messages.
     #[must_use]
     pub fn fenced(self, nonce: &fence::Nonce) -> Self {
         Self { nonce: Some(nonce.as_str().to_owned()), ..self }
     }
 
-    /// The same request, before whose reply the model may think or not.
+    /// Sets the thinking mode.
     #[must_use]
     pub fn thinking(self, think: Thinking) -> Self {
         Self { think, ..self }
     }
 
-    /// Most tokens that a server may write in all: thoughts and reply.
+    /// Returns the maximum number of tokens to generate, including thinking.
     fn most_tokens(&self) -> u32 {
         match self.first_token {
             Some(_) => 1,
@@ -298,51 +301,52 @@ impl ChatRequest {
         if self.first_token.is_some() { 0.0 } else { self.sampling.temperature }
     }
 
-    /// Length of all messages in bytes.
+    /// Returns the total length of all messages in bytes.
     pub fn prompt_bytes(&self) -> usize {
         self.messages.iter().map(|message| message.text.len()).sum()
     }
 
-    /// About how many bytes the request takes in JSON, rather too many than too few.
+    /// Estimates the size of the request in JSON, rounded up.
     fn written_bytes(&self) -> usize {
         self.prompt_bytes() * 9 / 8 + 4096
     }
 
-    /// The messages in the form that OpenAI's and Ollama's protocols share.
+    /// Converts the messages to the form shared by OpenAI's and Ollama's protocols.
     fn wire_messages(&self) -> Vec<WireMessage<'_>> {
         self.messages.iter().map(WireMessage::from).collect()
     }
 }
 
-/// Why a model stopped.
+/// Reason why a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done.
+    /// The model finished.
     Stop,
-    /// A limit cut the reply: never complete, even where it parses.
+    /// A limit cut the reply. Never complete, even if it parses.
     Length,
-    /// It was stopped because it repeated itself without end: never complete, like one that was cut.
+    /// Generation was stopped because the reply repeated itself. Never complete, like a truncated
+    /// reply.
     Repeated,
-    /// The provider says that the model declined, with its words.
+    /// The model declined, with the provider's message.
     Refusal(String),
-    /// Anything else, with the provider's word.
+    /// Any other reason reported by the provider.
     Other(String),
 }
 
-/// How the schema was put to the model.
+/// Method by which the schema was enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredMode {
     /// Decoding was constrained by the schema.
     Schema,
-    /// Decoding was constrained to some JSON object.
+    /// Decoding was constrained to JSON objects.
     JsonObject,
-    /// Only the prompt states the schema.
+    /// The schema was only stated in the prompt.
     Prompt,
 }
 
-/// Token counts as the provider gives them.
+/// Token counts reported by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -354,55 +358,55 @@ pub struct Usage {
 /// One reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatReply {
-    /// The reply without thinking.
+    /// Text without thinking.
     pub text: String,
-    /// Why it ended.
+    /// Reason why the reply ended.
     pub finish: Finish,
     /// Token counts.
     pub usage: Usage,
-    /// How the schema was enforced.
+    /// Method by which the schema was enforced.
     pub structured: StructuredMode,
-    /// The likeliest first tokens, where they were asked for and the model tells them.
+    /// Likeliest first tokens, if requested and supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
-    /// How likely the reply is, where that was asked for and the model tells it.
+    /// Likelihood of the reply, if requested and supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
-    /// The name under which a server answered, bounded; absent where there is no server.
+    /// Model name reported by the server, clipped; absent for models without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
-    /// The digest of its request, where that was needed on the way: to make it takes a while.
+    /// Digest of the request if it was already computed, because computing it is slow.
     #[serde(skip)]
     pub request_digest: Option<String>,
 }
 
-/// How likely a model finds a text as its reply.
+/// Likelihood of a text as a model's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Likelihood {
-    /// Sum of the natural logarithms of the probabilities of its tokens: 0 or less.
+    /// Sum of the natural logarithms of its tokens' probabilities; at most 0.
     pub log_probability: f64,
-    /// How many tokens it has, at least 1.
+    /// Number of tokens, at least 1.
     pub tokens: u32,
 }
 
 impl Likelihood {
-    /// Mean log-probability of a token, in nats.
+    /// Returns the mean log-probability per token, in nats.
     pub fn per_token(self) -> f64 {
         self.log_probability / f64::from(self.tokens.max(1))
     }
 }
 
-/// How probable a token is as the first of a reply, before any sampling.
+/// Probability of a token as the first of a reply, before sampling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenProbability {
-    /// Its text, with white space.
+    /// Text of the token, including white space.
     pub text: String,
-    /// 0.0 to 1.0, over the whole vocabulary.
+    /// Probability over the whole vocabulary, 0.0 to 1.0.
     pub probability: f64,
 }
 
 impl ChatReply {
-    /// A reply of which nothing but its text and its end is known.
+    /// Creates a reply with only a text and a finish reason.
     pub fn plain(text: String, finish: Finish) -> Self {
         let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
         let (first_token, likelihood, served_model, request_digest) = (None, None, None, None);
@@ -418,8 +422,8 @@ impl ChatReply {
         }
     }
 
-    /// Whether the server's own count shows that it saw less than was sent. No tokenizer makes
-    /// tokens of more than eight bytes on average, so fewer means a cut prompt.
+    /// Returns true if the reported token count shows that the server truncated the prompt.
+    /// Tokenizers average at most eight bytes per token, so a lower count means truncation.
     pub fn prompt_was_cut(&self, request: &ChatRequest) -> bool {
         self.usage
             .prompt_tokens
@@ -427,45 +431,46 @@ impl ChatReply {
     }
 }
 
-/// A lower-bound-free estimate of how many tokens a text takes: one for every 3.5 bytes.
+/// Estimates the number of tokens of a text: one for every 3.5 bytes. The true number can be lower
+/// or higher.
 pub fn estimate_tokens(text: &str) -> u32 {
     u32::try_from(text.len() * 2 / 7 + 1).unwrap_or(u32::MAX)
 }
 
-/// One call as the report keeps it.
+/// One call, as stored in the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallRecord {
     /// Full name of the model.
     pub model: String,
     /// SHA-256 of the request without its nonce.
     pub prompt_digest: String,
-    /// The request; absent in reports of versions that did not keep it.
+    /// The request; absent in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestRecord>,
-    /// Parameters of the call.
+    /// Sampling parameters.
     pub parameters: Sampling,
-    /// The name under which the server answered; absent where there is no server or no reply.
+    /// Model name reported by the server; absent without a server or a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
-    /// How the schema was enforced; absent when there was no reply.
+    /// Method by which the schema was enforced; absent without a reply.
     pub structured: Option<StructuredMode>,
     /// Token counts.
     pub usage: Usage,
-    /// Wall time, waiting for a free place included.
+    /// Wall time, including time in the queue.
     pub duration_ms: u64,
-    /// Why the reply ended; absent when there was none.
+    /// Reason why the reply ended; absent without a reply.
     pub finish: Option<Finish>,
-    /// The reply as it came, bounded.
+    /// Unmodified reply, clipped.
     pub raw_reply: Option<String>,
-    /// The likeliest first tokens, where the call asked for them, bounded.
+    /// Likeliest first tokens, if requested, clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
-    /// How likely the reply is, where the call asked for that.
+    /// Likelihood of the reply, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
-    /// Why there was no reply.
+    /// Error message if there was no reply.
     pub error: Option<String>,
-    /// Whether the missing reply is the fault of the server or its connection.
+    /// True if the server or its connection caused the missing reply.
     #[serde(default, skip_serializing_if = "is_false")]
     pub outage: bool,
 }
@@ -475,18 +480,18 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A request to a model, as the report keeps it: without secrets, bounded.
+/// A request to a model, as stored in the report: redacted and clipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestRecord {
-    /// The whole conversation, marks of evidence included.
+    /// The whole conversation, including evidence fences.
     pub messages: Vec<Message>,
-    /// Name of the schema that the reply must satisfy; absent for free text.
+    /// Name of the reply's schema; absent for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Whether a thinking model may think.
+    /// True if a thinking model may think.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
-    /// Whether only the probabilities of the first token were asked for.
+    /// True if only the probabilities of the first token were requested.
     #[serde(default, skip_serializing_if = "is_false")]
     pub first_token: bool,
 }
@@ -495,6 +500,7 @@ impl RequestRecord {
     fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
         let mut room = MAX_RAW;
         let message = |message: &Message| {
+            // Redacted before clipping, so that no part of a secret remains at the cut.
             let text = model.redact(&message.text);
             let text =
                 if text.len() <= room { text } else { selftest_text::clip(&text, room).into() };
@@ -510,12 +516,12 @@ impl RequestRecord {
     }
 }
 
-/// Most bytes of a request, and of a reply, that a report keeps.
+/// Maximum size in bytes of a stored request or reply.
 const MAX_RAW: usize = 64 * 1024;
-/// Most first tokens that a report keeps of a call.
+/// Maximum number of stored first tokens per call.
 const MAX_FIRST_TOKENS: usize = 20;
 
-/// Calls the model and keeps the record of it.
+/// Calls the model and records the call.
 pub async fn call(
     model: &dyn ChatModel,
     request: &ChatRequest,
@@ -550,7 +556,7 @@ pub async fn call(
 mod tests {
     use super::*;
 
-    /// Gives no reply, and keeps the word `hunter2` to itself.
+    /// Gives no reply and redacts the word `hunter2`.
     struct Gone;
 
     impl ChatModel for Gone {

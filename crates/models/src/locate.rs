@@ -1,5 +1,5 @@
-//! From names to models: resolves `auto` and bare names, shares engines, and stacks retries,
-//! limits and recording onto the providers.
+//! Creates models from names: resolves `auto` and bare names, shares engines, and wraps providers
+//! with retries, limits and recording.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,44 +22,44 @@ use super::repeated::RepeatedTexts;
 use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;
 
-/// Calls at once where the server queues them anyway.
+/// Default concurrency if the server queues calls anyway.
 const LOCAL_CALLS: u32 = 1;
-/// Calls at once elsewhere.
+/// Default concurrency for other servers.
 const REMOTE_CALLS: u32 = 8;
-/// How long `auto` waits for an Ollama server that may not be there.
+/// Time limit for `auto` to detect an Ollama server.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// Hears of weights that are being fetched.
+/// Receives download progress of weights.
 pub trait FetchObserver: Send + Sync {
-    /// One line: what is fetched, its size and licence.
+    /// Called once with a line that states what is downloaded, its size and its licence.
     fn announce(&self, line: &str);
-    /// How far it is, a few times a second.
+    /// Called a few times a second with the progress.
     fn progress(&self, progress: model_files::Progress);
 }
 
-/// Finds models by name and keeps them, so that roles with the same name share one.
+/// Finds models by name and caches them, so that roles with the same name share one.
 pub struct Locator {
     environment: ModelEnvironment,
     settings: ModelSettings,
-    /// Folder that relative paths count from.
+    /// Base folder of relative paths.
     folder: PathBuf,
     record: Option<PathBuf>,
     redactor: Arc<Redactor>,
     numbering: Numbering,
-    /// Where finished calls are kept; absent where nobody keeps them.
+    /// Log of finished calls; `None` if calls are not stored.
     log: Option<Arc<CallLog>>,
     models: HashMap<ModelName, Arc<dyn ChatModel>>,
     /// By endpoint.
     gates: HashMap<String, Arc<Gate>>,
     outages: Arc<Outages>,
-    /// By the full name of the model.
+    /// By full model name.
     calls_at_once: HashMap<String, usize>,
     chosen: Vec<String>,
-    /// By full name: how well a model judges, for `auto`.
+    /// Judging quality by full model name, used by `auto`.
     ranks: HashMap<String, f64>,
 }
 
-/// A provider's model, and where its calls queue.
+/// A provider's model, its endpoint and its concurrency limit.
 struct Provider {
     model: Arc<dyn ChatModel>,
     endpoint: String,
@@ -67,8 +67,8 @@ struct Provider {
 }
 
 impl Locator {
-    /// `folder` is what relative paths count from, `record` the cassette to record to; the
-    /// redactor knows the keys of all providers.
+    /// Creates a locator. `folder` is the base of relative paths, and `record` is the cassette to
+    /// record to. The redactor contains the keys of all providers.
     pub fn new(
         environment: ModelEnvironment,
         settings: ModelSettings,
@@ -93,40 +93,39 @@ impl Locator {
         }
     }
 
-    /// The same locator, whose `auto` takes the model with the highest of these ranks, by full
-    /// name.
+    /// Makes `auto` choose the model with the highest rank. Ranks are by full name.
     #[must_use]
     pub fn ranked_by(self, ranks: HashMap<String, f64>) -> Self {
         Self { ranks, ..self }
     }
 
-    /// The same locator, whose models keep their calls in this log and are answered from it.
+    /// Stores calls in this log, and answers calls from it.
     #[must_use]
     pub fn logged_in(self, log: Arc<CallLog>) -> Self {
         Self { numbering: Numbering::after(log.answered(None)), log: Some(log), ..self }
     }
 
-    /// How names that leave a choice were resolved, one line each.
+    /// Returns how ambiguous names were resolved, one line each.
     pub fn chosen(&self) -> &[String] {
         &self.chosen
     }
 
-    /// The servers of these models that are given up while calls are made.
+    /// Returns the servers that were given up.
     pub fn outages(&self) -> Arc<Outages> {
         Arc::clone(&self.outages)
     }
 
-    /// Most calls at once over all endpoints in use; at least 1.
+    /// Returns the highest concurrency of the models in use; at least 1.
     pub fn capacity(&self) -> usize {
         self.calls_at_once.values().copied().max().unwrap_or(1)
     }
 
-    /// Calls at once that the model of this name takes; at least 1.
+    /// Returns the concurrency of this model; at least 1.
     pub fn capacity_of(&self, model: &dyn ChatModel) -> usize {
         self.calls_at_once.get(model.id()).copied().unwrap_or(1)
     }
 
-    /// The model of a name. Weights that are not here are fetched, unless offline.
+    /// Returns the model with this name. Missing weights are downloaded unless offline.
     pub async fn model(
         &mut self,
         name: &str,
@@ -145,17 +144,19 @@ impl Locator {
         } else {
             let model = self.build(&resolved, fetch).await?;
             match &self.log {
+                // The outermost layer, so that a replayed call neither waits nor is recorded.
                 Some(log) => Arc::new(Journaled::new(model, Arc::clone(log))),
                 None => model,
             }
         };
+        // Stored under both names, so that an alias does not load the model twice.
         self.models.insert(resolved, Arc::clone(&model));
         self.models.insert(written, Arc::clone(&model));
         Ok(model)
     }
 
-    /// Names of the models that can be used at once: weights that are here, and the chat models
-    /// of the Ollama server that it runs itself.
+    /// Returns the names of all models that can be used immediately: downloaded weights, and chat
+    /// models that the Ollama server runs itself.
     pub async fn installed(&self) -> Vec<String> {
         let here = model_files::list(&self.environment).into_iter().filter(|listed| listed.present);
         let mut names: Vec<String> =
@@ -166,7 +167,7 @@ impl Locator {
         names
     }
 
-    /// A name that leaves no choice, and the reason where there was one.
+    /// Resolves a name, with the reason if there was a choice.
     async fn resolve(&self, name: &ModelName) -> Result<(ModelName, Option<String>), ModelError> {
         match name {
             ModelName::Auto => Ok(self.resolve_auto().await),
@@ -190,9 +191,10 @@ impl Locator {
         (ModelName::Embedded(model_files::DEFAULT.to_owned()), Some(why))
     }
 
-    /// The model of a server that judges best, as far as that was measured; else the largest, by
-    /// name where several are as large. Never simply the one that was fetched last.
+    /// Returns the best measured judge of a server, or the largest model if none was measured. Ties
+    /// are broken by name, so that the result never depends on which model was downloaded last.
     fn best<'a>(&self, models: &'a [ollama::Tag]) -> Option<(&'a ollama::Tag, &'static str)> {
+        // Cloud models are only used by name.
         let own = || models.iter().filter(|tag| tag.can_chat() && !tag.is_cloud());
         let rank = |tag: &&ollama::Tag| self.ranks.get(&format!("ollama/{}", tag.name)).copied();
         let measured = own().filter_map(|tag| Some((rank(&tag)?, tag)));
@@ -251,7 +253,7 @@ impl Locator {
         ollama::base_address(self.environment.ollama_host.as_deref())
     }
 
-    /// The models of the Ollama server, if one answers soon.
+    /// Returns the models of the Ollama server if it answers quickly.
     async fn ollama_models(&self) -> Result<Vec<ollama::Tag>, ModelError> {
         let seconds = PROBE.as_secs_f64();
         let settings = ModelSettings {
@@ -288,7 +290,7 @@ impl Locator {
                 Provider { model, endpoint: base, calls: REMOTE_CALLS }
             }
             ModelName::Embedded(model) => {
-                // Before anything is fetched for an engine that is not there.
+                // Checked before anything is downloaded for a missing engine.
                 if !cfg!(feature = "embedded") {
                     let (id, cache) = (name.to_string(), &self.environment.cache_folder);
                     let model = EmbeddedModel::new(id, PathBuf::new(), cache, &self.settings);
@@ -307,15 +309,16 @@ impl Locator {
                 let endpoint = format!("embedded:{}", file.display());
                 let is_other = match CatalogueEntry::named(model) {
                     Some(entry) => entry.verify(&file, cache).await? == Weights::Other,
+                    // A file given by its path has no published digest.
                     None => false,
                 };
-                // No report may call a file of one's own by the name of the published one.
+                // A user's own file must not appear in reports under the published name.
                 let id = if is_other { endpoint.clone() } else { name.to_string() };
                 let model = EmbeddedModel::new(id, file, cache, &self.settings);
                 Provider { model, endpoint, calls: LOCAL_CALLS }
             }
             ModelName::Cassette(folder) => {
-                // Nothing to wait for, nothing to retry, nothing to record.
+                // A cassette needs no queue, no retries and no recording.
                 let mut cassette = Cassette::open(folder, &self.folder.join(folder))?;
                 if let Some(log) = &self.log {
                     let answered = log.answered(Some(cassette.id()));
@@ -350,6 +353,7 @@ impl Locator {
             repeated: RepeatedTexts::default(),
         });
         match &self.record {
+            // Outside of the guards, so that only final replies are recorded.
             Some(folder) => Ok(Arc::new(Recorder::new(guarded, folder, &self.numbering)?)),
             None => Ok(guarded),
         }

@@ -1,16 +1,16 @@
-//! The log-probabilities of a reply's first token, as OpenAI, Ollama, llama.cpp's server and vLLM
-//! write them. Pure. What cannot be used is absent; nothing here is an error.
+//! Parses first-token log-probabilities in the formats of OpenAI, Ollama, llama.cpp's server and
+//! vLLM. Unusable data is treated as missing, never as an error.
 
 use serde_json::Value;
 
 use crate::TokenProbability;
 
-/// Most alternatives that OpenAI and Ollama tell.
+/// Maximum number of alternatives that OpenAI and Ollama return.
 pub(crate) const MAX_ALTERNATIVES: u8 = 20;
 
-/// The alternatives for the first token of a reply, from the list of its tokens. None where the
-/// server tells nothing, tells the chosen token only (then the share of the others is unknown), or
-/// where the model begins to think in its reply.
+/// Parses the alternatives for the first token from the list of reply tokens. Returns `None` if the
+/// server returns none or only the chosen token, which leaves the others' share unknown, or if the
+/// reply starts with thinking.
 pub(crate) fn first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
     let first = tokens?.as_array()?.first()?;
     let chosen = first.get("token").and_then(Value::as_str).unwrap_or_default();
@@ -28,7 +28,8 @@ pub(crate) fn first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability
     (alternatives.len() > 1).then_some(alternatives)
 }
 
-/// Whether the model thought beside its reply: then the list begins with its thoughts.
+/// Returns true if the message contains separate thinking; the token list then starts with the
+/// thoughts.
 pub(crate) fn thought(message: &Value) -> bool {
     ["thinking", "reasoning", "reasoning_content"].iter().any(|field| {
         message.get(*field).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
@@ -84,7 +85,7 @@ mod tests {
             assert_eq!(first_token(Some(&tokens)), None, "{tokens}");
         }
         assert_eq!(first_token(None), None);
-        // No probability, which whoever reads a choice finds out.
+        // Not a probability; the reader of the choice detects this.
         let positive = list(
             "Yes",
             &json!([{ "token": "Yes", "logprob": 3 }, { "token": "No", "logprob": -1 }]),

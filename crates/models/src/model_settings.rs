@@ -1,4 +1,4 @@
-//! Settings of model calls, and what the environment says about models. Reads nothing itself.
+//! Settings of model calls, and the environment variables for models. Reads nothing itself.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
-    /// Seconds to open a connection.
+    /// Time limit in seconds to open a connection.
     #[schemars(range(min = 0.1, max = 3600.0))]
     pub connect_seconds: f64,
-    /// Seconds until the first byte of an answer. Answers are not streamed, so this covers the
-    /// time that the server needs to generate.
+    /// Time limit in seconds until the first byte of a response. Responses are not streamed, so
+    /// this includes the time to generate them.
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub first_byte_seconds: f64,
-    /// Seconds for one whole call, retries not included.
+    /// Time limit in seconds for one call, not including retries.
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub total_seconds: f64,
-    /// Retries after a broken connection, 408, 429 or 5xx.
+    /// Maximum number of retries after a broken connection, 408, 429 or 5xx.
     #[schemars(range(max = 20))]
     pub max_retries: u32,
-    /// Seconds that a server which gives no answer is tried again for, whatever the number of
-    /// retries, because it may be starting again. After that it is given up, and the run ends.
+    /// Seconds to keep retrying an unresponsive server, which may be restarting, regardless of
+    /// `max_retries`. After that the server is given up, and the run ends.
     #[schemars(range(min = 0.0, max = 3600.0))]
     pub restart_seconds: f64,
-    /// Calls at once per endpoint. Absent: 1 for Ollama and the embedded engine, 8 otherwise.
+    /// Maximum concurrent calls per endpoint. Default: 1 for Ollama and the embedded engine, 8
+    /// otherwise.
     #[schemars(range(min = 1, max = 1024))]
     pub concurrency: Option<u32>,
-    /// Context window in tokens, where it can be chosen: Ollama's `num_ctx` and the embedded
-    /// engine.
+    /// Context window in tokens, for Ollama (`num_ctx`) and the embedded engine.
     #[schemars(range(min = 512, max = 1_048_576))]
     pub context_tokens: u32,
-    /// How long Ollama keeps a model loaded after a call.
+    /// Time that Ollama keeps a model loaded after a call.
     pub keep_alive: String,
-    /// Other names under which a server may answer for a model, by the name that is asked for, such
-    /// as `gpt-4o` or `openai/gpt-4o`. A reply under a name that is neither that, nor the same with a date
-    /// or `:latest`, nor one of these, is no answer. `*` stands for any name, and for none.
+    /// Other names under which a server may answer, by requested model name, such as `gpt-4o` or
+    /// `openai/gpt-4o`. A reply is rejected unless its model name is the requested one, the same
+    /// with a date or `:latest`, or one of these. `*` accepts any name, or none.
     pub aliases: BTreeMap<String, Vec<String>>,
 }
 
@@ -61,25 +61,25 @@ impl Default for ModelSettings {
 }
 
 impl ModelSettings {
-    /// [`ModelSettings::connect_seconds`].
+    /// Returns [`ModelSettings::connect_seconds`] as a duration.
     pub fn connect(&self) -> Duration {
         Duration::from_secs_f64(self.connect_seconds)
     }
-    /// [`ModelSettings::first_byte_seconds`].
+    /// Returns [`ModelSettings::first_byte_seconds`] as a duration.
     pub fn first_byte(&self) -> Duration {
         Duration::from_secs_f64(self.first_byte_seconds)
     }
-    /// [`ModelSettings::total_seconds`].
+    /// Returns [`ModelSettings::total_seconds`] as a duration.
     pub fn total(&self) -> Duration {
         Duration::from_secs_f64(self.total_seconds)
     }
-    /// [`ModelSettings::restart_seconds`].
+    /// Returns [`ModelSettings::restart_seconds`] as a duration.
     pub fn restart(&self) -> Duration {
         Duration::from_secs_f64(self.restart_seconds)
     }
 }
 
-/// Model settings of the process environment; gathered by the configuration.
+/// Model settings from the process environment, collected by the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ModelEnvironment {
     /// `OLLAMA_HOST`.
@@ -90,10 +90,10 @@ pub struct ModelEnvironment {
     pub openai_base_url: Option<String>,
     /// `SELFTEST_MODEL_FILE`: the GGUF file of the default embedded model.
     pub model_file: Option<PathBuf>,
-    /// Where fetched weights are kept.
+    /// Folder for downloaded weights.
     pub cache_folder: PathBuf,
     /// `HF_ENDPOINT`: base address for `hf:` names.
     pub hf_endpoint: Option<String>,
-    /// Never fetch anything.
+    /// True to forbid downloads.
     pub offline: bool,
 }

@@ -1,4 +1,4 @@
-//! Model names: `provider/model`, a bare name, or `auto`. Parsing only; nothing is looked up.
+//! Parsing of model names: `provider/model`, a bare name, or `auto`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::ModelError;
 /// A model name as written in a configuration or flag.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ModelName {
-    /// `auto`: whatever is there, local first.
+    /// `auto`: any available model, preferring local ones.
     Auto,
     /// `ollama/<name>`.
     Ollama(String),
@@ -23,8 +23,8 @@ pub enum ModelName {
 }
 
 impl ModelName {
-    /// Reads a name. A slash after an unknown provider is an error unless the name could be an
-    /// Ollama name with a namespace, which must then be written `ollama/namespace/name`.
+    /// Parses a name. An unknown provider before a slash is an error, so an Ollama name with a
+    /// namespace must be written `ollama/namespace/name`.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let error = |why: &str| ModelError::Name { name: text.to_owned(), why: why.to_owned() };
         let name = text.trim();
@@ -34,6 +34,7 @@ impl ModelName {
         if name == "auto" {
             return Ok(Self::Auto);
         }
+        // Checked before the slash, because a path contains slashes.
         if let Some(path) = name.strip_prefix("embedded:") {
             return Ok(Self::Embedded(path.to_owned()));
         }
@@ -48,7 +49,7 @@ impl ModelName {
         }
     }
 
-    /// Whether a bare name is one of OpenAI's own families.
+    /// Returns true if a bare name belongs to one of OpenAI's model families.
     pub fn is_openai_family(name: &str) -> bool {
         let reasoning = name.strip_prefix('o').is_some_and(|rest| {
             rest.starts_with(|c: char| c.is_ascii_digit()) && !rest.contains(':')

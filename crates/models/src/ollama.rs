@@ -1,7 +1,6 @@
 //! Ollama's native API: `/api/chat`, `/api/tags`, `/api/version`.
 //!
-//! Native, because the OpenAI-compatible endpoint of Ollama cannot set `num_ctx` and defaults
-//! the temperature to 1.0.
+//! Ollama's OpenAI-compatible endpoint cannot set `num_ctx` and defaults the temperature to 1.0.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,19 +17,19 @@ use super::{
     ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage, log_probabilities,
 };
 
-/// Where Ollama listens unless told otherwise.
+/// Ollama's default address.
 pub const DEFAULT_BASE: &str = "http://127.0.0.1:11434";
 
-/// The base address from a value of `OLLAMA_HOST` in every form that Ollama accepts: `host`,
-/// `host:port`, `[ipv6]:port`, `:port`, a URL with or without a path. `0.0.0.0` and `[::]` mean
-/// "all addresses" to the server; a client reaches it over loopback.
+/// Parses a value of `OLLAMA_HOST` into a base address. Supports every form that Ollama does:
+/// `host`, `host:port`, `[ipv6]:port`, `:port`, a URL with or without a path. `0.0.0.0` and `[::]`
+/// mean all addresses to the server; clients use loopback instead.
 pub fn base_address(host: Option<&str>) -> String {
     let text = host.map(|host| host.trim().trim_matches(['"', '\''])).unwrap_or_default();
     if text.is_empty() {
         return DEFAULT_BASE.to_owned();
     }
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-    // As Ollama does it: the port of a bare host is 11434, that of a URL is its scheme's.
+    // As in Ollama: the port of a bare host is 11434, that of a URL is its scheme's default.
     let default_port = match (text.contains("://"), scheme) {
         (true, "https") => "443",
         (true, _) => "80",
@@ -64,7 +63,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A server.
+/// An Ollama server.
 pub struct OllamaServer {
     endpoint: Endpoint,
 }
@@ -74,12 +73,12 @@ struct Tags {
     models: Vec<Tag>,
 }
 
-/// A model that a server has.
+/// A model installed on a server.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Tag {
-    /// Such as `qwen2.5:7b`.
+    /// Name, such as `qwen2.5:7b`.
     pub name: String,
-    /// Bytes on disk.
+    /// Size on disk in bytes.
     #[serde(default)]
     pub size: u64,
     /// Digest of its weights and parameters.
@@ -89,7 +88,7 @@ pub struct Tag {
     details: TagDetails,
     #[serde(default)]
     capabilities: Option<Vec<String>>,
-    /// Who runs a model that the server only passes calls on to.
+    /// Host that actually runs the model, if the server only forwards calls.
     #[serde(default)]
     remote_host: Option<String>,
 }
@@ -101,14 +100,14 @@ struct TagDetails {
 }
 
 impl Tag {
-    /// Whether the server passes calls on to the cloud. Newer servers say so; such models are also
-    /// named so.
+    /// Returns true if the server forwards calls to the cloud. Newer servers report it, and such
+    /// models also have a naming convention.
     pub fn is_cloud(&self) -> bool {
         self.remote_host.as_deref().is_some_and(|host| !host.is_empty()) || is_cloud(&self.name)
     }
 
-    /// Whether the model can chat. Newer servers say so; of older ones the names of embedding
-    /// models are known.
+    /// Returns true if the model supports chat. Newer servers report it; for older ones, embedding
+    /// models are recognised by name.
     pub fn can_chat(&self) -> bool {
         if let Some(capabilities) = &self.capabilities {
             return capabilities.iter().any(|capability| capability == "completion");
@@ -120,13 +119,14 @@ impl Tag {
     }
 }
 
-/// Whether a model of this name is run in the cloud: `gpt-oss:120b-cloud`, `glm-4.6:cloud`.
+/// Returns true if a name follows the convention for cloud models: `gpt-oss:120b-cloud`,
+/// `glm-4.6:cloud`.
 pub fn is_cloud(name: &str) -> bool {
     name.ends_with("-cloud") || name.ends_with(":cloud")
 }
 
 impl OllamaServer {
-    /// Opens no connection yet.
+    /// Creates a server without opening a connection.
     pub fn new(base: &str, settings: &ModelSettings) -> Result<Self, ModelError> {
         let hint = "start it with `ollama serve`, set OLLAMA_HOST to where it listens, or use \
                     --model embedded/smollm2-135m, which needs no server"
@@ -134,12 +134,12 @@ impl OllamaServer {
         Ok(Self { endpoint: Endpoint::new(base, HeaderMap::new(), settings, hint)? })
     }
 
-    /// The base address.
+    /// Returns the base address.
     pub fn base(&self) -> &str {
         self.endpoint.base()
     }
 
-    /// The server's version, such as `0.12.3`.
+    /// Returns the server's version, such as `0.12.3`.
     pub async fn version(&self) -> Result<String, ModelError> {
         let answer = self.endpoint.json(&self.endpoint.get("/api/version").await?)?;
         let version = answer.get("version").and_then(Value::as_str);
@@ -148,7 +148,7 @@ impl OllamaServer {
         })
     }
 
-    /// The models that the server has, in its order.
+    /// Returns the installed models in the server's order.
     pub async fn models(&self) -> Result<Vec<Tag>, ModelError> {
         let answer = self.endpoint.json(&self.endpoint.get("/api/tags").await?)?;
         serde_json::from_value::<Tags>(answer)
@@ -156,28 +156,28 @@ impl OllamaServer {
             .map_err(|_| self.endpoint.protocol("a model list that is not Ollama's", false))
     }
 
-    /// The name under which the server has this model: `llama3.2` stands for `llama3.2:latest`.
+    /// Finds a model by name; `llama3.2` also matches `llama3.2:latest`.
     pub fn find<'a>(models: &'a [Tag], name: &str) -> Option<&'a Tag> {
         let latest = format!("{name}:latest");
         models.iter().find(|tag| tag.name == name || tag.name == latest)
     }
 }
 
-/// One model of a server.
+/// One model of an Ollama server.
 pub struct OllamaModel {
     id: String,
     name: String,
     server: OllamaServer,
     envelope: Envelope,
     keep_alive: String,
-    /// Whether `format` takes a schema (0.5 and later), asked once.
+    /// True if `format` accepts a schema (0.5 and later); determined once.
     takes_schema: OnceLock<bool>,
-    /// Whether the server has said that this model cannot think.
+    /// Set once the server reports that this model cannot think.
     cannot_think: AtomicBool,
 }
 
 impl OllamaModel {
-    /// Opens no connection yet.
+    /// Creates a model without opening a connection.
     pub fn new(name: &str, base: &str, settings: &ModelSettings) -> Result<Self, ModelError> {
         Ok(Self {
             id: format!("ollama/{name}"),
@@ -203,9 +203,9 @@ impl OllamaModel {
             "model": self.name,
             "messages": request.wire_messages(),
             "stream": false,
-            // Otherwise the server drops what does not fit, without a word.
+            // Otherwise the server silently truncates the prompt.
             "truncate": false,
-            // Absent means on for a model that can think.
+            // If missing, models that can think do so.
             "think": request.think.is_on() && !self.cannot_think.load(Ordering::Relaxed),
             "keep_alive": self.keep_alive,
             "options": {
@@ -220,6 +220,7 @@ impl OllamaModel {
             body["logprobs"] = json!(true);
             body["top_logprobs"] = json!(log_probabilities::MAX_ALTERNATIVES);
         } else if let Some(schema) = &request.schema {
+            // Servers before 0.5 only accept `json`.
             body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
         }
         body
@@ -235,7 +236,7 @@ impl OllamaModel {
         }
     }
 
-    /// Sends a call, and sends it again without a key that this server or model refuses.
+    /// Sends a call. Retries without any key that this server or model rejects.
     async fn send(&self, request: &ChatRequest, takes_schema: bool) -> Result<Answer, ModelError> {
         let mut body = self.body(request, takes_schema);
         loop {
@@ -244,6 +245,7 @@ impl OllamaModel {
             let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
                 return Ok(answer);
             };
+            // Models without thinking reject `think: true`.
             if answer.names("think") && keys.get("think") == Some(&Value::Bool(true)) {
                 self.cannot_think.store(true, Ordering::Relaxed);
                 keys.insert("think".to_owned(), json!(false));
@@ -265,6 +267,7 @@ impl OllamaModel {
         }
         let value = match endpoint.json(&answer) {
             Err(ModelError::PromptTooLong { length, limit, .. }) => {
+                // Without a reported limit, the requested context size applies.
                 let limit = limit.or(usize::try_from(request.context_tokens).ok());
                 let most = self.context_limit().await;
                 return Err(ModelError::PromptTooLong { length, limit, most });
@@ -282,8 +285,8 @@ impl OllamaModel {
     }
 }
 
-/// The likeliest first tokens of a reply; none before 0.12.11, and none where the model thought
-/// all the same: its thoughts stand in the same list, without a mark.
+/// Returns the likeliest first tokens of a reply. `None` before 0.12.11, or if the model thought
+/// anyway, since the list does not separate thoughts from the reply.
 fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
     let thought = value.get("message").is_none_or(log_probabilities::thought);
     if thought { None } else { log_probabilities::first_token(value.get("logprobs")) }
@@ -301,7 +304,7 @@ fn version_takes_schema(version: &str) -> bool {
     is_at_least(version, [0, 5, 0])
 }
 
-/// `logprobs` came with 0.12.11.
+/// `logprobs` was added in 0.12.11.
 fn version_tells_probabilities(version: &str) -> bool {
     is_at_least(version, [0, 12, 11])
 }
@@ -309,12 +312,12 @@ fn version_tells_probabilities(version: &str) -> bool {
 fn is_at_least(version: &str, least: [u32; 3]) -> bool {
     let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let version = [(); 3].map(|()| parts.next().unwrap_or(0));
-    // Development builds call themselves 0.0.0 and are new.
+    // Development builds have version 0.0.0 and are recent.
     version == [0; 3] || version >= least
 }
 
-/// Reads a reply of `/api/chat` without streaming. `None`: it is something else. Thinking is
-/// in a field of its own (`message.thinking`) and is left there.
+/// Parses a non-streamed reply of `/api/chat`, or returns `None` for other JSON. Thinking is in a
+/// separate field (`message.thinking`) and is ignored.
 pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
     let text = value.get("message")?.get("content")?.as_str()?;
     let finish = match value.get("done_reason").and_then(Value::as_str) {
@@ -375,7 +378,7 @@ impl ChatModel for OllamaModel {
             let answer = endpoint.post("/api/show", &asked, 256).await.ok()?;
             let shown = endpoint.json(&answer).ok()?;
             let info = shown.get("model_info")?.as_object()?;
-            // Named after the architecture: `llama.context_length`.
+            // The key starts with the architecture: `llama.context_length`.
             let limit = info.iter().find(|(key, _)| key.ends_with(".context_length"))?.1;
             u32::try_from(limit.as_u64()?).ok()
         })

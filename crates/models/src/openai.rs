@@ -1,5 +1,5 @@
-//! `/v1/chat/completions` of OpenAI and of everything that speaks it: llama.cpp's server, vLLM,
-//! LM Studio.
+//! The `/v1/chat/completions` API of OpenAI and compatible servers: llama.cpp's server, vLLM, LM
+//! Studio.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -24,23 +24,23 @@ use super::{
 /// OpenAI's own address.
 pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
-/// The requests that a server accepts, as far as it has told: it begins with everything, and what is refused once
-/// is not sent again.
+/// Features that a server accepts. Initially all are assumed, and a rejected feature is not sent
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that a server may refuse")]
 struct Dialect {
-    /// The strictest form of `response_format`.
+    /// Strictest supported form of `response_format`.
     mode: StructuredMode,
-    /// Whether a schema may bound the length of strings. OpenAI's own server refuses that.
+    /// True if a schema may bound the length of strings. OpenAI's own server rejects that.
     lengths: bool,
-    /// Whether the limit may be called `max_tokens` and not, as OpenAI's newer models insist,
+    /// True if the limit may be called `max_tokens`. OpenAI's newer models require
     /// `max_completion_tokens`.
     max_tokens: bool,
     temperature: bool,
-    /// The switch of chat templates that llama.cpp's server and vLLM take. OpenAI's own server
-    /// takes no key that it does not know.
+    /// True if the chat template switch of llama.cpp's server and vLLM is accepted. OpenAI's own
+    /// server rejects unknown keys.
     thinking_switch: bool,
-    /// Most alternatives that are told for a token; 0 where log-probabilities are refused.
+    /// Maximum number of alternatives per token; 0 if log-probabilities are rejected.
     top_logprobs: u8,
 }
 
@@ -56,8 +56,8 @@ impl Dialect {
         }
     }
 
-    /// The dialect without the feature that the server complains of, by the words that OpenAI, vLLM,
-    /// llama.cpp and LM Studio use. None where nothing can be left out.
+    /// Removes the feature that the server rejected, according to the error messages of OpenAI,
+    /// vLLM, llama.cpp and LM Studio. Returns `None` if nothing can be removed.
     fn without_refused(self, answer: &Answer, request: &ChatRequest) -> Option<Self> {
         let names = |parts: &[&str]| parts.iter().any(|part| answer.names(part));
         if request.first_token.is_some() && matches!(answer.status, 400..=499 | 501) {
@@ -70,10 +70,12 @@ impl Dialect {
         if !matches!(answer.status, 400 | 422 | 501) {
             return None;
         }
+        // Servers report an unknown key in different ways.
         let unknown = ["unknown field", "unrecognized", "not permitted", "additional properties"];
         if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
             return Some(Self { thinking_switch: false, ..self });
         }
+        // OpenAI's message names the parameter to use instead.
         if names(&["max_completion_tokens"]) {
             return self.max_tokens.then_some(Self { max_tokens: false, ..self });
         }
@@ -93,7 +95,7 @@ impl Dialect {
         names(&format).then_some(Self { mode, ..self })
     }
 
-    /// The dialect that both accept, whichever of several calls finds out first.
+    /// Intersects two dialects, since concurrent calls may discover different limits.
     fn and(self, other: Self) -> Self {
         let laxer = |mode| match mode {
             StructuredMode::Schema => 0,
@@ -111,17 +113,17 @@ impl Dialect {
     }
 }
 
-/// The number of alternatives that a server allows, from its words: the largest number in them that
-/// is less than what was asked for. 0 where they name none: then it tells none at all.
+/// Parses the number of allowed alternatives from an error message: the largest number below the
+/// requested one. Returns 0 if there is none, which disables log-probabilities.
 fn allowed(words: &str, asked: u8) -> u8 {
     let numbers = words.split_whitespace().filter_map(|word| {
         word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').parse::<u8>().ok()
     });
-    // One alternative says nothing of the others.
+    // A single alternative says nothing about the others.
     numbers.filter(|number| (2..asked).contains(number)).max().unwrap_or(0)
 }
 
-/// A schema without bounds on the length of strings.
+/// Removes string length bounds from a schema.
 fn without_lengths(schema: &Value) -> Value {
     match schema {
         Value::Object(keys) => {
@@ -136,21 +138,21 @@ fn without_lengths(schema: &Value) -> Value {
     }
 }
 
-/// One model behind an OpenAI-compatible address.
+/// One model of an OpenAI-compatible server.
 pub struct OpenAiModel {
     id: String,
     name: String,
     endpoint: Endpoint,
     envelope: Envelope,
     dialect: Mutex<Dialect>,
-    /// Whether first tokens come with probabilities; asked once.
+    /// True if first tokens come with probabilities; determined once.
     tells_probabilities: OnceCell<bool>,
 }
 
-/// Longest that a server may take to show whether it tells probabilities.
+/// Time limit for the request that tests support for probabilities.
 const PROBE: Duration = Duration::from_secs(30);
 
-/// A request as it is sent. What is absent is not sent.
+/// Request body. `None` values are not sent.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -193,7 +195,8 @@ struct JsonSchema<'a> {
 }
 
 impl OpenAiModel {
-    /// `base` ends in `/v1` or whatever stands before `/chat/completions`. Opens no connection.
+    /// Creates a model. `base` is the part of the URL before `/chat/completions`, usually ending in
+    /// `/v1`. Opens no connection.
     pub fn new(
         name: &str,
         base: &str,
@@ -209,6 +212,7 @@ impl OpenAiModel {
                         .to_owned(),
                     hint: Some("copy the key again, without line breaks".to_owned()),
                 })?;
+            // Keeps the key out of debug output.
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -250,7 +254,7 @@ impl OpenAiModel {
             model: &self.name,
             messages: request.wire_messages(),
             stream: false,
-            // Servers take seeds of at most 63 bits.
+            // Servers accept seeds of at most 63 bits.
             seed: request.sampling.seed >> 1,
             max_tokens,
             max_completion_tokens,
@@ -318,12 +322,12 @@ impl OpenAiModel {
     }
 }
 
-/// The reply of a model that is known to tell no probabilities: it need not be asked.
+/// Creates the reply for a server known to return no probabilities, without a request.
 fn untold() -> ChatReply {
     ChatReply::plain(String::new(), Finish::Other("no log-probabilities".to_owned()))
 }
 
-/// The likeliest first tokens of a reply; none where the model thought all the same.
+/// Returns the likeliest first tokens of a reply, or `None` if the model thought anyway.
 fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
     let choice = value.get("choices")?.get(0)?;
     let thought = choice.get("message").is_none_or(log_probabilities::thought);
@@ -331,13 +335,14 @@ fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
     if thought { None } else { log_probabilities::first_token(tokens) }
 }
 
-/// Reads a chat completion. `None`: it is something else. `reasoning_content` and the like are
-/// left where they are.
+/// Parses a chat completion, or returns `None` for other JSON. Ignores `reasoning_content` and
+/// similar fields.
 pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
     let choice = value.get("choices")?.get(0)?;
     let message = choice.get("message")?;
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
+        // A refusal has no content.
         Some(Value::Null) | None => String::new(),
         Some(_) => return None,
     };
@@ -374,7 +379,7 @@ impl ChatModel for OpenAiModel {
         Box::pin(self.call(request))
     }
 
-    /// Asks one small question, since no server says whether it tells probabilities.
+    /// Sends one small request, since servers do not state their support.
     fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
         let probe = async || {
             let prompt =
@@ -390,8 +395,8 @@ impl ChatModel for OpenAiModel {
         true
     }
 
-    /// Asks for the model list: optional in the protocol, so only a missing server, a refused
-    /// key and a list without the model are faults.
+    /// Requests the model list. The endpoint is optional in the protocol, so only an unreachable
+    /// server, a rejected key or a list without the model is an error.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
         Box::pin(async move {
             let answer = self.endpoint.get("/models").await?;
@@ -430,7 +435,7 @@ mod tests {
         Answer::new(status, json!({ "error": { "message": message } }).to_string().into_bytes())
     }
 
-    /// The dialect that remains after this message.
+    /// Returns the remaining features after this error message.
     fn after(dialect: Dialect, request: &ChatRequest, words: &str) -> Option<Dialect> {
         dialect.without_refused(&answer(400, words), request)
     }

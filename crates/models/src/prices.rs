@@ -1,5 +1,5 @@
-//! Prices of models: the `prices` section of the configuration, and the prices that providers list.
-//! Knows no calls; what has no price has none, and never 0.
+//! Prices of models: the `prices` section of the configuration, and list prices of providers. A
+//! model without a price has none, rather than a price of 0.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prices {
-    /// The currency of all prices; shown as it is.
+    /// Currency of all prices, for display only.
     #[schemars(length(min = 1, max = 12))]
     pub currency: String,
-    /// Prices by the full name of a model, such as `openai/gpt-4o-mini`. A name that ends in `*` stands
-    /// for all that begin so; the longest name that fits counts.
+    /// Prices by full model name, such as `openai/gpt-4o-mini`. A name that ends in `*` matches by
+    /// prefix; the longest match applies.
     pub models: BTreeMap<String, Price>,
-    /// Whether recorded sessions are priced by what providers list, in USD, where no name of
-    /// `models` fits. Runs of the self-test never are.
+    /// Use the providers' list prices, in USD, for recorded sessions whose model matches no name in
+    /// `models`. Never used for self-test runs.
     #[serde(skip_serializing_if = "is_default")]
     pub list: bool,
 }
@@ -31,56 +31,56 @@ const fn is_default(list: &bool) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of a million tokens that it reads.
+    /// Price per million input tokens.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub input: f64,
-    /// Of a million tokens that it writes, thinking included.
+    /// Price per million output tokens, including thinking.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub output: f64,
-    /// Of a million tokens that it reads and keeps in a cache; that of `input` where none is stated.
+    /// Price per million input tokens written to a cache. Default: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub cache_write: Option<f64>,
-    /// Of a million tokens that come from a cache; that of `input` where none is stated.
+    /// Price per million input tokens read from a cache. Default: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub cache_read: Option<f64>,
-    /// Of tokens of each kind beyond the first 200,000 of a call.
+    /// Prices for tokens of each kind beyond the first 200,000 of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above_200k: Option<LongPrice>,
 }
 
-/// The price of tokens beyond the first 200,000 of a call.
+/// Prices for tokens beyond the first 200,000 of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
-    /// As for the first ones.
+    /// Price per million input tokens.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub input: f64,
-    /// As for the first ones.
+    /// Price per million output tokens, including thinking.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub output: f64,
-    /// As for the first ones.
+    /// Price per million input tokens written to a cache. Default: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub cache_write: Option<f64>,
-    /// As for the first ones.
+    /// Price per million input tokens read from a cache. Default: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub cache_read: Option<f64>,
 }
 
-/// Tokens of calls, each kind counted apart.
+/// Token counts of calls by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PricedTokens {
-    /// Read, without those that went into a cache or came from one.
+    /// Input tokens, excluding those written to or read from a cache.
     pub input: u64,
-    /// Written, thinking included.
+    /// Output tokens, including thinking.
     pub output: u64,
-    /// Read and kept in a cache.
+    /// Input tokens written to a cache.
     pub cache_write: u64,
-    /// Read from a cache.
+    /// Input tokens read from a cache.
     pub cache_read: u64,
 }
 
@@ -93,11 +93,11 @@ impl std::ops::AddAssign for PricedTokens {
     }
 }
 
-/// Where the higher price of long contexts begins.
+/// Number of tokens above which the long-context price applies.
 const LONG: u64 = 200_000;
 
 impl PricedTokens {
-    /// Those of one call beyond the first 200,000, each kind by itself.
+    /// Returns the tokens of one call beyond the first 200,000 of each kind.
     #[must_use]
     pub fn beyond_200k(self) -> Self {
         Self {
@@ -116,15 +116,15 @@ impl Default for Prices {
 }
 
 impl Price {
-    /// A price without a word on caches and long contexts.
+    /// Creates a price without cache or long-context prices.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_write: None, cache_read: None, above_200k: None }
     }
 
-    /// Money for tokens; `long` are those of them beyond the first 200,000 of a call.
+    /// Computes the cost of tokens; `long` counts those beyond the first 200,000 of a call.
     ///
-    /// As ccusage computes it: each kind of tokens by itself, and only those beyond the limit at
-    /// the higher price.
+    /// As in ccusage, each kind of tokens is counted separately, and the higher price applies only
+    /// to the tokens above the limit.
     pub fn of(&self, tokens: PricedTokens, long: PricedTokens) -> f64 {
         let tier = self.above_200k.unwrap_or(LongPrice {
             input: self.input,
@@ -161,25 +161,26 @@ fn count(tokens: u64) -> f64 {
 }
 
 impl Prices {
-    /// The price of a model; none where nobody stated one.
+    /// Returns the configured price of a model.
     pub fn of(&self, model: &str) -> Option<Price> {
         longest(model, self.models.iter().map(|(name, price)| (name.as_str(), *price)))
     }
 
-    /// The same for a model of a recorded session, as its provider lists it where nobody stated
-    /// another. Providers and regions before the name (`anthropic/…`) are left aside then.
+    /// Returns the price of a model in a recorded session. Falls back to the provider's list price,
+    /// for which a provider or region before the name (`anthropic/…`) is ignored.
     pub fn of_recorded(&self, model: &str) -> Option<Price> {
         let own = self.of(model);
         if own.is_some() || !self.list || self.currency != USD {
             return own;
         }
         let name = model.rsplit('/').next().unwrap_or(model);
+        // Bedrock names, such as `us.anthropic.claude-…`.
         let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
         longest(name, LISTED.iter().copied())
     }
 }
 
-/// The price of the longest name that fits; a whole name before any beginning.
+/// Returns the price with the longest matching name; exact names take precedence over prefixes.
 fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> Option<Price> {
     let fits = |name: &str| match name.strip_suffix('*') {
         Some(start) => model.starts_with(start),
@@ -191,8 +192,8 @@ fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> O
 
 const USD: &str = "USD";
 
-/// List prices of providers for a million tokens, as they stand in `LiteLLM`'s table or in public
-/// copies of such tables, the newest of April 2026. What could not be found there is not listed.
+/// List prices of providers per million tokens, from `LiteLLM`'s table or public copies of such
+/// tables, as of April 2026 or earlier. Models not found there are omitted.
 const LISTED: [(&str, Price); 15] = [
     ("claude-opus-4-5*", cached([5.0, 25.0, 6.25, 0.5])),
     ("claude-opus-4-2025*", cached([15.0, 75.0, 18.75, 1.5])),
@@ -211,13 +212,13 @@ const LISTED: [(&str, Price); 15] = [
     ("gemini-2.5-flash", read([0.3, 2.5, 0.03])),
 ];
 
-/// Input, output, into the cache, from the cache.
+/// Input, output, cache write, cache read.
 const fn cached([input, output, write, from]: [f64; 4]) -> Price {
     let (cache_write, cache_read) = (Some(write), Some(from));
     Price { input, output, cache_write, cache_read, above_200k: None }
 }
 
-/// Input, output, from the cache: filling it costs nothing beside.
+/// Input, output, cache read. Writing to the cache is free.
 const fn read([input, output, from]: [f64; 3]) -> Price {
     let cache_read = Some(from);
     Price { input, output, cache_write: None, cache_read, above_200k: None }
@@ -247,7 +248,7 @@ mod tests {
         let none = PricedTokens::default();
         assert!((price.of(tokens, none) - 36.75).abs() < 1e-9);
         assert_eq!(price.of(none, none), 0.0);
-        // Without a price of their own, tokens of caches cost what others do.
+        // Without a price of their own, cache tokens cost the same as input tokens.
         assert!((Price::new(2.0, 3.0).of(tokens, none) - 9.0).abs() < 1e-9);
     }
 

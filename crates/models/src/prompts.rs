@@ -1,8 +1,7 @@
-//! Prompt templates: the project's own `prompts/` first, else the ones in this binary.
+//! Prompt templates from the project's `prompts/` folder, or else those built into the binary.
 //!
-//! A template has two parts, separated by the line `<!-- case -->`: what stays the same between
-//! calls (the system message, which a model's prefix cache keeps) and the case (the user message).
-//! Knows nothing of what the prompts say.
+//! The line `<!-- case -->` separates a template's two parts: the constant part (the system
+//! message, which can be cached as a prefix) and the case (the user message).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,34 +16,34 @@ use serde::Serialize;
 use crate::Message;
 use selftest_text::digest;
 
-/// The line between the part that stays the same and the case.
+/// Separator between the constant part and the case.
 pub const CASE_MARKER: &str = "<!-- case -->";
 
-/// Steps that a template may take; bounds loops in a user's template.
+/// Maximum number of template engine steps; bounds loops in a user's template.
 const FUEL: u64 = 200_000;
-/// Most bytes of a template file.
+/// Maximum size in bytes of a template file.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Templates that are part of a binary: path under `prompts/` and text.
+/// Templates built into a binary: path under `prompts/` and text.
 pub type BuiltIn = &'static [(&'static str, &'static str)];
 
-/// A template that cannot be read or rendered.
+/// An error in reading or rendering a template.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
     /// The file cannot be read.
     #[error("cannot read the prompt template {}: {why}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// The template is wrong.
+    /// The template is invalid.
     #[error("prompt template {name}: {why}")]
     Template {
         /// Path under `prompts/`.
         name: String,
-        /// The engine's words with the line.
+        /// Message of the template engine, with the line number.
         why: String,
     },
 }
@@ -52,9 +51,9 @@ pub enum PromptError {
 /// A rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The part that stays the same between calls.
+    /// Part that is the same for all calls.
     pub system: String,
-    /// The case.
+    /// Part specific to the case.
     pub user: String,
 }
 
@@ -64,15 +63,15 @@ impl From<Rendered> for Vec<Message> {
     }
 }
 
-/// Values that a template of a library has in every case, and what its first part says where it has no
-/// others: it is rendered once.
+/// Values that a template has in every case, with its cached system part, which is reused if it
+/// depends on nothing else.
 pub struct Prefix {
     values: Value,
     rendered: OnceLock<Option<String>>,
 }
 
 impl Prefix {
-    /// From a map of values.
+    /// Creates a prefix from a map of values.
     pub fn new(values: &impl Serialize) -> Self {
         Self { values: Value::from(Serde(values)), rendered: OnceLock::new() }
     }
@@ -87,19 +86,21 @@ pub struct PromptLibrary {
 }
 
 impl PromptLibrary {
-    /// Templates of the project's `prompts/` folder, else the built-in ones.
+    /// Creates a library of the project's `prompts/` folder with the built-in templates as a
+    /// fallback.
     pub fn new(project: &Path, built_in: BuiltIn) -> Self {
         let mut environment = Environment::new();
+        // A misspelled variable is an error, not an empty text.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(FUEL));
-        // Lines that hold only a tag leave no trace in the prompt.
+        // Lines that contain only a tag leave no blank line in the prompt.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.expect("the delimiters are the default ones"));
         Self { folder: project.join("prompts"), built_in, environment, digests: BTreeMap::new() }
     }
 
-    /// Reads a template; `false` when neither the project nor this binary has it. `name` is a
-    /// path under `prompts/` made by the caller, never from foreign text.
+    /// Loads a template. Returns `false` if neither the project nor the binary has it. `name` is a
+    /// path under `prompts/` and must not come from untrusted text.
     pub fn load(&mut self, name: &str) -> Result<bool, PromptError> {
         if self.digests.contains_key(name) {
             return Ok(true);
@@ -128,6 +129,7 @@ impl PromptLibrary {
             Ok(_) => std::fs::read_to_string(&path)
                 .map(Some)
                 .map_err(|error| unreadable(error.to_string())),
+            // Only a missing file falls back to the built-in template.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let built_in = self.built_in.iter().find(|(built_in, _)| *built_in == name);
                 Ok(built_in.map(|(_, text)| (*text).to_owned()))
@@ -144,7 +146,7 @@ impl PromptLibrary {
         Ok(Rendered { system, user })
     }
 
-    /// Renders a loaded template with the values that it has in every case and those of this one.
+    /// Renders a loaded template with the prefix's values and those of this case.
     pub fn render_case(
         &self,
         name: &str,
@@ -158,7 +160,8 @@ impl PromptLibrary {
         }
         let system = self.part(name, "system", &values)?;
         prefix.rendered.get_or_init(|| {
-            // Without the values of the case it fails or says something else where it has any.
+            // If the system part uses values of the case, this render fails or differs, and nothing
+            // is cached.
             let alone = self.part(name, "system", &prefix.values).ok();
             alone.filter(|alone| *alone == system)
         });
@@ -172,7 +175,7 @@ impl PromptLibrary {
             .map_err(|error| PromptError::Template { name: name.to_owned(), why: describe(&error) })
     }
 
-    /// SHA-256 of every loaded template by path under `prompts/`.
+    /// Returns the SHA-256 of every loaded template by path under `prompts/`.
     pub fn digests(&self) -> &BTreeMap<String, String> {
         &self.digests
     }

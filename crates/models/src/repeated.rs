@@ -1,27 +1,28 @@
-//! Texts that many calls have in common, such as instructions and the files that an assistant is
-//! shown: made fit for reports once, and held once. Knows nothing of how they are made so.
+//! Cache for redacted versions of texts that many calls share, such as instructions and files shown
+//! to an assistant.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Texts that are held: more than roles that call a model have instructions.
+/// Maximum number of cached texts; more than there are roles with instructions.
 const MAX_HELD: usize = 16;
-/// Bytes of the shortest text that is worth it.
+/// Minimum length in bytes of a text to cache.
 const MIN_BYTES: usize = 512;
 
-/// The texts that came last, each with what became of it. The one that came last is the first.
+/// Cached texts with their results, most recently used first.
 #[derive(Default)]
 pub(crate) struct RepeatedTexts(Mutex<VecDeque<(Arc<str>, Arc<str>)>>);
 
 impl RepeatedTexts {
-    /// Returns the result of `make` for a text, from before where it is held.
+    /// Returns the result of `make` for a text, from the cache if possible.
     pub(crate) fn made(
         &self,
         text: &Arc<str>,
         make: impl FnOnce(&str) -> Cow<'_, str>,
     ) -> Arc<str> {
         let make = || match make(text) {
+            // Unchanged: the text is shared instead of copied.
             Cow::Borrowed(same) if same.len() == text.len() => Arc::clone(text),
             made => made.into(),
         };
@@ -69,7 +70,7 @@ mod tests {
         };
         let (plain, secret) = (made(&long("a")), made(&long("s")));
         assert_eq!((&*plain, &*secret), (&*long("a"), &*long("*")));
-        // Others come in between, once each.
+        // Other texts come in between, once each.
         for word in ["b", "c", "d"] {
             made(&long(word));
             assert!(Arc::ptr_eq(&made(&long("a")), &plain));

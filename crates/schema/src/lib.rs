@@ -1,8 +1,8 @@
-//! JSON Schemas: compiled once, and the faults of a value by them. Fetches nothing, and says nothing
-//! of what follows from a fault.
+//! JSON Schemas, compiled once, and validation of values against them. Never fetches remote
+//! references.
 //!
-//! The one crate that uses `jsonschema`: its code is generic, and would be compiled and optimised
-//! again in each crate that calls it.
+//! This is the only crate that uses `jsonschema`: its code is generic and would otherwise be
+//! compiled and optimised again in each crate that calls it.
 //!
 //! ```
 //! use selftest_schema::Schema;
@@ -20,52 +20,55 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-/// Bytes that a compiled pattern of a schema may have, and its automaton.
+/// Maximum size in bytes of a compiled schema pattern, and of its automaton.
 const MAX_PATTERN: usize = 1 << 20;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Schema(Validator);
 
-/// A fault of a value by a schema, or of a schema as such.
+/// A validation error of a value, or an error in the schema itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaFault {
-    /// JSON pointer of the value at fault; empty for the whole.
+    /// JSON pointer to the invalid value; empty for the root.
     pub place: String,
-    /// The fault.
+    /// Category of the error.
     pub kind: FaultKind,
-    /// The fault in words, with the value in them, which may be foreign and long.
+    /// Error message that includes the value, which may be untrusted and long.
     pub words: String,
-    /// The same with `the value` in its place.
+    /// The same message with `the value` in place of the value.
     pub masked: String,
 }
 
-/// The kind of a fault.
+/// Category of a validation error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An object has keys that it must not have.
+    /// An object has keys that the schema does not allow.
     UnknownKeys(Vec<String>),
-    /// An object lacks a key.
+    /// An object lacks a required key.
     MissingKey(String),
-    /// Any other.
+    /// Any other error.
     WrongValue,
 }
 
 impl Schema {
-    /// Compiles a schema: of the draft that it names, else of 2020-12. Patterns take time in
-    /// proportion to the text, whatever the text is, and references lead to nothing outside.
+    /// Compiles a schema for the draft that it names, or 2020-12 by default.
+    ///
+    /// Patterns match in linear time on any input, and external references are not resolved.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
+        // The linear-time `regex` engine: the default one backtracks, and both schemas and values
+        // can be untrusted.
         let patterns = PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN);
         let options = jsonschema::options().with_pattern_options(patterns).offline();
         options.build(schema).map(Self).map_err(|error| SchemaFault::of(&error))
     }
 
-    /// The faults of a value, each found when it is asked for.
+    /// Validates a value and returns its errors, computed lazily.
     pub fn faults<'v>(&'v self, value: &'v Value) -> Box<dyn Iterator<Item = SchemaFault> + 'v> {
         Box::new(self.0.iter_errors(value).map(|error| SchemaFault::of(&error)))
     }
 
-    /// Whether a value has no faults.
+    /// Returns true if a value is valid.
     pub fn is_met_by(&self, value: &Value) -> bool {
         self.0.is_valid(value)
     }
@@ -91,7 +94,7 @@ impl SchemaFault {
 }
 
 impl fmt::Display for SchemaFault {
-    /// The place and the words without the value.
+    /// Writes the location and the message without the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place.as_str() {
             "" => f.write_str(&self.masked),

@@ -1,5 +1,5 @@
-//! Who is answered: names of this server, tokens, origins; and headers that keep browsers from
-//! doing more with an answer than showing it. Stands before everything else.
+//! Access control: allowed host names, tokens and request origins, and security headers on every
+//! response. Runs before everything else.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use selftest_text::digest;
 /// Paths that need no token.
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/favicon.ico", LOGIN];
 
-/// Names under which a token may be meant in a query.
+/// Query parameters that may contain a token by mistake.
 const TOKEN_PARAMETERS: [&str; 4] = ["token", "access_token", "auth_token", "api_key"];
 
-/// Where the token is asked for.
+/// Path of the login page.
 pub(super) const LOGIN: &str = "/login";
 
 const HEADERS: [(HeaderName, &str); 5] = [
@@ -35,14 +35,14 @@ const HEADERS: [(HeaderName, &str); 5] = [
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // With `no-referrer` browsers hide the origin of forms as well: they send `Origin: null`, as
+    // With `no-referrer`, browsers hide the origin of forms as well: they send `Origin: null`, as
     // other sites can too.
     (REFERRER_POLICY, "same-origin"),
     (X_FRAME_OPTIONS, "DENY"),
     (CACHE_CONTROL, "no-cache"),
 ];
 
-/// Knows who may ask.
+/// Decides which requests are allowed.
 pub(super) struct Guard {
     address: SocketAddr,
     hosts: Vec<String>,
@@ -56,11 +56,13 @@ impl Guard {
         Self { address, hosts: access.hosts, token: access.token, attempts }
     }
 
-    /// Whether that is a name of this server. A page of another site can point its own name at
-    /// this machine (DNS rebinding), but it cannot make a browser send another one.
+    /// Returns true for a name of this server. A page of another site can point its own name at
+    /// this machine (DNS rebinding), but it cannot make a browser send a different `Host`.
     fn is_own(&self, authority: &str) -> bool {
         let (host, port) = match authority.rsplit_once(':') {
+            // The last colon of an IPv6 address in brackets does not separate a port.
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
+            // Without a port, `Host` means HTTP's default port.
             _ => (authority, Some(80)),
         };
         let named =
@@ -72,7 +74,7 @@ impl Guard {
         let is_own = match address.unwrap_or(host).parse::<IpAddr>() {
             Ok(ip) => {
                 let own = self.address.ip();
-                // Nobody can point an address elsewhere.
+                // A literal address cannot be rebound.
                 own.is_unspecified()
                     || [own, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].contains(&ip)
             }
@@ -81,7 +83,7 @@ impl Guard {
         is_own && port == Some(self.address.port())
     }
 
-    /// Whether that is the token. Wrong ones of one client are answered ever later.
+    /// Checks a token. The response to wrong tokens of a client is increasingly delayed.
     pub(super) async fn judge(&self, client: IpAddr, given: &str) -> Attempt {
         let Some(token) = &self.token else { return Attempt::Right };
         self.attempts.judge(client, || same(given, token.expose_secret())).await
@@ -91,18 +93,19 @@ impl Guard {
         self.token.is_some()
     }
 
-    /// Name of the cookie: browsers do not tell ports apart.
+    /// Returns the name of the cookie. It contains the port, because browsers share cookies between
+    /// ports.
     pub(super) fn cookie_name(&self) -> String {
         format!("selftest_{}", self.address.port())
     }
 
-    /// The value of the cookie: it shows that its owner knew the token, without showing it.
+    /// Returns the value of the cookie, which proves knowledge of the token without revealing it.
     pub(super) fn cookie_value(&self) -> Option<String> {
         let token = self.token.as_ref()?.expose_secret();
         Some(digest::of_bytes(format!("selftest cookie {token}").as_bytes()))
     }
 
-    /// Whether a request carries the cookie of somebody who knew the token.
+    /// Returns true if a request carries the login cookie.
     fn has_cookie(&self, request: &Request) -> bool {
         let Some(expected) = self.cookie_value() else { return true };
         let name = self.cookie_name();
@@ -117,11 +120,12 @@ impl Guard {
         })
     }
 
-    /// Whether a request may be answered by what it shows of the token.
+    /// Extracts the credentials of a request.
     fn credentials(&self, request: &Request) -> Credentials {
         if self.token.is_none() || OPEN.contains(&request.uri().path()) {
             return Credentials::Enough;
         }
+        // A token takes precedence over the cookie.
         if let Some(token) = bearer(request) {
             return Credentials::Token { client: client(request), token: token.to_owned() };
         }
@@ -133,23 +137,26 @@ impl Guard {
         Credentials::None { is_page }
     }
 
-    /// Why a request is not answered.
+    /// Returns the error response for a request that must be rejected regardless of its token.
     fn refusal(&self, request: &Request) -> Option<Response> {
         let misdirected = || {
             let detail = "this server does not answer to that host name; see --host";
             Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response())
         };
         let mut hosts = request.headers().get_all(HOST).iter();
+        // Several `Host` headers would be ambiguous.
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return misdirected();
         };
         let Some(host) = host.to_str().ok().filter(|host| self.is_own(host)) else {
             return misdirected();
         };
+        // Absolute-form requests name the host in the URI as well.
         if request.uri().authority().is_some_and(|authority| !self.is_own(authority.as_str())) {
             return misdirected();
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        // Forms on other sites must not change anything (CSRF).
         if !reads && is_foreign(request, host) {
             let detail = "the request comes from a page of another site";
             return Some(Problem::new(StatusCode::FORBIDDEN, detail).into_response());
@@ -163,13 +170,14 @@ impl Guard {
     }
 }
 
-/// Credentials that come with a request.
+/// Credentials of a request.
 enum Credentials {
-    /// None is needed, or it carries the cookie.
+    /// Access is granted: no token is required, or the cookie is valid.
     Enough,
-    /// A token, which is to be looked at.
+    /// A token that must be checked.
     Token { client: IpAddr, token: String },
-    /// Nothing; a browser that wants a page can be asked for it.
+    /// No credentials. If `is_page` is set, the client is a browser and is redirected to the login
+    /// page.
     None { is_page: bool },
 }
 
@@ -179,35 +187,37 @@ fn unauthorized(detail: &str) -> Response {
     problem.with(WWW_AUTHENTICATE, scheme).into_response()
 }
 
-/// The answer where wrong tokens are held back already.
+/// Returns the error for a client with too many pending wrong tokens.
 pub(super) fn too_many_tokens() -> Problem {
     let detail = "too many wrong tokens have come from your address; wait a moment";
     Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(5)
 }
 
-/// The token that a program gives.
+/// Returns the bearer token of a request.
 fn bearer(request: &Request) -> Option<&str> {
     let (scheme, token) = text(request, &AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Who asks.
+/// Returns the client's address.
 fn client(request: &Request) -> IpAddr {
     let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
     client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(client)| client.ip())
 }
 
-/// Whether a query has a parameter for a token.
+/// Returns true if a query contains a parameter for a token.
 fn names_token(query: &str) -> bool {
     let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
     names.into_iter().any(|name| TOKEN_PARAMETERS.iter().any(|it| it.eq_ignore_ascii_case(name)))
 }
 
-/// Whether a browser says that another site makes the request. Programs say nothing.
+/// Returns true if the browser reports that another site makes the request. Programs send no such
+/// headers.
 fn is_foreign(request: &Request, host: &str) -> bool {
     let headers = request.headers();
     let other_site = text(request, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    // Older browsers send only `Origin`.
     let other_origin = headers.get(ORIGIN).is_some_and(|origin| {
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         !origin.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
@@ -219,13 +229,14 @@ fn text<'r>(request: &'r Request, name: &HeaderName) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Compares digests, whose bytes nobody can choose, and all of them, so that the time says nothing.
+/// Compares digests in constant time. Clients cannot choose the bytes of a digest, so timing
+/// reveals nothing about the token.
 fn same(given: &str, expected: &str) -> bool {
     let (given, expected) = (Sha256::digest(given), Sha256::digest(expected));
     given.iter().zip(expected.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Lets requests through that may be answered.
+/// Middleware that rejects requests without access.
 pub(super) async fn check(
     State(guard): State<Arc<Guard>>,
     request: Request,
@@ -249,7 +260,8 @@ pub(super) async fn check(
     next.run(request).await
 }
 
-/// Adds the headers that every answer carries. There are none of CORS: no other site may read.
+/// Middleware that adds security headers to every response. There are no CORS headers, so other
+/// sites cannot read responses.
 pub(super) async fn harden(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in HEADERS {

@@ -1,5 +1,5 @@
-//! Slows down whoever guesses tokens: wrong ones of one client are answered ever later and logged,
-//! without the token. Holds a bounded table and decides nothing but whether a token is looked at.
+//! Rate limit for guessing tokens: responses to wrong tokens of a client are increasingly delayed
+//! and logged, without the token. The table of clients is bounded.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-/// Clients that are known; beyond, the one that has been quiet longest is forgotten.
+/// Maximum number of tracked clients; when full, the least recently active one is removed.
 const MAX_CLIENTS: usize = 1024;
-/// Wrong tokens of one client whose answer is held back at a time; beyond, none is looked at.
+/// Maximum number of pending wrong tokens per client; further tokens are rejected unchecked.
 const MAX_WAITING: u32 = 4;
-/// How long the answer to the first wrong token is held back; each one more twice as long.
+/// Delay of the response to the first wrong token, doubled for each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// The longest that an answer is held back.
+/// Maximum delay of a response.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Quiet time after which a client begins anew.
+/// Time without attempts after which a client's failures are forgotten.
 const FORGET_AFTER: Duration = Duration::from_mins(15);
 
 /// Result of checking a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// It is the token.
+    /// The token is correct.
     Right,
-    /// It is not.
+    /// The token is wrong.
     Wrong,
-    /// It was not looked at: too many wrong ones of the client wait for their answer.
+    /// The token was not checked: the client has too many pending wrong tokens.
     TooMany,
 }
 
@@ -37,22 +37,23 @@ struct Client {
     last: Instant,
 }
 
-/// Clients that have given wrong tokens.
+/// Clients that have sent wrong tokens.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempts(Arc<Mutex<HashMap<IpAddr, Client>>>);
 
 impl Attempts {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
-        // A table of numbers: whatever a panic elsewhere left is still good.
+        // The table only holds counters, so it is valid even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a token of a client; answers late where it is wrong.
+    /// Checks a token of a client. The result for a wrong token is delayed.
     pub(super) async fn judge(&self, client: IpAddr, is_right: impl FnOnce() -> bool) -> Attempt {
         let client = network(client);
         let failures = {
             let mut clients = self.lock();
             clients.retain(|_, known| known.waiting > 0 || known.last.elapsed() < FORGET_AFTER);
+            // Rejected unchecked: otherwise parallel requests would bypass the delay.
             if clients.get(&client).is_some_and(|known| known.waiting >= MAX_WAITING) {
                 return Attempt::TooMany;
             }
@@ -68,7 +69,7 @@ impl Attempts {
             known.failures
         };
         let _waiting = Waiting { attempts: self.clone(), client };
-        // Not each: whoever guesses must not fill the log.
+        // Logged only at powers of two, so that guessing cannot flood the log.
         if failures.is_power_of_two() {
             tracing::warn!("a wrong token from {client}, number {failures} in a row");
         }
@@ -77,7 +78,7 @@ impl Attempts {
     }
 }
 
-/// An answer that is held back; it counts until it is given or nobody waits for it any more.
+/// A delayed response, counted until it is sent or the client disconnects.
 struct Waiting {
     attempts: Attempts,
     client: IpAddr,
@@ -91,7 +92,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Forgets a client where the table is full.
+/// Evicts a client if the table is full.
 fn make_room(clients: &mut HashMap<IpAddr, Client>) {
     if clients.len() >= MAX_CLIENTS
         && let Some(oldest) =
@@ -101,12 +102,13 @@ fn make_room(clients: &mut HashMap<IpAddr, Client>) {
     }
 }
 
-/// Who counts as one client: an address, of IPv6 the network that one site is given.
+/// Returns the key of a client: its address, or for IPv6 the /64 network usually assigned to one
+/// site.
 fn network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) >> 64 << 64;
-            // This machine is one client too, and has a network of its own.
+            // The loopback address is a client of its own.
             if address.is_loopback() { client } else { Ipv6Addr::from(network).into() }
         }
         address @ IpAddr::V4(_) => address,

@@ -1,5 +1,4 @@
-//! Answers that are kept as long as the database does not change, and the tags by which a client
-//! asks whether its own copy is still good.
+//! Caches responses while the database is unchanged, and handles `ETag` and `If-None-Match`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,16 +15,16 @@ use super::problem::Problem;
 use selftest_store::{Changes, Store};
 use selftest_text::digest;
 
-/// Between two checks whether the database has changed.
+/// Interval between checks for database changes.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Some answers depend on the time of day too.
+/// Maximum age of a cached response, since some depend on the time of day.
 const MAX_AGE: Duration = Duration::from_mins(1);
-/// Bytes of all answers with their keys; beyond, all of them are dropped.
+/// Maximum total size in bytes of responses and keys; when exceeded, the cache is cleared.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Larger answers are not cached.
+/// Maximum size in bytes of a cached response.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// A body of JSON and its tag.
+/// A JSON body and its entity tag.
 #[derive(Clone)]
 struct Answer {
     body: Bytes,
@@ -33,7 +32,8 @@ struct Answer {
 }
 
 impl Answer {
-    /// The answer of a handler; anything but a successful one in JSON comes back as it was.
+    /// Converts the response of a handler. Anything but a successful JSON response is returned
+    /// unchanged as the error.
     async fn of(response: Response) -> Result<Self, Response> {
         let is_json =
             response.headers().get(CONTENT_TYPE).is_some_and(|it| it == "application/json");
@@ -43,13 +43,14 @@ impl Answer {
         let body = to_bytes(response.into_body(), usize::MAX).await;
         let body = body.map_err(|error| Problem::internal(&error).into_response())?;
         let digest = digest::of_bytes(&body);
-        // Weak: the same tag goes with the compressed form.
+        // Weak, because the compressed form has the same tag.
         let tag = HeaderValue::try_from(format!("W/\"{}\"", &digest[..32]));
         let tag = tag.map_err(|error| Problem::internal(&error).into_response())?;
         Ok(Self { body, tag })
     }
 
     fn respond(self, known: Option<&HeaderValue>) -> Response {
+        // `If-None-Match` uses weak comparison (RFC 9110).
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own = self.tag.to_str().map(opaque).unwrap_or_default();
         let known = known.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -61,7 +62,7 @@ impl Answer {
     }
 }
 
-/// An answer, the state of the database that it shows, and when it was made.
+/// A response with its database version and creation time.
 struct CachedAnswer {
     answer: Answer,
     version: i64,
@@ -74,10 +75,10 @@ struct Entries {
     bytes: usize,
 }
 
-/// When the database was last checked, and its version then.
+/// Time and result of the last version check.
 type Seen = Option<(Instant, i64)>;
 
-/// Answers by path and query.
+/// Cached responses by path and query.
 pub(super) struct Cache {
     store: Store,
     changes: tokio::sync::Mutex<Option<Changes>>,
@@ -95,14 +96,14 @@ impl Cache {
         }
     }
 
-    /// Ends the connection that watches the database, so that it can be tidied up.
+    /// Closes the connection that watches the database, so that it can be closed cleanly.
     pub(super) async fn close(&self) {
         if let Some(changes) = self.changes.lock().await.take() {
             changes.close().await;
         }
     }
 
-    /// The version of the database, at most a moment old. `None` where it is not known.
+    /// Returns the version of the database, at most a moment old, or `None` if unknown.
     async fn version(&self) -> Option<i64> {
         let seen = || *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, version)) = seen().filter(|(at, _)| at.elapsed() < CHECK_INTERVAL) {
@@ -114,6 +115,7 @@ impl Cache {
                 .filter(|(at, _)| at.elapsed() < 2 * CHECK_INTERVAL)
                 .map(|(_, version)| version);
         };
+        // Taken before the query, so that the age is never underestimated.
         let at = Instant::now();
         let version = self.detect_changes(&mut changes).await;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -124,7 +126,7 @@ impl Cache {
     async fn detect_changes(&self, changes: &mut Option<Changes>) -> Option<i64> {
         if changes.is_none() {
             *changes = self.store.changes().await.ok().flatten();
-            // Numbers of another connection mean nothing to this one.
+            // Version numbers are only comparable within one connection.
             *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = Entries::default();
         }
         let version = changes.as_mut()?.version().await.ok();
@@ -159,7 +161,7 @@ impl Cache {
     }
 }
 
-/// Answers reads of the database, from memory where nothing has changed.
+/// Middleware that answers database reads from the cache if nothing has changed.
 pub(super) async fn cache_responses(
     State(cache): State<Arc<Cache>>,
     request: Request,
@@ -168,7 +170,7 @@ pub(super) async fn cache_responses(
     respond(Some(&cache), request, next).await
 }
 
-/// Tags answers that are made anew each time.
+/// Middleware that tags responses without caching them.
 pub(super) async fn tag(request: Request, next: Next) -> Response {
     respond(None, request, next).await
 }
@@ -179,7 +181,8 @@ async fn respond(cache: Option<&Arc<Cache>>, mut request: Request, next: Next) -
     }
     let key = request.uri().path_and_query().map_or("", |it| it.as_str()).to_owned();
     let known = request.headers().get(IF_NONE_MATCH).cloned();
-    // Before the database is read: what changes meanwhile makes the answer old, not new.
+    // Read before the database: a concurrent change then makes the cached response outdated, never
+    // wrongly current.
     let version = match cache {
         Some(cache) => cache.version().await,
         None => None,
@@ -188,7 +191,7 @@ async fn respond(cache: Option<&Arc<Cache>>, mut request: Request, next: Next) -
     if let Some(answer) = cache.and_then(|(cache, version)| cache.get(&key, version)) {
         return answer.respond(known.as_ref());
     }
-    // So that the tag of `HEAD` is that of the body that `GET` would give.
+    // `HEAD` must have the same tag as the body of `GET`.
     *request.method_mut() = Method::GET;
     match Answer::of(next.run(request).await).await {
         Ok(answer) => {

@@ -1,9 +1,8 @@
-//! The connections of the server: accepts them, bounds how many are open and how long one may say
-//! nothing, and ends them in order. Knows nothing of what is asked over them.
+//! HTTP connections: accepts them, limits their number and idle time, and shuts them down
+//! gracefully.
 //!
-//! A connection over which no whole request has come is worth nothing to anybody: where there is
-//! no room for a new one, the one that has waited longest gives way. So clients that open
-//! connections and send half a request keep nobody out.
+//! When the limit is reached, the connection that has waited longest without a complete request is
+//! closed. Clients that open connections and send half a request therefore cannot lock others out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,23 +25,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-/// How long a connection may take to send the head of a request, and how long it may send nothing
-/// between two of them.
+/// Time limit for the head of a request, and for the idle time between requests.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(15);
-/// An answer that takes longer may be broken off where there is no room for a new connection: its
-/// reader may have gone.
+/// Time after which a response may be aborted to make room for a new connection, because its reader
+/// may be gone.
 const MAX_ANSWER_TIME: Duration = Duration::from_mins(1);
-/// Before the next connection is accepted, where the system has no descriptor for it.
+/// Delay before accepting again if the system is out of file descriptors.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// The response to a connection for which there is no room.
+/// Response to a connection over the limit.
 const OVERLOADED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: \
     application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{\"type\":\"about:blank\",\
     \"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are open\"}";
 
-/// The state of an open connection.
+/// State of an open connection.
 struct Slot {
     is_answering: bool,
-    /// When it began to be in that state.
+    /// Time at which the connection entered this state.
     since: Instant,
     give_way: Arc<Notify>,
 }
@@ -54,13 +52,14 @@ struct Slots {
 }
 
 impl Slots {
-    /// Closes the connection that is the least loss. Whether there was one.
+    /// Closes the least valuable connection. Returns false if no connection can be closed.
     fn make_room(&mut self) -> bool {
         let idle = self.open.iter().filter(|(_, slot)| !slot.is_answering);
         let stuck = self
             .open
             .iter()
             .filter(|(_, slot)| slot.is_answering && slot.since.elapsed() > MAX_ANSWER_TIME);
+        // Idle connections are closed before stuck ones.
         let oldest = idle.min_by_key(|(_, slot)| slot.since);
         let oldest = oldest.or_else(|| stuck.min_by_key(|(_, slot)| slot.since));
         let Some(id) = oldest.map(|(id, _)| *id) else { return false };
@@ -79,11 +78,11 @@ struct Connections {
 
 impl Connections {
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        // A table: whatever a panic elsewhere left is still good.
+        // The table stays consistent even after a panic.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more connection; `None` where all of them are being answered.
+    /// Reserves a slot for a connection. Returns `None` if all connections are busy.
     fn enter(self: &Arc<Self>) -> Option<Arc<Entry>> {
         let mut slots = self.lock();
         if slots.open.len() >= self.limit.get() && !slots.make_room() {
@@ -104,7 +103,7 @@ impl Connections {
     }
 }
 
-/// A place among the open connections; given back when it is dropped.
+/// A reserved slot, released when dropped.
 struct Entry {
     connections: Arc<Connections>,
     id: u64,
@@ -117,7 +116,7 @@ impl Drop for Entry {
     }
 }
 
-/// A request that is being answered, until its answer is sent or given up.
+/// Marks a connection as busy until the response is sent or aborted.
 struct Answering(Arc<Entry>);
 
 impl Answering {
@@ -133,7 +132,7 @@ impl Drop for Answering {
     }
 }
 
-/// The body of an answer, which knows when it has been sent.
+/// A response body that keeps its connection marked as busy until it is sent.
 struct Sent {
     body: Body,
     _answering: Answering,
@@ -159,8 +158,8 @@ impl HttpBody for Sent {
     }
 }
 
-/// Answers over at most `limit` connections at a time until `stopping` turns true, then ends when
-/// what was asked is answered.
+/// Serves at most `limit` connections at a time until `stopping` becomes true, then finishes
+/// pending requests.
 pub(super) async fn answer(
     listener: TcpListener,
     router: Router,
@@ -171,6 +170,7 @@ pub(super) async fn answer(
     let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
+            // Shutdown takes precedence over new connections.
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => break,
             Some(_) = tasks.join_next() => continue,
@@ -186,21 +186,23 @@ pub(super) async fn answer(
             Err(error) if is_of_the_client(&error) => {}
             Err(error) => {
                 tracing::warn!("no connection can be accepted: {error}");
+                // Closing a connection frees a file descriptor.
                 connections.lock().make_room();
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
+    // Pending responses are finished.
     while tasks.join_next().await.is_some() {}
 }
 
-/// Whether a connection was gone before it was accepted.
+/// Returns true if the connection was closed before it was accepted.
 fn is_of_the_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Says that there is no room. A client that is not ready to hear it hears nothing.
+/// Rejects a connection with 503, without waiting for the client to be ready.
 fn refuse(stream: TcpStream) {
     use std::io::Write as _;
     if let Ok(mut stream) = stream.into_std() {
@@ -208,7 +210,7 @@ fn refuse(stream: TcpStream) {
     }
 }
 
-/// Answers what is asked over a connection until either side ends it.
+/// Serves requests on a connection until either side closes it.
 async fn converse(
     stream: TcpStream,
     client: SocketAddr,
@@ -235,8 +237,9 @@ async fn converse(
     let mut is_ending = false;
     loop {
         tokio::select! {
-            // An error is one of the client, or of the way to it.
+            // Errors are caused by the client or the network.
             _ = connection.as_mut() => return,
+            // Dropping the connection closes it.
             () = entry.give_way.notified() => return,
             _ = stopping.wait_for(|stopping| *stopping), if !is_ending => {
                 connection.as_mut().graceful_shutdown();

@@ -1,8 +1,8 @@
 //! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/readyz`,
 //! `/metrics`.
 //!
-//! Answers from the store and from report files; asks no model itself: requests for grades go
-//! into the queue, from which workers take them. Reflections are graded at once, by rules.
+//! Serves data from the store and report files. It calls no model itself: requests for grades are
+//! queued for workers. Reflections are graded immediately, by rules.
 
 mod access;
 mod api;
@@ -46,44 +46,44 @@ use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 pub use skill_queue::SkillQueue;
 
-/// The sources that the server answers from.
+/// Data sources of the server.
 pub struct App {
-    /// Grades, files, weekly reports.
+    /// Grades, files and weekly reports.
     pub store: Store,
     /// JSON reports of selftest runs.
     pub runs: RunArchive,
-    /// Where sessions wait that a model is to grade.
+    /// Queue of sessions to be graded by a model.
     pub queue: Queue,
-    /// Recorded sessions as they stand in their files.
+    /// Recorded sessions, read from their files.
     pub transcripts: Transcripts,
-    /// Grades reflections.
+    /// Grader of reflections.
     pub reflections: Arc<ReflectionGrader>,
-    /// Records of the use of skills, on their way into the store.
+    /// Queue of skill records to be stored.
     pub skills: Arc<SkillQueue>,
-    /// Settings for advice and for decisions on proposals.
+    /// Settings for routing and proposals.
     pub improvement: Improvement,
 }
 
-/// Settings for advice and for decisions on proposals.
+/// Settings for routing and proposals.
 #[derive(Debug, Clone)]
 pub struct Improvement {
-    /// Which tier of models is suggested for a type of task.
+    /// Model tiers suggested per task type.
     pub routing: RoutingSettings,
-    /// Folder that accepted skills are written to.
+    /// Folder for accepted skills.
     pub skills_folder: PathBuf,
 }
 
-/// Who may ask.
+/// Access restrictions.
 #[derive(Debug, Default)]
 pub struct Access {
-    /// The token that every request must carry, where there is one.
+    /// Token required in every request, if set.
     pub token: Option<SecretString>,
-    /// Host names that are answered beside the address itself.
+    /// Allowed host names in addition to the address itself.
     pub hosts: Vec<String>,
 }
 
 impl App {
-    /// The report of a run, and its file. Reads files.
+    /// Returns the report of a run and its file. Blocks on file I/O.
     fn read_run(&self, run_id: &str) -> Result<Option<(ReportDocument, RunFile)>, Problem> {
         let read = || {
             let Some(file) = self.runs.find(run_id)? else { return Ok(None) };
@@ -93,7 +93,7 @@ impl App {
     }
 }
 
-/// Reads files, away from the threads that answer others.
+/// Runs blocking file I/O on a separate thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -101,15 +101,15 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(Problem::internal(&error)))
 }
 
-/// Bytes of the longest body of a request.
+/// Maximum size in bytes of a request body.
 const MAX_BODY: usize = 64 * 1024;
 
-/// How long connections may stay open after the end: a client that reads nothing would keep the
-/// server alive for ever.
+/// Maximum time that connections may stay open after shutdown. Otherwise a client that never reads
+/// would keep the server alive.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves over at most `max_connections` at a time until `shutdown` ends; requests that are being
-/// answered are answered.
+/// Serves at most `max_connections` connections at a time until `shutdown` completes. Pending
+/// requests are finished.
 pub async fn serve(
     listener: TcpListener,
     app: App,
@@ -135,8 +135,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one
-/// is the outermost.
+/// Builds the router. Event streams end when `stopping` becomes true. The last layer is the
+/// outermost.
 fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<bool>) -> Router {
     let guard = Arc::new(guard);
     let counters = Arc::<Counters>::default();

@@ -1,11 +1,12 @@
-//! Addresses. Foreign parts are percent-encoded, so that each stays one part.
+//! URLs of pages. Untrusted parts are percent-encoded so that each stays a single path segment or
+//! query value.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but what RFC 3986 calls unreserved.
+/// Everything except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A name as one segment of a path, or as a value of a query.
+/// Encodes a name as a path segment or query value.
 pub(super) fn encoded(part: &str) -> String {
     utf8_percent_encode(part, ENCODED).to_string()
 }
@@ -14,34 +15,34 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
-/// An event of a session; the session where none is named.
+/// Returns the link to an event of a session, or to the session itself without one.
 pub(super) fn moment(session_id: &str, event: Option<u64>) -> String {
     let session = session(session_id);
     event.map_or(session.clone(), |event| format!("{session}#event-{event}"))
 }
 
-/// The whole session as it was recorded, from that event on.
+/// Returns the link to the recorded session, starting at an event.
 pub(super) fn transcript(session_id: &str, from: u64) -> String {
     let path = format!("{}/transcript", session(session_id));
     if from == 0 { path } else { format!("{path}?from={from}") }
 }
 
-/// The page that shows an event.
+/// Returns the link to the page that contains an event.
 pub(super) fn transcript_event(session_id: &str, event: u64) -> String {
     format!("{}/transcript?event={event}", session(session_id))
 }
 
-/// The same at that event.
+/// Like [`transcript_event`], with the event's anchor.
 pub(super) fn shown_event(session_id: &str, event: u64) -> String {
     format!("{}#event-{event}", transcript_event(session_id, event))
 }
 
-/// An event as it was recorded.
+/// Returns the link to a recorded event.
 pub(super) fn event(session_id: &str, event: u64) -> String {
     format!("{}/events/{event}", session(session_id))
 }
 
-/// The event that holds a quote.
+/// Returns the link to the event that contains a quote.
 pub(super) fn quote(session_id: &str, quote: &str) -> String {
     query(&format!("{}/events", session(session_id)), &[("quote", quote)])
 }
@@ -66,7 +67,7 @@ pub(super) fn label(run_id: &str) -> String {
     format!("/label/{}", encoded(run_id))
 }
 
-/// A path with a query of the pairs that have a value.
+/// Builds a path with a query, without empty values.
 pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());
     let parts: Vec<String> =

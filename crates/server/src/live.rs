@@ -1,8 +1,8 @@
-//! Live events of a run that goes on: watches its JSON report, which the run rewrites as a whole
-//! after each case, and sends what is new. Renders with the templates of the page.
+//! Live events of a running self-test. Watches the run's JSON report, which is rewritten after each
+//! case, and sends changes rendered with the page's templates.
 //!
-//! Events: `progress` and `case` carry HTML for the page, `said` a sentence, `end` nothing. A
-//! browser that comes back gets everything again, and replaces what it has.
+//! The events `progress` and `case` carry HTML, `said` carries a sentence, and `end` marks the end.
+//! A browser that reconnects receives everything again and replaces its contents.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,15 +25,16 @@ use super::problem::Problem;
 use selftest_reports::RunFile;
 use selftest_reports::document::ReportDocument;
 
-/// How often the file is checked.
+/// Polling interval of the file.
 const CHECK_INTERVAL: Duration = Duration::from_millis(300);
-/// Streams at a time, of all visitors.
+/// Maximum number of streams of all clients.
 const MAX_STREAMS: usize = 64;
 static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
-/// Reports in memory at a time, however many streams there are.
+/// Maximum number of reports in memory, regardless of the number of streams.
 static READING: Semaphore = Semaphore::const_new(2);
 
-/// Live events; they end when `stopping` says so, for the server waits for open answers.
+/// Returns the route of live events. Streams end when `stopping` becomes true, because shutdown
+/// waits for open responses.
 pub(super) fn router(stopping: watch::Receiver<bool>) -> Router<Arc<App>> {
     let events =
         async move |state: State<Arc<App>>, path: Path<String>| events(state, path, stopping).await;
@@ -72,9 +73,9 @@ async fn events(
 struct Watch {
     app: Arc<App>,
     run_id: String,
-    /// The file as it was when it was read last.
+    /// The file when it was last read.
     seen: Option<RunFile>,
-    /// The rows that were sent.
+    /// Rows already sent.
     rows: Vec<String>,
     ready: VecDeque<Event>,
     ended: bool,
@@ -91,6 +92,7 @@ impl Watch {
             if self.ended || *self.stopping.borrow() {
                 return None;
             }
+            // The first check happens at once.
             if self.seen.is_some() {
                 tokio::select! {
                     () = tokio::time::sleep(CHECK_INTERVAL) => {}
@@ -101,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Puts what is new into `ready`; `None` where the file has gone.
+    /// Queues changes in `ready`. Returns `None` if the file is gone.
     async fn detect_changes(&mut self) -> Option<()> {
         let file = find(&self.app, &self.run_id).await?;
         if self.seen.as_ref() == Some(&file) {
@@ -115,6 +117,7 @@ impl Watch {
         };
         self.seen = Some(file);
         self.ready.push_back(Event::default().event("progress").data(changes.progress));
+        // A rewritten report repeats earlier rows.
         for row in changes.rows {
             if !self.rows.contains(&row) {
                 self.ready.push_back(Event::default().event("case").data(&row));
@@ -130,7 +133,7 @@ impl Watch {
     }
 }
 
-/// A report as the page shows it.
+/// A report rendered for the page.
 struct Changes {
     progress: String,
     said: String,

@@ -1,4 +1,4 @@
-//! Where a person gives the token once and gets a cookie for it.
+//! Login page, on which the user enters the token once and receives a cookie.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::access::{Guard, LOGIN, too_many_tokens};
 use super::attempts::Attempt;
 
-/// Days that a browser keeps the cookie.
+/// Lifetime of the cookie in days.
 const DAYS: u32 = 30;
 
 #[derive(Default, Deserialize)]
@@ -23,7 +23,7 @@ struct LoginForm {
     token: String,
 }
 
-/// `GET` shows the form; `POST` takes the token from it.
+/// Returns the routes: `GET` shows the form, `POST` submits the token.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Router<S> {
     let shown = async |State(guard): State<Arc<Guard>>| {
         if guard.needs_token() { form(StatusCode::OK, "") } else { entered(&guard) }
@@ -45,7 +45,8 @@ fn refused(why: &str) -> Response {
 }
 
 fn entered(guard: &Guard) -> Response {
-    // Not a redirect: a browser that comes from another site would not send the cookie with it.
+    // Not a redirect: with `SameSite=Strict`, a browser coming from another site would not send the
+    // cookie with it.
     let text = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\
                 <p>You are signed in. <a href=\"/\">Go on</a></p>";
     let mut response = page(StatusCode::OK, text);

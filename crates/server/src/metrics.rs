@@ -1,4 +1,4 @@
-//! `/metrics`: numbers for Prometheus, in its text format.
+//! `/metrics`: metrics for Prometheus in its text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -25,7 +25,8 @@ pub(super) struct Counters {
     runs: Mutex<super::tally::TallyCache>,
 }
 
-/// Counts every request. Routes are patterns, so that nobody can make their number grow.
+/// Middleware that counts every request. Labels use route patterns, so clients cannot increase
+/// their number.
 pub(super) async fn count(
     State(counters): State<Arc<Counters>>,
     request: Request,
@@ -35,6 +36,7 @@ pub(super) async fn count(
         Method::GET => "GET",
         Method::HEAD => "HEAD",
         Method::POST => "POST",
+        // Other methods share a label, so that clients cannot create new ones.
         _ => "other",
     };
     let route = request.extensions().get::<MatchedPath>();
@@ -55,6 +57,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     let runs = {
         let (app, counters) = (Arc::clone(app), Arc::clone(&counters));
         blocking(move || {
+            // Locked while reading, so that concurrent requests do not read the reports twice.
             let mut known = counters.runs.lock().unwrap_or_else(PoisonError::into_inner);
             known.tally(&app.runs).map_err(|error| Problem::unreadable(&error))
         })
@@ -79,7 +82,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     Ok(([(CONTENT_TYPE, media)], text.0).into_response())
 }
 
-/// Text that is being written.
+/// Metrics text under construction.
 #[derive(Default)]
 struct Text(String);
 

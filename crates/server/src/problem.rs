@@ -1,4 +1,4 @@
-//! Errors as programs read them: `application/problem+json` (RFC 9457), whatever went wrong.
+//! Error responses as `application/problem+json` (RFC 9457), regardless of what failed.
 
 use std::any::Any;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use utoipa::ToSchema;
 use selftest_store::StoreError;
 use selftest_text::one_line;
 
-/// The media type.
+/// Media type of error responses.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// After that time a request is given up.
+/// Time limit of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// Headers of an answer that stay when its body becomes a problem.
+/// Headers to keep when a response body is replaced by a problem.
 const KEPT: [HeaderName; 2] = [ALLOW, RETRY_AFTER];
 
-/// The kind of error, by RFC 9457.
+/// An error response as defined by RFC 9457.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// `about:blank`: the status says what kind of problem it is.
+    /// `about:blank`: the status determines the kind of problem.
     r#type: &'static str,
-    /// The status in words.
+    /// Reason phrase of the status.
     pub(super) title: &'static str,
-    /// The HTTP status.
+    /// HTTP status.
     status: u16,
-    /// This occurrence of it.
+    /// Description of this occurrence.
     pub(super) detail: String,
     #[serde(skip)]
     #[schema(ignore)]
@@ -60,7 +60,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// A fault of ours: said in the log, not to the caller.
+    /// Creates an internal error. Details are logged and not sent to the client.
     pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!("{error}");
         Self::new(
@@ -69,7 +69,7 @@ impl Problem {
         )
     }
 
-    /// The reports of runs cannot be read.
+    /// Creates an error for unreadable reports of runs.
     pub(super) fn unreadable(error: &std::io::Error) -> Self {
         Self::internal(&format!("the reports of runs: {error}"))
     }
@@ -79,7 +79,7 @@ impl Problem {
         self
     }
 
-    /// The caller may try again after so many seconds.
+    /// Sets the `Retry-After` header.
     pub(super) fn retry_after(self, seconds: u16) -> Self {
         self.with(RETRY_AFTER, seconds.into())
     }
@@ -92,6 +92,7 @@ impl IntoResponse for Problem {
         let mut response = (status, Json(&self)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response.headers_mut().extend(header);
+        // Read by `pages::show_problems`, which replaces the body.
         response.extensions_mut().insert(self);
         response
     }
@@ -119,22 +120,22 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The answer to a path that nothing is at.
+/// Handles unknown paths.
 pub(super) async fn unknown_path(uri: Uri) -> Problem {
     Problem::not_found(format!("there is nothing at {}", one_line(uri.path(), 200)))
 }
 
-/// The answer to a method that a path does not know. Which ones it does is in `Allow`.
+/// Handles methods that a path does not support. Axum lists the supported ones in `Allow`.
 pub(super) async fn wrong_method() -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not know the method")
 }
 
-/// The answer where a handler panicked. The panic itself is in the log.
+/// Handles panics, which are logged separately.
 pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
     Problem::internal(&"a request ended in a panic").into_response()
 }
 
-/// Gives up on a request that takes too long. The body of an answer may take its time.
+/// Middleware that limits the time of a request. Sending the body is not limited.
 pub(super) async fn time_limit(request: Request, next: Next) -> Response {
     tokio::time::timeout(TIME_LIMIT, next.run(request)).await.unwrap_or_else(|_| {
         let detail = format!("the answer took longer than {} s", TIME_LIMIT.as_secs());
@@ -142,7 +143,7 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
     })
 }
 
-/// Turns errors that libraries answer with plain text into problems; leaves pages alone.
+/// Middleware that converts plain-text errors of libraries to problems. HTML pages are unchanged.
 pub(super) async fn explain(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();

@@ -1,7 +1,8 @@
-//! Telemetry of skills on its way into the database: a bounded queue in memory with one writer
-//! behind it. Callers never wait; a record that was accepted is written, if need be once the
-//! database takes it again (docs/spec/skills-and-signals.md#next-message). What finds no room, and
-//! all that comes while the database fails, is refused. Nothing is dropped without being counted.
+//! A bounded in-memory queue of skill records with a single database writer.
+//!
+//! Callers never wait. An accepted record is written as soon as the database allows
+//! (docs/spec/skills-and-signals.md#next-message). Records are rejected while the queue is full or
+//! the database fails, and every rejected or dropped record is counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,34 +15,34 @@ use tokio::time::sleep;
 use selftest_service::grader::skills::SkillTracker;
 use selftest_store::{RequestKey, SkillRecord, SkillRequest, StoreError};
 
-/// Records that may wait.
+/// Maximum number of queued records.
 const MAX_WAITING: usize = 1000;
-/// Records that are written in one transaction.
+/// Maximum number of records per transaction.
 const MAX_BATCH: usize = 100;
-/// How long the end of the server waits for what is in the queue.
+/// Time limit for writing the remaining records at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Before what could not be written is tried again; each time twice as long.
+/// Initial delay before retrying a failed write, doubled each time.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
-/// The longest such pause.
+/// Maximum delay between retries.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Counts of the records of one kind, by what happened to them.
+/// Numbers of records of one kind by result.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Kept.
+    /// Written.
     pub(super) written: u64,
-    /// Refused, because too many were waiting.
+    /// Rejected because the queue was full.
     pub(super) full: u64,
-    /// Refused, because the database fails.
+    /// Rejected because the database was failing.
     pub(super) failing: u64,
-    /// Dropped, because what they are about is not known: the skill, or an execution before the
-    /// message.
+    /// Dropped because they refer to an unknown skill, or to a message without a previous
+    /// execution.
     pub(super) unknown: u64,
-    /// Dropped, because the database does not take them.
+    /// Dropped because the database rejected them.
     pub(super) failed: u64,
 }
 
-/// Counts of all records.
+/// Numbers of all records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RecordCounts {
     pub(super) executions: Counts,
@@ -57,43 +58,43 @@ impl RecordCounts {
     }
 }
 
-/// Why a record is not taken.
+/// Reason why a record is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Too many wait already, or the server ends.
+    /// The queue is full, or the server is shutting down.
     Full,
     /// Earlier records could not be written yet.
     Failing,
-    /// Another record waits under the key of its request.
+    /// A different record is queued with the same idempotency key.
     OtherBody,
-    /// Keys have been written since they were looked up: they have to be looked up again.
+    /// Keys were written since the lookup, which must be repeated.
     Stale,
 }
 
-/// How a record is taken.
+/// Result of accepting a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepted {
-    /// It waits to be written.
+    /// The record was queued.
     New,
-    /// It waits already, under the key of its request.
+    /// The record was already queued with the same idempotency key.
     Again,
 }
 
 #[derive(Default)]
 struct State {
     counts: RecordCounts,
-    /// Accepted and neither written nor dropped.
+    /// Number of records accepted but neither written nor dropped.
     waiting: usize,
-    /// Whether the last attempt to write failed.
+    /// True if the last write failed.
     failing: bool,
-    /// The digests of what waits under a key, by scope and key.
+    /// Digests of queued records with a key, by scope and key.
     keys: HashMap<(String, String), String>,
-    /// How often keys have left `keys` for the database.
+    /// Number of times that keys were moved from `keys` to the database.
     written: u64,
 }
 
 impl State {
-    /// A batch waits no more.
+    /// Removes a finished batch from the state.
     fn forget(&mut self, batch: &[SkillRequest]) {
         self.waiting = self.waiting.saturating_sub(batch.len());
         let before = self.keys.len();
@@ -113,12 +114,12 @@ struct Shared(Mutex<State>);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Numbers: whatever a panic elsewhere left is still good.
+        // The counters stay consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A queue with a writer behind it.
+/// A queue with a background writer.
 pub struct SkillQueue {
     tracker: SkillTracker,
     sender: mpsc::Sender<SkillRequest>,
@@ -128,7 +129,7 @@ pub struct SkillQueue {
 }
 
 impl SkillQueue {
-    /// Writes in the runtime that this is called in.
+    /// Starts a queue. Its writer runs in the current Tokio runtime.
     pub fn start(tracker: SkillTracker) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let (closing, closed) = watch::channel(false);
@@ -138,18 +139,18 @@ impl SkillQueue {
         Self { tracker, sender, shared, closing, writer }
     }
 
-    /// Who keeps track of the skills.
+    /// Returns the skill tracker.
     pub(super) fn tracker(&self) -> &SkillTracker {
         &self.tracker
     }
 
-    /// To be asked before a key is looked up in the database.
+    /// Returns the write count, which must be read before a key is looked up in the database.
     pub(super) fn written(&self) -> u64 {
         self.shared.lock().written
     }
 
-    /// Puts a record into the queue, once for each key, or says why not. `written` is from before
-    /// its key was looked up. Returns at once.
+    /// Queues a record, once per key, without waiting. `written` is the write count from before the
+    /// lookup of its key.
     pub(super) fn enqueue(&self, request: SkillRequest, written: u64) -> Result<Accepted, Refusal> {
         let mut state = self.shared.lock();
         let key = request.key.as_ref().map(|key| (place(key), key.digest.clone()));
@@ -178,17 +179,17 @@ impl SkillQueue {
         }
     }
 
-    /// Whether what was accepted cannot be written at present.
+    /// Returns true if accepted records currently cannot be written.
     pub(super) fn is_failing(&self) -> bool {
         self.shared.lock().failing
     }
 
-    /// Counts of the records so far.
+    /// Returns the counts of records so far.
     pub(super) fn counts(&self) -> RecordCounts {
         self.shared.lock().counts
     }
 
-    /// Takes no more records and waits until those that are there are written, for at most 5 s.
+    /// Rejects new records and waits at most 5 s until the queued ones are written.
     pub async fn drain(&self) {
         self.closing.send_replace(true);
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -214,6 +215,7 @@ impl Writer {
         let mut batch = Vec::with_capacity(MAX_BATCH);
         loop {
             tokio::select! {
+                // Queued records are written before the queue is closed.
                 biased;
                 count = self.receiver.recv_many(&mut batch, MAX_BATCH) => if count == 0 { return },
                 _ = closed.wait_for(|closed| *closed), if !self.receiver.is_closed() => {
@@ -222,6 +224,7 @@ impl Writer {
                 }
             }
             let mut pause = MIN_PAUSE;
+            // Retried until it succeeds or can never succeed, because the records were accepted.
             while let Err(error) = self.write(&batch).await {
                 self.note(&error);
                 sleep(pause).await;
@@ -231,7 +234,7 @@ impl Writer {
         }
     }
 
-    /// Says that records wait until the database works again; once, not at each attempt.
+    /// Logs that records are waiting for the database, only once per outage.
     fn note(&self, error: &StoreError) {
         let mut state = self.shared.lock();
         if !std::mem::replace(&mut state.failing, true) {
@@ -240,8 +243,8 @@ impl Writer {
         }
     }
 
-    /// Writes the records, or drops them where the database will never take them; an error says
-    /// that it may take them later.
+    /// Writes the records, or drops them if the database permanently rejects them. Returns an error
+    /// if a retry may succeed.
     async fn write(&self, batch: &[SkillRequest]) -> Result<(), StoreError> {
         let written = match self.tracker.record_requests(batch).await {
             Err(error) if error.may_pass() => return Err(error),
@@ -303,8 +306,8 @@ mod tests {
         SkillRequest { record, key: None }
     }
 
-    /// docs/spec/skills-and-signals.md#next-message: on a runtime of one thread the writer cannot
-    /// run before the first await, so that the queue fills.
+    /// docs/spec/skills-and-signals.md#next-message: on a single-threaded runtime the writer cannot
+    /// run before the first await, so the queue fills up.
     #[tokio::test]
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
@@ -361,7 +364,8 @@ mod tests {
         assert_eq!(queue.counts().executions.failed, 1);
     }
 
-    /// The same key and body is accepted again and written once, whether it waits or is written.
+    /// A repeated key with the same body is accepted again but written once, whether the record is
+    /// still queued or already written.
     #[tokio::test]
     async fn a_key_is_written_once() {
         let tracker = tracker().await;
@@ -376,7 +380,7 @@ mod tests {
         assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::New));
         assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::Again));
         assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::OtherBody));
-        // Another server on the same database may have taken it too.
+        // Another server on the same database may have accepted it as well.
         let other = SkillQueue::start(tracker.clone());
         assert_eq!(other.enqueue(keyed("a"), 0), Ok(Accepted::New));
         queue.drain().await;
@@ -384,7 +388,7 @@ mod tests {
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert_eq!(page.items.len(), 1);
         assert!(queue.shared.lock().keys.is_empty());
-        // Whoever looked the key up before it was written has to look again.
+        // A caller that looked up the key before it was written must repeat the lookup.
         assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::Stale));
     }
 }

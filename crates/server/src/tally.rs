@@ -1,4 +1,4 @@
-//! Numbers over the reports of runs. Each report is read once for each of its versions.
+//! Statistics over the reports of runs. Each version of a report is read only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,27 +8,27 @@ use selftest_harness::sut::namespace::RunId;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::{RunArchive, RunFile};
 
-/// The newest runs that are looked at.
+/// Maximum number of runs to include, newest first.
 const MAX_RUNS: usize = 100;
 
-/// The outcome of a run that has not come to its end.
+/// Outcome of an unfinished run.
 pub(super) const UNFINISHED: &str = "unfinished";
 
-/// Seconds up to which calls are counted together.
+/// Upper bounds in seconds of the latency histogram.
 const BOUNDS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 
-/// Numbers over runs.
+/// Statistics over runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) runs: BTreeMap<&'static str, u64>,
     pub(super) cases: BTreeMap<CaseStatus, u64>,
     pub(super) prompt_tokens: u64,
     pub(super) reply_tokens: u64,
-    /// Calls of the judge.
+    /// Number of judge calls.
     pub(super) calls: u64,
-    /// How long they took in all.
+    /// Total duration in seconds.
     pub(super) seconds: f64,
-    /// How many took up to each of [`BOUNDS`].
+    /// Number of calls up to each of [`BOUNDS`].
     within: [u64; BOUNDS.len()],
 }
 
@@ -47,6 +47,7 @@ impl Tally {
             own.seconds += seconds;
             own.prompt_tokens += call.usage.prompt_tokens.unwrap_or_default();
             own.reply_tokens += call.usage.completion_tokens.unwrap_or_default();
+            // Prometheus buckets are cumulative.
             for (count, bound) in own.within.iter_mut().zip(BOUNDS) {
                 *count += u64::from(seconds <= bound);
             }
@@ -70,29 +71,30 @@ impl Tally {
         }
     }
 
-    /// How many calls took at most so many seconds, each bound as text, `+Inf` last.
+    /// Returns the number of calls up to each bound, formatted as text, with `+Inf` last.
     pub(super) fn latencies(&self) -> impl Iterator<Item = (String, u64)> {
         let all = ("+Inf".to_owned(), self.calls);
         BOUNDS.iter().map(ToString::to_string).zip(self.within).chain([all])
     }
 }
 
-/// Tallies of reports that were read before.
+/// Cached statistics by report.
 #[derive(Default)]
 pub(super) struct TallyCache(HashMap<RunId, (RunFile, Tally)>);
 
 impl TallyCache {
-    /// Numbers over the newest runs. Files that are no report count nowhere.
+    /// Computes statistics over the newest runs. Files that are not reports are ignored.
     pub(super) fn tally(&mut self, runs: &RunArchive) -> io::Result<Tally> {
         let mut files = runs.files()?;
         files.truncate(MAX_RUNS);
+        // Entries of reports that no longer exist are not carried over.
         let mut before = std::mem::take(&mut self.0);
         let mut all = Tally::default();
         for file in files {
             let known = before.remove(&file.run_id).filter(|(known, _)| *known == file);
             let tally = match known {
                 Some((_, tally)) => tally,
-                // A run that goes on replaces its report, which can be gone by now.
+                // An unfinished run replaces its report, which may be missing at this moment.
                 None => runs.read(&file).map(|report| Tally::of(&report)).unwrap_or_default(),
             };
             all.add(&tally);

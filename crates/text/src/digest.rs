@@ -1,26 +1,29 @@
-//! SHA-256 digests of text and of JSON values, the latter independent of key order, and ids.
+//! SHA-256 digests of text and JSON values, and ids derived from them. JSON digests ignore key
+//! order.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Lower-case hexadecimal SHA-256 of bytes.
+/// Returns the SHA-256 of bytes in lower-case hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Lower-case hexadecimal SHA-256 of a JSON value in canonical form: keys sorted, no white space.
+/// Returns the SHA-256 of a JSON value in canonical form (sorted keys, no white space) in
+/// lower-case hexadecimal.
 pub fn of_json(mut value: Value) -> String {
     value.sort_all_objects();
     of_bytes(value.to_string().as_bytes())
 }
 
-/// An id in the form of a UUID that is the same for the same name: version 8 (RFC 9562).
+/// Returns a deterministic id for a name in UUID format, version 8 (RFC 9562).
 pub fn uuid_of(name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
+    // Version 8, for custom ids, and the variant of RFC 9562.
     bytes[6] = 0x80 | bytes[6] & 0x0f;
     bytes[8] = 0x80 | bytes[8] & 0x3f;
     let text = hex(&bytes);
@@ -28,7 +31,7 @@ pub fn uuid_of(name: &str) -> String {
     parts.join("-")
 }
 
-/// Lower-case hexadecimal form of a digest.
+/// Formats a digest in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_id_has_the_form_of_a_uuid() {
-        // SHA-256 of "abc", with the version and the variant in it.
+        // SHA-256 of "abc" with version and variant bits.
         assert_eq!(uuid_of("abc"), "ba7816bf-8f01-8fea-8141-40de5dae2223");
     }
 

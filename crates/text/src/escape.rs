@@ -1,13 +1,13 @@
-//! Foreign text made safe for Markdown and terminals: what a model, a system under test or a
-//! file says is shown as text and can be nothing else. Knows nothing of reports.
+//! Escaping of untrusted text for Markdown and terminals, so that output from models, systems under
+//! test and files is always displayed as plain text.
 
 use std::fmt::{self, Write as _};
 
-/// Stands between characters that a renderer would turn into a link.
+/// Separates characters that a renderer would turn into a link.
 const WORD_JOINER: char = '\u{2060}';
 
-/// Text that is safe to put into a Markdown document. Only this module makes it, so a view
-/// that holds nothing else cannot let foreign text through.
+/// Text that is safe to embed in a Markdown document. Only this module constructs it, so a view
+/// made only of `Markdown` values cannot leak unescaped text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markdown(String);
 
@@ -18,18 +18,19 @@ impl fmt::Display for Markdown {
 }
 
 impl Markdown {
-    /// The Markdown source.
+    /// Returns the Markdown source.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A text of at most `limit` bytes before escaping, on one line, for a table cell, a list item
-/// or a heading. It renders as itself at any of these places: no markup, HTML, link or image.
+/// Escapes a text of at most `limit` bytes onto one line, for a table cell, a list item or a
+/// heading. It renders literally in all of these: no markup, HTML, link or image.
 ///
-/// Addresses are broken with an invisible word joiner, because some renderers link bare
-/// addresses even where their punctuation is escaped.
+/// Addresses are broken with an invisible word joiner, because some renderers link bare addresses
+/// even if their punctuation is escaped.
 pub fn inline(text: &str, limit: usize) -> Markdown {
+    // Clipped first, so that no escape sequence is cut in half.
     let line = visible(&crate::one_line(text, limit));
     let characters: Vec<char> = line.chars().collect();
     let marker = block_marker(&characters);
@@ -41,9 +42,10 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            // A backslash before a bar is read differently by different table parsers.
+            // Table parsers disagree on a backslash before a bar.
             '|' => escaped.push_str("&#124;"),
             '\\' | '`' | '*' | '[' | ']' | '~' | '$' => escaped.extend(['\\', c]),
+            // Markdown ignores underscores inside words.
             '_' if !(is_word(before) && is_word(after)) => escaped.push_str("\\_"),
             _ if marker == Some(position) => escaped.extend(['\\', c]),
             _ => escaped.push(c),
@@ -58,16 +60,16 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
     Markdown(escaped)
 }
 
-/// A text of at most `limit` bytes as a fenced block, shown as it is. The fence is longer than
-/// any run of backticks inside.
+/// Formats a text of at most `limit` bytes as a fenced block. The fence is longer than any run of
+/// backticks inside.
 pub fn fenced(text: &str, limit: usize) -> Markdown {
     let body = block(text, limit);
     let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
     Markdown(format!("{fence}text\n{}\n{fence}", body.trim_end_matches('\n')))
 }
 
-/// A path or file name as the target of a link: everything but letters, digits and `/._-` is
-/// percent-encoded.
+/// Percent-encodes a path or file name for use as a link target, except for letters, digits and
+/// `/._-`.
 pub fn link_target(path: &str) -> Markdown {
     let mut target = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -81,20 +83,20 @@ pub fn link_target(path: &str) -> Markdown {
     Markdown(target)
 }
 
-/// A text of at most `limit` bytes before escaping, on one line, without anything that a
-/// terminal would obey.
+/// Returns a text of at most `limit` bytes before escaping, on one line and without terminal
+/// control sequences.
 pub fn terminal(text: &str, limit: usize) -> String {
     visible(&crate::one_line(text, limit))
 }
 
-/// A text of at most `limit` bytes before escaping, its lines kept, without anything that hides
-/// or reorders it. For places that escape markup themselves.
+/// Returns a text of at most `limit` bytes before escaping, with its line breaks but without
+/// characters that hide or reorder text. For callers that escape markup themselves.
 pub fn block(text: &str, limit: usize) -> String {
     visible(&crate::clip(&text.replace("\r\n", "\n").replace('\r', "\n"), limit))
 }
 
-/// Shows characters that hide or reorder text, or steer a terminal, by their number. Line
-/// feeds and tabs stay.
+/// Replaces characters that hide or reorder text, or that control a terminal, with their code
+/// point. Line feeds and tabs are kept.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -108,8 +110,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Control, bidirectional, invisible and tag characters. The two joiners that emoji and some
-/// scripts need are not among them.
+/// Returns true for control, bidirectional, invisible and tag characters. The two joiners that
+/// emoji and some scripts need are allowed.
 fn is_treacherous(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c,
@@ -127,7 +129,8 @@ fn follows_www(before: &[char]) -> bool {
     before.len() >= 3 && before[before.len() - 3..].iter().all(|c| c.eq_ignore_ascii_case(&'w'))
 }
 
-/// Position of the character that would start a heading, list or rule if the text began a block.
+/// Returns the position of the character that would start a heading, list or rule at the start of a
+/// block.
 fn block_marker(characters: &[char]) -> Option<usize> {
     let digits = characters.iter().take_while(|c| c.is_ascii_digit()).count();
     match characters.get(digits)? {
@@ -155,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// The events of a `CommonMark` parser with GitHub's extensions.
+    /// Returns the events of a `CommonMark` parser with GitHub's extensions.
     fn events(document: &str) -> Vec<Event<'_>> {
         let options = Options::ENABLE_TABLES
             | Options::ENABLE_FOOTNOTES

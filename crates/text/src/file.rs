@@ -1,35 +1,36 @@
-//! Text files replaced as a whole: a reader sees the old text or the new one, never a part. Knows
-//! nothing of what the files are for.
+//! Atomic replacement of text files: a reader sees either the old text or the new one, never a
+//! part.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Writes a temporary file beside the target and renames it over the target. `writer` is part of
-/// its name: no two writers at a time may share one.
+/// the temporary name, so concurrent writers need different values.
 pub fn replace(target: &Path, writer: &str, text: &str) -> io::Result<()> {
     replace_by(target, writer, |file| file.write_all(text.as_bytes()))
 }
 
-/// The same for a text that is written piece by piece.
+/// Like [`replace`], for a text that is written incrementally.
 pub fn replace_by(
     target: &Path,
     writer: &str,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // In the same folder, because a rename is atomic only within a file system.
     let temporary = target.with_file_name(format!(".{name}.{writer}.tmp"));
     create_new(&temporary)
         .and_then(|mut file| write(&mut file))
         .and_then(|()| fs::rename(&temporary, target))
         .inspect_err(|_| {
-            // The write has failed already; a leftover does no harm.
+            // The write has already failed, and a leftover file is harmless.
             let _ = fs::remove_file(&temporary);
         })
 }
 
-/// Opens a file that is not there yet, so that a link in its place is never followed. A leftover
-/// of a broken write is removed.
+/// Opens a file that must not exist yet, so a symlink in its place is never followed. Removes a
+/// leftover of an interrupted write first.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let open = || OpenOptions::new().write(true).create_new(true).open(path);
     match open() {

@@ -1,5 +1,4 @@
-//! Foreign text made safe: bounded, put on one line, escaped, redacted, digested, taken apart into
-//! words. Knows nothing of where a text comes from or goes to.
+//! Handling of untrusted text: clipping, escaping, redaction, digests and word splitting.
 
 pub mod digest;
 pub mod escape;
@@ -10,7 +9,7 @@ pub mod search;
 pub mod wording;
 pub mod words;
 
-/// At most `limit` bytes of a text, cut at a character boundary, with a note of what was left out.
+/// Clips a text to `limit` bytes at a character boundary and appends how many bytes were left out.
 pub fn clip(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
@@ -19,7 +18,7 @@ pub fn clip(text: &str, limit: usize) -> String {
     format!("{}… [{} bytes left out]", &text[..end], text.len() - end)
 }
 
-/// A text on one line: white space folded, control characters dropped, clipped.
+/// Folds a text onto one line: collapses white space, drops control characters and clips.
 pub fn one_line(text: &str, limit: usize) -> String {
     let mut line = String::with_capacity(text.len().min(limit));
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -30,6 +29,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
             line.push(' ');
         }
         line.push_str(word);
+        // The rest of a long text would be clipped anyway.
         if line.len() > limit {
             break;
         }

@@ -1,20 +1,21 @@
-//! Enums whose variants have names that programs read: in JSON, in the database, in URLs.
+//! Enums whose variants have machine-readable names, used in JSON, the database and URLs.
 
-/// Gives enums that derive strum's `EnumString`, `IntoStaticStr` and `VariantArray` the functions
-/// `name` and `from_name`, and the list `ALL`, so that callers need neither strum nor a trait.
+/// Adds the functions `name` and `from_name` and the list `ALL` to enums that derive strum's
+/// `EnumString`, `IntoStaticStr` and `VariantArray`, so that callers need neither strum nor a
+/// trait.
 #[macro_export]
 macro_rules! named {
     ($($of:ty),+ $(,)?) => {$(
         impl $of {
-            /// Every one, in the order of the declaration.
+            /// All variants in declaration order.
             pub const ALL: &'static [Self] = <Self as ::strum::VariantArray>::VARIANTS;
 
-            /// The name that programs read.
+            /// Returns the machine-readable name.
             pub fn name(self) -> &'static str {
                 self.into()
             }
 
-            /// The one that the name stands for.
+            /// Returns the variant with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 name.parse().ok()
             }

@@ -1,6 +1,6 @@
-//! Searching in texts: what people type as words and "phrases", the words of a text as an index
-//! takes them, and a piece of a text with the hits marked. Pure. What is typed is never the language
-//! of a search engine: it is taken apart here, and nothing but words is left of it.
+//! Full-text search: parses queries of words and "phrases", normalises text for indexing, and
+//! produces snippets with highlighted hits. User input never reaches the search engine's query
+//! language; only words are taken from it.
 
 use std::ops::Range;
 
@@ -9,43 +9,43 @@ use serde::Serialize;
 use crate::escape::terminal;
 use crate::words::fold;
 
-/// Words and phrases of a search.
+/// Maximum number of words and phrases in a query.
 const MAX_TERMS: usize = 16;
 
-/// Words of a phrase.
+/// Maximum number of words in a phrase.
 const MAX_PHRASE: usize = 16;
 
-/// Bytes of a word: what is longer is no word, and is told apart by its beginning.
+/// Maximum number of bytes of a word; only this prefix of longer words is indexed.
 const MAX_WORD: usize = 64;
 
-/// Bytes of a snippet before the first hit.
+/// Number of bytes of a snippet before the first hit.
 const BEFORE: usize = 60;
 
-/// The words of a search: all of them have to stand in a text.
+/// The terms of a query; a text must contain all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchWords(Vec<Term>);
 
-/// A word, or several that follow each other.
+/// A word or a phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// Letters and digits only, in lower case; at least one.
+    /// Letters and digits in lower case; at least one word.
     pub words: Vec<String>,
-    /// Whether the last word may go on.
+    /// True if the last word matches as a prefix.
     pub is_prefix: bool,
 }
 
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Piece {
-    /// On one line, without characters that hide or reorder text.
+    /// One line, without characters that hide or reorder text.
     pub text: String,
-    /// Whether it is what was searched for.
+    /// True if this piece matches the query.
     pub is_hit: bool,
 }
 
 impl SearchWords {
-    /// Takes what somebody typed apart: words, `"phrases"`, and `word*` for all words that begin
-    /// so. `None` where there is no word in it.
+    /// Parses user input: words, `"phrases"`, and `word*` for prefixes. Returns `None` if it
+    /// contains no words.
     ///
     /// ```
     /// use selftest_text::search::SearchWords;
@@ -57,6 +57,7 @@ impl SearchWords {
     pub fn parse(typed: &str) -> Option<Self> {
         let mut terms = Vec::new();
         for (at, part) in typed.split('"').enumerate() {
+            // Odd parts are inside quotation marks.
             if at % 2 == 1 {
                 terms.push((part, false));
             } else {
@@ -73,19 +74,20 @@ impl SearchWords {
         (!terms.is_empty()).then_some(Self(terms))
     }
 
-    /// The terms; at least one.
+    /// Returns the terms; at least one.
     pub fn terms(&self) -> &[Term] {
         &self.0
     }
 
-    /// At most about `limit` bytes of a text around the first hit, with all hits in it marked.
+    /// Returns about `limit` bytes of a text around the first hit, with all hits highlighted.
     pub fn snippet(&self, text: &str, limit: usize) -> Vec<Piece> {
+        // Escaped first, so that hits are positions in the displayed text.
         let text = terminal(text, text.len());
         let hits = self.hits(&text);
         let first = hits.first().map_or(0, |hit| hit.start);
         let mut start = text.floor_char_boundary(first.saturating_sub(BEFORE));
         if start > 0 {
-            // Not in the middle of a word, where there is an end of one so near.
+            // Start at a word boundary if one is near.
             start += text[start..first].find(' ').map_or(0, |space| space + 1);
         }
         let end = text.floor_char_boundary((start + limit).min(text.len()));
@@ -107,13 +109,14 @@ impl SearchWords {
         pieces
     }
 
-    /// Where the terms stand, in order; none within another.
+    /// Returns the ranges of the hits, in order and without overlaps.
     fn hits(&self, text: &str) -> Vec<Range<usize>> {
         let places: Vec<Range<usize>> = tokens(text).collect();
         let words: Vec<String> =
             places.iter().map(|place| bounded(&fold(&text[place.clone()])).to_owned()).collect();
         let mut hits: Vec<Range<usize>> = Vec::new();
         for at in 0..words.len() {
+            // If several terms match here, the longest one is highlighted.
             let length = self.0.iter().filter_map(|term| term.length_at(&words[at..])).max();
             let Some(length) = length else { continue };
             let hit = places[at].start..places[at + length - 1].end;
@@ -126,7 +129,7 @@ impl SearchWords {
 }
 
 impl Term {
-    /// How many words it takes where these begin with it.
+    /// Returns the number of words that the term matches at the start of `words`.
     fn length_at(&self, words: &[String]) -> Option<usize> {
         let (last, first) = self.words.split_last()?;
         let there = words.get(..self.words.len())?;
@@ -136,8 +139,8 @@ impl Term {
     }
 }
 
-/// The words of a text, in lower case, with single spaces between them: nothing but letters and
-/// digits.
+/// Normalises a text for indexing: words of letters and digits, in lower case, separated by single
+/// spaces.
 pub fn indexed(text: &str) -> String {
     let folded = fold(text);
     let mut words = String::with_capacity(folded.len());
@@ -154,7 +157,7 @@ fn bounded(word: &str) -> &str {
     &word[..word.floor_char_boundary(MAX_WORD)]
 }
 
-/// Runs of letters and digits. Scripts without spaces between words have a word for each letter.
+/// Returns runs of letters and digits. In scripts without spaces, each letter is a word.
 fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -172,7 +175,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Han, kana and their kin.
+/// Returns true for Han, kana and related scripts.
 fn is_alone(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }

@@ -1,21 +1,21 @@
-//! Numbers in words: shares, counts, durations, dates. Pure.
+//! Formatting of shares, counts, durations and dates for people.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A share in whole per cent. Only all is 100 and only none is 0.
+/// Formats a share as whole per cent. Only exactly 1 gives 100, and only exactly 0 gives 0.
 pub fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
     let honest = if share > 0.0 && share < 1.0 { rounded.clamp(1.0, 99.0) } else { rounded };
     format!("{honest:.0}")
 }
 
-/// `10 trials of 2 cases`.
+/// Formats a number of trials: `10 trials of 2 cases`.
 pub fn trials(count: u32, of: u32) -> String {
     format!("{} of {}", plural(count, "trial"), cases(of))
 }
 
-/// A word of a command line, quoted where a shell would take it for anything else.
+/// Quotes a command-line argument if a shell would interpret it.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -24,30 +24,31 @@ pub fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// `1 case`, `2 cases`.
+/// Formats a number of cases: `1 case`, `2 cases`.
 pub fn cases(count: u32) -> String {
     plural(count, "case")
 }
 
-/// A count with its noun.
+/// Formats a count with its noun.
 pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     let count: u64 = count.into();
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// `850 ms`, `12.3 s`, `4 min 05 s`.
+/// Formats a duration: `850 ms`, `12.3 s`, `4 min 05 s`.
 pub fn duration(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => {
-            // Tenths, rounded down, so that nothing below a minute shows as 60.0 s.
+            // Tenths are rounded down, so that 59.99 s is not shown as 60.0 s.
             format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100)
         }
         _ => format!("{} min {:02} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
     }
 }
 
-/// A time in seconds to the minute: `45 s`, `12 min`, `3 h 05 min`; a dash for what is no time.
+/// Formats seconds to the minute: `45 s`, `12 min`, `3 h 05 min`. A value that is not a duration
+/// gives a dash.
 pub fn minutes(seconds: f64) -> String {
     if !(seconds.is_finite() && seconds >= 0.0) {
         return "–".to_owned();
@@ -65,12 +66,12 @@ pub fn minutes(seconds: f64) -> String {
     }
 }
 
-/// `2026-02-06 12:34:56`, in UTC.
+/// Formats a UTC time: `2026-02-06 12:34:56`.
 pub fn date_time(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `2026-02-06`, in UTC.
+/// Formats a UTC date: `2026-02-06`.
 pub fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string()
 }

@@ -1,9 +1,8 @@
-//! The words of a text, as the eye reads them: case does not count, and either apostrophe is one.
-//! Pure; knows nothing of what words mean.
+//! Word splitting and comparison of texts. Ignores case and treats both apostrophes alike.
 
 use std::sync::LazyLock;
 
-/// A text in lower case, with the apostrophe of typewriters.
+/// Converts a text to lower case and typographic apostrophes to ASCII ones.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -12,7 +11,7 @@ pub fn fold(text: &str) -> String {
     for c in text.chars() {
         match c {
             '’' => folded.push('\''),
-            // The Kelvin sign and the dotted I: lower case would make English letters of them.
+            // Lower-casing the Kelvin sign or the dotted I would produce ASCII letters.
             '\u{212a}' | '\u{130}' => folded.push(c),
             _ => folded.extend(c.to_lowercase()),
         }
@@ -20,23 +19,23 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// A run of letters and digits with apostrophes inside.
+/// A run of letters and digits, possibly with apostrophes inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'t> {
-    /// The word itself.
+    /// The text of the word.
     pub text: &'t str,
-    /// Where it begins, in bytes.
+    /// Start offset in bytes.
     pub start: usize,
 }
 
 impl Word<'_> {
-    /// Where it ends, in bytes.
+    /// Returns the end offset in bytes.
     pub fn end(&self) -> usize {
         self.start + self.text.len()
     }
 }
 
-/// The words of a folded text, in order.
+/// Iterator over the words of a folded text.
 #[derive(Debug, Clone)]
 pub struct Words<'t> {
     text: &'t str,
@@ -44,7 +43,7 @@ pub struct Words<'t> {
 }
 
 impl<'t> Words<'t> {
-    /// The words of a text that [`fold`] made.
+    /// Creates an iterator over a text returned by [`fold`].
     pub fn of(folded: &'t str) -> Self {
         Self { text: folded, at: 0 }
     }
@@ -60,7 +59,7 @@ impl<'t> Iterator for Words<'t> {
         loop {
             let rest = &self.text[end..];
             end += rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-            // An apostrophe belongs to a word where letters are on both sides.
+            // An apostrophe is part of a word if there are letters on both sides.
             match self.text[end..].strip_prefix('\'') {
                 Some(rest) if rest.starts_with(char::is_alphanumeric) => end += 1,
                 _ => break,
@@ -71,18 +70,18 @@ impl<'t> Iterator for Words<'t> {
     }
 }
 
-/// How much what stands between two words parts them.
+/// Strength of the separator between two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// At most white space or a mark inside of a clause.
+    /// White space or a mark within a clause.
     Word,
-    /// A comma, a dash or a bracket.
+    /// A comma, dash or bracket.
     Clause,
-    /// The end of a sentence or of a line.
+    /// The end of a sentence or line.
     Sentence,
 }
 
-/// How much a text without words parts what stands before it from what stands after it.
+/// Returns the strongest separator in a text without words.
 pub fn gap(between: &str) -> Gap {
     between.chars().map(gap_of).max().unwrap_or(Gap::Word)
 }
@@ -96,8 +95,8 @@ fn gap_of(c: char) -> Gap {
     }
 }
 
-/// Whether the end of a text stands in a block of code: between two fences of three or more
-/// backticks.
+/// Returns true if the end of a text is inside a fenced code block, i.e. after an unclosed fence of
+/// three or more backticks.
 pub fn is_fenced(before: &str) -> bool {
     let mut fenced = false;
     let mut rest = before;
@@ -108,26 +107,25 @@ pub fn is_fenced(before: &str) -> bool {
     fenced
 }
 
-/// The words of a text that count, each once (docs/spec/skills-and-signals.md#repetition).
+/// The set of significant words in a text (docs/spec/skills-and-signals.md#repetition).
 ///
-/// Stopwords do not count; what a contraction or possessive adds to a word is taken off
-/// (*what's* is *what*, *today's* is *today*), and *n't* is the word *not*. Words are told apart
-/// by a hash.
+/// Stopwords are excluded. Contractions and possessives are reduced (*what's* becomes *what*,
+/// *today's* becomes *today*), and *n't* becomes the word *not*. Words are stored as hashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WordSet(Vec<u64>);
 
 impl WordSet {
-    /// The words of a text.
+    /// Collects the significant words of a text.
     pub fn of(text: &str) -> Self {
         Words::of(&fold(text)).collect()
     }
 
-    /// The hashes of the words, in order.
+    /// Returns the sorted hashes of the words.
     pub fn hashes(&self) -> &[u64] {
         &self.0
     }
 
-    /// The Jaccard similarity |A ∩ B| / |A ∪ B|, from 0.0 to 1.0; 0.0 for two empty sets.
+    /// Returns the Jaccard similarity |A ∩ B| / |A ∪ B|, from 0.0 to 1.0. Two empty sets have 0.0.
     pub fn jaccard(&self, other: &Self) -> f64 {
         let common = self.0.iter().filter(|word| other.0.binary_search(word).is_ok()).count();
         let union = self.0.len() + other.0.len() - common;
@@ -157,7 +155,7 @@ impl<'t> FromIterator<Word<'t>> for WordSet {
     }
 }
 
-/// The words in a word with an apostrophe: two where it is a contraction with *not*.
+/// Splits a word with an apostrophe: contractions with *not* give two words.
 fn parts(word: &str) -> [Option<&str>; 2] {
     let Some((base, ending)) = word.rsplit_once('\'') else { return [Some(word), None] };
     match ending {
@@ -168,7 +166,7 @@ fn parts(word: &str) -> [Option<&str>; 2] {
     }
 }
 
-/// Words that say nothing about what a message asks, by their hashes, in order.
+/// Sorted hashes of words that carry no meaning in a request.
 static STOPWORDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let words = "the a an is was are were do does did can could would should please just me my i";
     let mut hashes: Vec<u64> = words.split(' ').map(hash).collect();
@@ -208,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(fold(one), fold(other), "{one} {other}");
         }
-        // The Kelvin sign is no k.
+        // The Kelvin sign does not become a k.
         assert_ne!(fold("thank"), fold("than\u{212a}"));
     }
 

@@ -1,8 +1,8 @@
-//! From the JSON Schema of a reply to the tokens allowed next.
+//! Computes the allowed next tokens from the JSON Schema of a reply.
 //!
-//! White space is fixed, escapes are short, arrays have a greatest length. A string ends at its
-//! `maxLength`; without one, as for a number without an enum, only the token limit ends the reply,
-//! and says so. A score has every spelling: `0`, `0.0` and `0.00`.
+//! White space is fixed, escapes are short, and array lengths are bounded. A string ends at its
+//! `maxLength`. A string without one, or a number without an enum, is bounded only by the token
+//! limit, and the reply is then reported as cut. Scores may be spelled `0`, `0.0` or `0.00`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use super::llama::Model;
 use crate::{ModelError, ReplySchema};
 
-/// Most items of an array that states no limit itself.
+/// Maximum number of items of an array whose schema states none.
 const DEFAULT_MAX_ITEMS: u64 = 8;
 
-/// Most grammars that are kept: those of generated cases name the quotes of their excerpt.
+/// Maximum number of cached grammars. Generated cases each have their own schema, which names
+/// quotes from their excerpt.
 const MAX_COMPILED: usize = 32;
 
-/// Grammars by schema, each compiled once as long as there are few.
+/// Compiled grammars by schema.
 pub(super) struct Constraints {
     factory: ParserFactory,
     compiled: HashMap<String, Matcher>,
@@ -40,9 +41,10 @@ impl Constraints {
         Ok(Self { factory, compiled: HashMap::new() })
     }
 
-    /// A fresh matcher of the schema.
+    /// Returns a fresh matcher for the schema.
     pub(super) fn matcher(&mut self, schema: &ReplySchema) -> Result<Matcher, ModelError> {
-        // By text and not by digest: the order of keys is the order in which they are written.
+        // The key is the text and not a digest, because the order of keys is the order in which
+        // they are generated.
         let key = schema.schema.to_string();
         if let Some(matcher) = self.compiled.get(&key) {
             return Ok(matcher.deep_clone());
@@ -52,6 +54,7 @@ impl Constraints {
             let what = format!("schema `{}` cannot constrain a reply: {error}", schema.name);
             return Err(ModelError::engine(what, None));
         }
+        // The cached matcher stays in its initial state.
         let fresh = matcher.deep_clone();
         if self.compiled.len() >= MAX_COMPILED {
             self.compiled.clear();
@@ -66,7 +69,7 @@ fn unfit(why: &dyn std::fmt::Display) -> ModelError {
     ModelError::engine(what, None)
 }
 
-/// The vocabulary in llguidance's form; none where no token ends a reply.
+/// Converts the vocabulary for llguidance. Returns `None` if no token ends a reply.
 fn vocabulary(model: &Model) -> Option<TokEnv> {
     let size = model.vocabulary_size();
     let end = model.end()?;
@@ -80,6 +83,7 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
             }
             match model.token_bytes(token, true) {
                 control if control.is_empty() => control,
+                // llguidance marks control tokens with a byte that text cannot contain.
                 control => [&[TokTrie::SPECIAL_TOKEN_MARKER], control.as_slice()].concat(),
             }
         })
@@ -88,11 +92,12 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
     Some(Arc::new(ApproximateTokEnv::new(trie)))
 }
 
-/// The grammar of a schema. llguidance's own reading of a schema knows one spelling of each number,
-/// so that a schema with scores is taken apart down to these.
+/// Builds the grammar of a schema. llguidance accepts only one spelling of each number, so a schema
+/// with scores is split until each score is a separate pattern.
 fn grammar(schema: &Value) -> TopLevelGrammar {
     let mut schema = schema.clone();
     narrow(&mut schema);
+    // A reference cannot be split, since its target is elsewhere in the schema.
     if has(&schema, &|keys| keys.contains_key("$ref"))
         || !has(&schema, &|keys| choice_of_numbers(keys).is_some())
     {
@@ -104,13 +109,13 @@ fn grammar(schema: &Value) -> TopLevelGrammar {
     TopLevelGrammar::from_lark(format!("start: {}\n", parts.join(" ")))
 }
 
-/// A piece of a reply.
+/// A part of a grammar.
 enum Part {
-    /// This text.
+    /// Literal text.
     Text(String),
-    /// Texts that match the regular expression.
+    /// Text that matches a regular expression.
     Pattern(String),
-    /// Documents that the schema allows.
+    /// JSON that matches a schema.
     Schema(Value),
 }
 
@@ -133,6 +138,7 @@ fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
     if let Some(pattern) = keys.and_then(choice_of_numbers) {
         parts.push(Part::Pattern(pattern));
     } else if let Some(fields) = keys.and_then(fields_in_order) {
+        // Properties are generated in the order of the schema.
         for (place, (name, field)) in fields.iter().enumerate() {
             let before = if place == 0 { "{" } else { "," };
             say(parts, &format!("{before}{}:", json!(name)));
@@ -144,7 +150,7 @@ fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
     }
 }
 
-/// The fields of an object that has exactly these.
+/// Returns the properties of an object schema if all are required and no others are allowed.
 fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
     let fields = keys.get("properties")?.as_object()?;
     let required = keys.get("required")?.as_array()?;
@@ -153,10 +159,11 @@ fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
     (all && closed && required.len() == fields.len()).then_some(fields)
 }
 
-/// A regular expression of all spellings with up to two decimals, where a schema is a choice of
+/// Returns a regular expression for all spellings with up to two decimals if a schema is an enum of
 /// such numbers and null.
 fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
     let choices = keys.get("enum")?.as_array()?;
+    // Only decimals have several spellings.
     if !choices.iter().any(Value::is_f64) {
         return None;
     }
@@ -176,7 +183,7 @@ fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
     Some(spellings.collect::<Option<Vec<_>>>()?.join("|"))
 }
 
-/// Whether the schema or one inside of it is so.
+/// Returns true if the predicate holds for the schema or any nested one.
 fn has(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
     match schema {
         Value::Object(keys) => is_so(keys) || keys.values().any(|value| has(value, is_so)),
@@ -189,12 +196,13 @@ fn styled(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(root) = schema.as_object_mut() {
         let style = json!({ "whitespace_flexible": false, "json_allowed_escapes": "nrbtf\\\"" });
+        // llguidance reads its options from this key.
         root.insert("x-guidance".to_owned(), style);
     }
     schema
 }
 
-/// Gives each array a greatest length.
+/// Bounds the length of each array.
 fn narrow(schema: &mut Value) {
     let Some(keys) = schema.as_object_mut() else {
         return;
@@ -206,6 +214,7 @@ fn narrow(schema: &mut Value) {
     };
     if is_array && !keys.contains_key("enum") && !keys.contains_key("const") {
         let number = |name: &str| keys.get(name).and_then(Value::as_u64);
+        // An array with a larger `minItems` must stay satisfiable.
         let most = number("maxItems")
             .unwrap_or_else(|| DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
         keys.insert("maxItems".to_owned(), json!(most));
@@ -254,7 +263,7 @@ mod tests {
         assert_eq!(at("/$defs/x/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
     }
 
-    /// Whether a reply may be this text, byte by byte.
+    /// Returns true if a reply may be this text, byte by byte.
     fn accepts(schema: &Value, reply: &str) -> bool {
         let tokens = ApproximateTokEnv::single_byte_env();
         let mut constraints = Constraints::over(&tokens).unwrap();

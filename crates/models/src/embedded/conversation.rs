@@ -1,36 +1,35 @@
-//! From messages to prompt tokens by the chat template of the model.
+//! Converts messages to prompt tokens using the model's chat template.
 //!
-//! The template is rendered over placeholders and the texts are put in as tokens, so that no
-//! text can write a special token: `<|im_end|>` in a message is nine plain characters.
+//! The template is rendered with placeholders, and texts are tokenised separately. Texts therefore
+//! cannot inject special tokens: `<|im_end|>` in a message is nine plain characters.
 
 use std::ffi::{CStr, CString};
 
 use super::llama::{Model, Token, render_chat};
 use crate::{ChatRequest, Message, ModelError, Role};
 
-/// A prompt, cut where it is always cut.
+/// A prompt, split into segments at fixed positions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// All before the text of the first user message; the same for all calls of one kind.
+    /// Everything before the text of the first user message; identical for all calls of one kind.
     pub(super) prefix: Vec<Token>,
-    /// The tokens up to each cut of the request, which several calls may have in common: where
-    /// only the first token or a likelihood is asked for, up to the end of each message but the
-    /// last, and to the cuts in that one.
+    /// Segments that several calls may share, one per cut of the request. If only the first token
+    /// or a likelihood is requested, there is also a segment for each message except the last.
     pub(super) shared: Vec<Vec<Token>>,
-    /// All from there on; never empty.
+    /// The remaining tokens; never empty.
     pub(super) rest: Vec<Token>,
 }
 
 impl Prompt {
-    /// Tokens in all.
+    /// Returns the total number of tokens.
     pub(super) fn len(&self) -> usize {
         let shared: usize = self.shared.iter().map(Vec::len).sum();
         self.prefix.len() + shared + self.rest.len()
     }
 }
 
-/// The prompt of a conversation. Uses `ChatML` where the file has no template or one that
-/// llama.cpp does not know.
+/// Builds the prompt of a conversation. Falls back to `ChatML` if the file has no template or one
+/// that llama.cpp does not support.
 pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, ModelError> {
     let messages = &request.messages[..];
     let mut parts = model
@@ -43,8 +42,8 @@ pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, Mod
     let thinks = model.chat_template().is_some_and(|template| {
         template.to_bytes().windows(THINKING.len()).any(|part| part == THINKING)
     });
-    // What such a template writes itself when it is told not to think. Under a schema there is no
-    // room for thoughts.
+    // Templates of such models write this block when thinking is disabled. A reply under a schema
+    // has no place for thoughts.
     if thinks
         && (!request.think.is_on() || request.schema.is_some())
         && let Some(end) = parts.last_mut()
@@ -55,11 +54,12 @@ pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, Mod
     Ok(assemble(model, &parts, messages, cuts))
 }
 
-/// The switch in the templates of models that think unless they are told not to.
+/// Setting in the templates of models that think by default.
 const THINKING: &[u8] = b"enable_thinking";
 
-/// The template's own text: before, between and after the messages.
+/// Returns the text that the template puts before, between and after the messages.
 fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
+    // Random, so that no message can contain a placeholder.
     let marks: Vec<String> =
         messages.iter().map(|_| format!("{:032x}", rand::random::<u128>())).collect();
     let chat = messages
@@ -77,8 +77,8 @@ fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
     split(&render_chat(template, &chat)?, &marks)
 }
 
-/// The text around the marks; none unless each is there once and in order, since a template
-/// may leave a message out.
+/// Splits text at the marks. Returns `None` unless each mark occurs exactly once and in order,
+/// since a template may omit a message.
 fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
     let mut parts = Vec::with_capacity(marks.len() + 1);
     let mut rest = text;
@@ -102,6 +102,7 @@ fn assemble(
     let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
         tokens.extend(model.tokenize(part.as_bytes(), true));
+        // Some templates already contain this token, and it must not be doubled.
         if place == 0
             && let Some(beginning) = model.beginning()
             && tokens.first() != Some(&beginning)
@@ -116,6 +117,7 @@ fn assemble(
         if place + 1 == messages.len() {
             let mut done = 0;
             for &cut in cuts.unwrap_or_default() {
+                // Cuts are offsets into the whole text, and `text` is the rest of it.
                 let Some((before, after)) = text.split_at_checked(cut.saturating_sub(done)) else {
                     break;
                 };
@@ -124,6 +126,7 @@ fn assemble(
                 (text, done) = (after, cut);
             }
         }
+        // Without special tokens: `<|im_end|>` in a message stays plain text.
         tokens.extend(model.tokenize(text.as_bytes(), false));
         if cuts.is_some()
             && first_user.is_some_and(|first| first <= place)
@@ -132,6 +135,7 @@ fn assemble(
             shared.push(std::mem::take(&mut tokens));
         }
     }
+    // Decoding `rest` yields the first logits, so it must not be empty.
     if tokens.is_empty() {
         tokens = shared.pop().unwrap_or_else(|| std::mem::take(&mut prefix));
     }

@@ -1,4 +1,4 @@
-//! A reply in the making: its text, its length, and where its grammar stands.
+//! A reply during generation: its text, its length and the state of its grammar.
 
 use llguidance::Matcher;
 use toktrie::SimpleVob;
@@ -7,7 +7,7 @@ use super::endless::is_endless;
 use super::llama::{Model, Token};
 use crate::{Finish, ModelError};
 
-/// The reply so far.
+/// The reply generated so far.
 pub(super) struct Draft<'model> {
     model: &'model Model,
     matcher: Option<Matcher>,
@@ -18,8 +18,8 @@ pub(super) struct Draft<'model> {
 }
 
 impl<'model> Draft<'model> {
-    /// An empty reply of at most `most` tokens, under the grammar if there is one. One that may be
-    /// endless is stopped when it repeats itself.
+    /// Creates an empty reply of at most `most` tokens, constrained by the grammar if there is one.
+    /// With `may_be_endless`, it stops when it repeats itself.
     pub(super) fn new(
         model: &'model Model,
         matcher: Option<Matcher>,
@@ -30,17 +30,18 @@ impl<'model> Draft<'model> {
         Self { model, matcher, text, tokens, most, may_be_endless }
     }
 
-    /// Tokens so far.
+    /// Returns the number of tokens generated so far.
     pub(super) fn tokens(&self) -> usize {
         self.tokens.len()
     }
 
-    /// The text; a character that a limit cut in two becomes U+FFFD.
+    /// Returns the text. A character split by the limit becomes U+FFFD.
     pub(super) fn into_text(self) -> String {
         String::from_utf8_lossy(&self.text).into_owned()
     }
 
-    /// Whether the reply is at its end: complete by its grammar, cut, or without end.
+    /// Returns the reason if the reply is finished: complete by its grammar, cut off, or repeating
+    /// itself.
     pub(super) fn finish(&self) -> Option<Finish> {
         if self.matcher.as_ref().is_some_and(Matcher::is_stopped) {
             Some(Finish::Stop)
@@ -51,12 +52,12 @@ impl<'model> Draft<'model> {
         }
     }
 
-    /// The tokens that may come next; none without a grammar.
+    /// Returns the tokens allowed next, or `None` without a grammar.
     pub(super) fn mask(&mut self) -> Result<Option<SimpleVob>, ModelError> {
         self.matcher.as_mut().map(Matcher::compute_mask_or_eos).transpose().map_err(broken)
     }
 
-    /// Takes a token that the mask allows.
+    /// Appends a token allowed by the mask.
     pub(super) fn add(&mut self, token: Token) -> Result<(), ModelError> {
         if let Some(matcher) = &mut self.matcher {
             matcher.consume_token(token).map_err(broken)?;
@@ -65,8 +66,8 @@ impl<'model> Draft<'model> {
         Ok(())
     }
 
-    /// Takes what the grammar leaves no choice about, such as the next key, and returns it:
-    /// decoding these tokens as one batch costs little more than one of them.
+    /// Appends tokens that the grammar forces, such as the next key, and returns them. Decoding
+    /// them as one batch costs little more than decoding one.
     pub(super) fn add_forced(&mut self) -> Result<Vec<Token>, ModelError> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(Vec::new());
@@ -74,12 +75,13 @@ impl<'model> Draft<'model> {
         if matcher.is_stopped() {
             return Ok(Vec::new());
         }
+        // Forced bytes can end inside a character; such a part is generated token by token.
         let Ok(forced) = String::from_utf8(matcher.compute_ff_bytes()) else {
             return Ok(Vec::new());
         };
         let mut tokens = self.model.tokenize(forced.as_bytes(), false);
         tokens.truncate(self.most - self.tokens.len());
-        // A vocabulary that tokenises a fragment differently only loses the shortcut.
+        // If the vocabulary splits a fragment differently, only the shortcut is lost.
         let taken = matcher.try_consume_tokens(&tokens).map_err(broken)?;
         tokens.truncate(taken);
         for token in &tokens {

@@ -1,18 +1,18 @@
-//! Whether a reply has begun to repeat itself without end, as small models do: what follows is the
-//! same again until a limit cuts it, a minute later. Pure.
+//! Detection of replies that repeat themselves endlessly, as small models do. Without it, such a
+//! reply runs for a minute until a limit cuts it.
 
 use serde_json::Value;
 
 use super::llama::Token;
 
-/// The longest passage, in tokens, whose repetition is noticed.
+/// Maximum length in tokens of a repeated passage.
 const MAX_PASSAGE: usize = 64;
-/// How often a passage stands there at least, one after the other, and how many tokens these are.
-/// Rows of zeros and lines of dashes that somebody asked for are shorter.
+/// Minimum number of consecutive repetitions and of tokens in them. Rows of zeros or dashes that
+/// were asked for are shorter.
 const MIN_TIMES: usize = 8;
 const MIN_TOKENS: usize = 240;
 
-/// Whether the last tokens are one passage over and over.
+/// Returns true if the last tokens repeat a single passage.
 pub(super) fn is_endless(tokens: &[Token]) -> bool {
     tokens.len() >= MIN_TOKENS
         && (1..=MAX_PASSAGE).any(|passage| {
@@ -23,7 +23,7 @@ pub(super) fn is_endless(tokens: &[Token]) -> bool {
         })
 }
 
-/// Whether a schema says how long texts may be: a reply under it comes to its end by itself.
+/// Returns true if a schema limits the length of strings, so that a reply always terminates.
 pub(super) fn bounds_texts(schema: &Value) -> bool {
     match schema {
         Value::Object(keys) => keys.contains_key("maxLength") || keys.values().any(bounds_texts),
@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
 
-    /// Tokens that are all different, then a passage so many times.
+    /// Returns distinct tokens followed by a repeated passage.
     fn reply(before: usize, passage: usize, times: usize) -> Vec<Token> {
         let repeated = (0..passage).cycle().take(passage * times);
         let all = (1000..1000 + before).chain(repeated);

@@ -1,7 +1,7 @@
-//! Loading a GGUF file, and one reply from it.
+//! Loads a GGUF file and generates replies from it.
 //!
-//! Prompts are decoded in two steps, prefix and rest, whether the prefix is known or not: batch
-//! borders change rounding, and a greedy reply must not depend on what was asked before.
+//! Prompts are always decoded as prefix and rest, even if the prefix is cached: batch boundaries
+//! affect rounding, and a greedy reply must not depend on earlier calls.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -26,16 +26,16 @@ use crate::{
     ChatReply, ChatRequest, Finish, Likelihood, ModelError, StructuredMode, TokenProbability, Usage,
 };
 
-/// Tokens decoded at once; a call that is given up ends within one such batch.
+/// Number of tokens per batch; a cancelled call stops within one batch.
 const BATCH: u32 = 128;
-/// Tokens whose probabilities are told, besides those that say yes or no.
+/// Number of tokens to report with probabilities, in addition to those that mean yes or no.
 const LIKELIEST: usize = 20;
-/// Contexts at most: each has room for a whole prompt.
+/// Maximum number of contexts; each has room for a whole prompt.
 const MAX_LANES: usize = 2;
-/// No text of more bytes per token than this is worth tokenising to see that it does not fit.
+/// A text with more bytes per token than this cannot fit and is not tokenised.
 const MAX_BYTES_PER_TOKEN: usize = 64;
 
-/// The weights of a file. The error is one line that names the file.
+/// Loads the weights of a file. The error is one line that names the file.
 pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     let name = file.display();
     let again = || {
@@ -46,12 +46,14 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     let opened = File::open(file).map_err(unreadable)?;
     let bytes = opened.metadata().map_err(unreadable)?.len();
     opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
+    // Checked here, because llama.cpp's own messages are silenced.
     if magic != b"GGUF" {
         return Err(ModelError::engine(
             format!("{name} is not a GGUF file ({bytes} bytes)"),
             again(),
         ));
     }
+    // Before any of llama.cpp's kernels run, which could hit an illegal instruction.
     processor::check()?;
     Model::load(file).ok_or_else(|| {
         let what = format!(
@@ -62,41 +64,42 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     })
 }
 
-/// How long the state after a prefix is kept.
+/// Lifetime of a cached prefix state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// With the process: it may say what a project says.
+    /// Memory only: the prefix may contain project text.
     InMemory,
-    /// On disk: it holds nothing but a text of ours.
+    /// Disk: the prefix contains only text of this program.
     FromRunToRun,
 }
 
-/// A context, and what is known of its contents.
+/// A context and its known contents.
 struct Lane<'model> {
     context: Context<'model>,
-    /// The segments that it holds, where it can go back to the end of each.
+    /// Segments in the context, if it can be truncated to the end of each.
     held: Vec<Vec<Token>>,
 }
 
-/// A loaded model with its contexts and what it remembers between calls.
+/// A loaded model with its contexts and caches.
 pub(super) struct Engine<'model> {
     model: &'model Model,
-    /// The one at work first. A judge asks in two conversations by turns, each with the same long
-    /// evidence: the second context is made for the second of them.
+    /// The active lane is first. A judge alternates between two conversations with the same long
+    /// evidence, and each uses its own context.
     lanes: Vec<Lane<'model>>,
     threads: usize,
-    /// Most tokens of prompt and reply together.
+    /// Maximum number of tokens of prompt and reply together.
     limit: usize,
     turns: Turns,
     prefixes: Prefixes,
     kept: KeptStates,
     constraints: Option<Constraints>,
-    /// The tokens that may say yes or no, found once.
+    /// Tokens that can mean yes or no, computed once.
     answers: Option<Vec<Token>>,
 }
 
 impl<'model> Engine<'model> {
-    /// A context of at most `context_tokens` tokens, and no more than the model was trained with.
+    /// Creates a context of at most `context_tokens` tokens, limited by the model's training
+    /// context.
     pub(super) fn new(
         model: &'model Model,
         file: &Path,
@@ -128,12 +131,12 @@ impl<'model> Engine<'model> {
         })
     }
 
-    /// Most tokens of prompt and reply together.
+    /// Returns the maximum number of tokens of prompt and reply together.
     pub(super) fn context_tokens(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(u32::MAX)
     }
 
-    /// One reply.
+    /// Generates a reply.
     pub(super) fn reply(
         &mut self,
         request: &ChatRequest,
@@ -142,13 +145,14 @@ impl<'model> Engine<'model> {
         self.reply_with(threads::wanted(self.threads), request, interrupt)
     }
 
-    /// One reply, computed by so many threads; their number does not show in it.
+    /// Generates a reply with this number of threads, which does not affect the result.
     pub(super) fn reply_with(
         &mut self,
         threads: usize,
         request: &ChatRequest,
         interrupt: &Interrupt,
     ) -> Result<ChatReply, ModelError> {
+        // The call may have been cancelled while it was queued.
         interrupt.check()?;
         self.use_threads(threads);
         let bytes = request.prompt_bytes();
@@ -206,7 +210,8 @@ impl<'model> Engine<'model> {
         Ok(ChatReply { usage, structured, ..ChatReply::plain(text, finish) })
     }
 
-    /// The probabilities of the likeliest first tokens, and of all that may say yes or no.
+    /// Returns the probabilities of the likeliest first tokens and of all tokens that can mean yes
+    /// or no.
     fn first_token(
         &mut self,
         prompt: Prompt,
@@ -227,10 +232,12 @@ impl<'model> Engine<'model> {
         })?;
         let mut tokens: Vec<Token> = (0..model.vocabulary_size()).collect();
         let chance = |token: &Token| chances[*token as usize];
+        // `select_nth_unstable_by` panics if the index is out of bounds.
         let likeliest = LIKELIEST.min(tokens.len().saturating_sub(1));
         tokens.select_nth_unstable_by(likeliest, |a, b| chance(b).total_cmp(&chance(a)));
         tokens.truncate(likeliest);
         tokens.extend(&*answers);
+        // Ties are broken by token, so that results repeat.
         tokens.sort_unstable_by(|a, b| chance(b).total_cmp(&chance(a)).then(a.cmp(b)));
         tokens.dedup();
         let read = |token: &Token| TokenProbability {
@@ -246,8 +253,8 @@ impl<'model> Engine<'model> {
         })
     }
 
-    /// How likely a text is as the reply: the sum of the log-probabilities of its tokens, each
-    /// after those before it.
+    /// Returns the likelihood of a text as the reply: the sum of the log-probabilities of its
+    /// tokens, each conditioned on those before it.
     fn likelihood(
         &mut self,
         prompt: Prompt,
@@ -269,7 +276,7 @@ impl<'model> Engine<'model> {
             logits.and_then(|logits| log_probability(logits, token)).ok_or_else(unusable)
         };
         let mut sum = chance(self.lanes[0].context.logits(), *first)?;
-        // What follows the last token is not asked.
+        // Nothing follows the last token, so it is not decoded.
         let mut done = 0;
         for batch in tokens[..tokens.len() - 1].chunks(BATCH as usize) {
             self.decode_batch(batch, Predict::AfterEach, interrupt)?;
@@ -287,18 +294,20 @@ impl<'model> Engine<'model> {
         })
     }
 
-    /// Brings the context to the end of a prompt that has segments in common with others.
+    /// Brings the context to the end of a prompt that shares segments with others.
     fn enter_shared(&mut self, prompt: Prompt, interrupt: &Interrupt) -> Result<(), ModelError> {
         let Prompt { prefix, mut shared, rest } = prompt;
         shared.insert(0, prefix);
         let same = self.take_lane(&shared);
         let kept: usize = shared[..same].iter().map(Vec::len).sum();
         let lane = self.lane();
+        // Cleared until the prompt is decoded: after an error, the contents would be unknown.
         lane.held.clear();
+        // If only the first segment matches, its cached state is restored instead.
         let start = if same > 1 && lane.context.truncate(kept) {
             same
         } else {
-            // What all questions share is the rubric.
+            // The first segment, the rubric, is shared by all questions.
             self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
             1
         };
@@ -310,13 +319,13 @@ impl<'model> Engine<'model> {
         Ok(())
     }
 
-    /// The lane at work.
+    /// Returns the active lane.
     fn lane(&mut self) -> &mut Lane<'model> {
         &mut self.lanes[0]
     }
 
-    /// Puts the lane to work that holds most of these segments, and tells how many. Where none
-    /// holds more than the first, that is a lane without any, else the one unused for longest.
+    /// Activates the lane with the most leading segments in common and returns their number. If no
+    /// lane shares more than the first, activates an empty lane or the least recently used one.
     fn take_lane(&mut self, wanted: &[Vec<Token>]) -> usize {
         let same = |lane: &Lane<'_>| {
             wanted.iter().zip(&lane.held).take_while(|(wanted, held)| wanted == held).count()
@@ -331,7 +340,7 @@ impl<'model> Engine<'model> {
         same
     }
 
-    /// A lane whose contents are of no more use, a new one where the machine has room for it.
+    /// Returns the index of a reusable lane, creating one if memory allows.
     fn free_lane(&mut self) -> usize {
         if let Some(empty) = self.lanes.iter().position(|lane| lane.held.is_empty()) {
             return empty;
@@ -363,7 +372,7 @@ impl<'model> Engine<'model> {
         self.constraints.insert(constraints).matcher(schema).map(Some)
     }
 
-    /// Brings the context to the state after the prefix, from memory or disk where possible.
+    /// Brings the context to the state after the prefix, from memory or disk if possible.
     fn enter(
         &mut self,
         prefix: &[Token],
@@ -379,6 +388,7 @@ impl<'model> Engine<'model> {
             if self.lanes[0].context.restore(state) {
                 return Ok(());
             }
+            // A failed restore may leave the context partly filled.
             self.forget()?;
         }
         let on_disk = match keep {
@@ -393,7 +403,7 @@ impl<'model> Engine<'model> {
             self.forget()?;
         }
         self.decode(prefix, interrupt)?;
-        // A state that cannot be kept costs time, nothing else.
+        // Failing to save the state only costs time later.
         if let Some(state) = self.lanes[0].context.state() {
             if keep == Keep::FromRunToRun {
                 self.kept.save(prefix, &state);
@@ -411,7 +421,7 @@ impl<'model> Engine<'model> {
         }
     }
 
-    /// Decodes tokens after those that the context holds; the logits are those after the last one.
+    /// Appends tokens to the context. The logits afterwards are those of the last one.
     fn decode(&mut self, tokens: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
         let mut batches = tokens.chunks(BATCH as usize).peekable();
         while let Some(batch) = batches.next() {
@@ -429,6 +439,7 @@ impl<'model> Engine<'model> {
         interrupt: &Interrupt,
     ) -> Result<(), ModelError> {
         interrupt.check()?;
+        // Held for one batch, so that other models can run in between.
         let turn = self.turns.take();
         let decoded = self.lanes[0].context.decode(batch, predict);
         drop(turn);
@@ -446,15 +457,17 @@ fn text_of(model: &Model, token: Token) -> String {
     String::from_utf8_lossy(&model.token_bytes(token, false)).into_owned()
 }
 
-/// The log-probability of a token; none where it is not in the vocabulary, or not a number.
+/// Returns the log-probability of a token, or `None` if it is not in the vocabulary or not a
+/// number.
 fn log_probability(logits: &[f32], token: Token) -> Option<f64> {
+    // Subtracting the maximum keeps the exponentials from overflowing.
     let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - greatest).exp()).sum();
     let chance = f64::from(logits.get(token as usize)? - greatest) - sum.ln();
     chance.is_finite().then_some(chance)
 }
 
-/// Softmax of the logits; none where they are not numbers.
+/// Returns the softmax of the logits, or `None` if they are not numbers.
 fn probabilities(logits: &[f32]) -> Option<Vec<f64>> {
     let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: Vec<f64> = logits.iter().map(|logit| f64::from(logit - greatest).exp()).collect();

@@ -1,4 +1,4 @@
-//! The ways to end a call before its reply is complete.
+//! Cancellation and time limit of a call to the embedded engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{ModelError, Phase};
 
-/// The ways to end a call early; asked between tokens and batches.
+/// Cancellation flag and time limit of a call, checked between tokens and batches.
 pub(super) struct Interrupt {
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) started: Instant,
@@ -15,7 +15,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// An error when the call was given up or its time is over.
+    /// Returns an error if the call was cancelled or timed out.
     pub(super) fn check(&self) -> Result<(), ModelError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(ModelError::engine("the call was given up".to_owned(), None));

@@ -1,8 +1,8 @@
-//! Key-value states of a judge's rubric, kept on disk from run to run: a small machine reads a
-//! rubric for seconds.
+//! Key-value states of judge rubrics, cached on disk between runs, because decoding a rubric takes
+//! seconds on a small machine.
 //!
-//! Only texts of this program are kept, never what a project or an answer says. A file that is
-//! torn, foreign or of other weights is as good as none.
+//! Only states of this program's own texts are stored, never project text or answers. A truncated,
+//! foreign or outdated file is ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,43 +13,46 @@ use sha2::{Digest as _, Sha256};
 use super::llama::{State, Token};
 use crate::model_files::file_stamp;
 
-/// Folder of the states in the cache folder.
+/// Name of the folder in the cache folder.
 const FOLDER: &str = "states";
-/// Files kept; the oldest goes first.
+/// Maximum number of files; the oldest are removed first.
 const MAX_FILES: usize = 8;
-/// Largest state that is written.
+/// Maximum size in bytes of a stored state.
 const MAX_BYTES: usize = 256 << 20;
-/// Begins each file: format and program.
+/// Header of each file: format and program version.
 const MAGIC: &[u8] = concat!("selftest state 1 ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
 const DIGEST_BYTES: usize = 32;
 
-/// The states of one file of weights.
+/// Cached states for one weights file.
 pub(super) struct KeptStates {
     folder: PathBuf,
-    /// Identity of the weights and of the context; none where it cannot be had: nothing is kept.
+    /// Identity of weights and context. `None` if it cannot be determined, which disables the
+    /// cache.
     weights: Option<String>,
 }
 
 impl KeptStates {
-    /// The states of these weights, in a context of so many tokens. Touches nothing.
+    /// Creates a cache for these weights and this context size. Performs no I/O except for reading
+    /// metadata.
     pub(super) fn of(weights: &Path, cache: &Path, context_tokens: usize) -> Self {
         let weights = file_stamp(weights).map(|stamp| format!("{stamp} {context_tokens}"));
         Self { folder: cache.join(FOLDER), weights }
     }
 
-    /// The state after exactly this prefix.
+    /// Loads the state after exactly this prefix.
     pub(super) fn load(&self, prefix: &[Token]) -> Option<State> {
         let bytes = fs::read(self.file(prefix)?).ok()?;
         let rest = bytes.strip_prefix(MAGIC)?;
         let (digest, state) = rest.split_at_checked(DIGEST_BYTES)?;
+        // Detects truncated and corrupted files.
         (Sha256::digest(state).as_slice() == digest).then(|| State::from_bytes(state.to_vec()))
     }
 
-    /// Keeps a state. Where the disk refuses, the next run decodes again.
+    /// Saves a state. On failure, the next run decodes the prefix again.
     pub(super) fn save(&self, prefix: &[Token], state: &State) {
         let Some(file) = self.file(prefix).filter(|_| state.bytes() <= MAX_BYTES) else { return };
         let content = [MAGIC, &Sha256::digest(state.as_bytes()), state.as_bytes()].concat();
-        // Under another name first: a reader finds a whole file or none.
+        // Written under a temporary name first, so that readers never see a partial file.
         let part = file.with_extension(format!("{}.part", std::process::id()));
         let written = fs::create_dir_all(&self.folder)
             .and_then(|()| fs::write(&part, content))

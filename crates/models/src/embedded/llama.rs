@@ -1,10 +1,10 @@
-//! The part of llama.cpp that the engine uses, behind safe types: a model, and a context of one
+//! Safe wrappers for the parts of llama.cpp that the engine uses: a model, and a context with one
 //! sequence.
 //!
-//! Written directly over `llama-cpp-sys-2`, because `llama-cpp-2` also compiles llama.cpp's
-//! `common` library, which takes longer than the rest of llama.cpp and is not used here. This is
-//! the only file of the library with unsafe code, and it must stay thin: no limits, no prompts, no
-//! error messages.
+//! Uses `llama-cpp-sys-2` directly, because `llama-cpp-2` also compiles llama.cpp's `common`
+//! library, which takes longer than the rest of llama.cpp and is not used here. This is the only
+//! file of the library with unsafe code, so it stays thin: no limits, no prompts, no error
+//! messages.
 #![expect(unsafe_code, reason = "llama.cpp has a C interface")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -14,17 +14,17 @@ use std::sync::Once;
 
 use llama_cpp_sys_2 as ffi;
 
-/// The number of a token in the vocabulary of its model.
+/// A token's index in the vocabulary of its model.
 pub(super) type Token = u32;
 
-/// The one sequence that a context holds.
+/// The only sequence in a context.
 const SEQUENCE: ffi::llama_seq_id = 0;
-/// A state with all of its parts.
+/// Flags for a complete state.
 const WHOLE_STATE: ffi::llama_state_seq_flags = 0;
-/// llama.cpp's code for a batch that it does not take.
+/// llama.cpp's error code for a rejected batch.
 const INVALID_BATCH: i32 = -1;
 
-/// Silences and starts llama.cpp, once per process.
+/// Silences and initialises llama.cpp, once per process.
 fn start() {
     static START: Once = Once::new();
     extern "C" fn ignore(_: ffi::ggml_log_level, _: *const c_char, _: *mut c_void) {}
@@ -35,7 +35,7 @@ fn start() {
     });
 }
 
-/// The instructions of x86 beyond the oldest that llama.cpp was compiled for.
+/// Returns the x86 extensions that llama.cpp was compiled for.
 pub(super) fn compiled_for() -> Vec<&'static str> {
     type Flag = unsafe extern "C" fn() -> std::ffi::c_int;
     let flags: [(&str, Flag); 7] = [
@@ -47,19 +47,19 @@ pub(super) fn compiled_for() -> Vec<&'static str> {
         ("BMI2", ffi::ggml_cpu_has_bmi2),
         ("AVX-512", ffi::ggml_cpu_has_avx512),
     ];
-    // SAFETY: each tells a constant of the build.
+    // SAFETY: each function returns a constant of the build.
     let is_set = |(_, flag): &(&str, Flag)| unsafe { flag() } != 0;
     flags.into_iter().filter(is_set).map(|(name, _)| name).collect()
 }
 
-/// The weights and the vocabulary of a GGUF file. Neither `Send` nor `Sync`: llama.cpp may write
-/// to a model when it creates a context.
+/// Weights and vocabulary of a GGUF file. Neither `Send` nor `Sync`, because llama.cpp may write to
+/// a model when it creates a context.
 pub(super) struct Model {
     raw: NonNull<ffi::llama_model>,
 }
 
 impl Model {
-    /// Loads a GGUF file; `None` if llama.cpp cannot.
+    /// Loads a GGUF file. Returns `None` if llama.cpp cannot.
     pub(super) fn load(file: &Path) -> Option<Self> {
         start();
         let path = CString::new(file.to_str()?).ok()?;
@@ -70,14 +70,14 @@ impl Model {
         NonNull::new(raw).map(|raw| Self { raw })
     }
 
-    /// Context length of the training; 0 if the file does not say.
+    /// Returns the training context length, or 0 if the file does not state it.
     pub(super) fn trained_context(&self) -> u32 {
         // SAFETY: the model is alive.
         let tokens = unsafe { ffi::llama_model_n_ctx_train(self.raw.as_ptr()) };
         u32::try_from(tokens).unwrap_or(0)
     }
 
-    /// The chat template in the file, if any.
+    /// Returns the chat template stored in the file, if any.
     pub(super) fn chat_template(&self) -> Option<&CStr> {
         // SAFETY: the model is alive; without a name it returns the default template.
         let template = unsafe { ffi::llama_model_chat_template(self.raw.as_ptr(), ptr::null()) };
@@ -90,14 +90,14 @@ impl Model {
         unsafe { ffi::llama_model_get_vocab(self.raw.as_ptr()) }
     }
 
-    /// Number of tokens in the vocabulary.
+    /// Returns the number of tokens in the vocabulary.
     pub(super) fn vocabulary_size(&self) -> u32 {
         // SAFETY: the vocabulary is alive.
         let size = unsafe { ffi::llama_vocab_n_tokens(self.vocabulary()) };
         u32::try_from(size).unwrap_or(0)
     }
 
-    /// The token that must begin every prompt, if the model wants one.
+    /// Returns the token that must start every prompt, if the model requires one.
     pub(super) fn beginning(&self) -> Option<Token> {
         // SAFETY: the vocabulary is alive.
         let (wanted, token) = unsafe {
@@ -107,7 +107,7 @@ impl Model {
         Token::try_from(token).ok().filter(|_| wanted)
     }
 
-    /// The end-of-turn token, or else the end-of-text token.
+    /// Returns the end-of-turn token, or else the end-of-text token.
     pub(super) fn end(&self) -> Option<Token> {
         // SAFETY: the vocabulary is alive.
         let (turn, text) = unsafe {
@@ -117,7 +117,7 @@ impl Model {
         Token::try_from(turn).or_else(|_| Token::try_from(text)).ok()
     }
 
-    /// Whether a reply ends with this token.
+    /// Returns true if a reply ends with this token.
     pub(super) fn is_end(&self, token: Token) -> bool {
         self.known(token).is_some_and(|token| {
             // SAFETY: the vocabulary is alive and has this token.
@@ -125,7 +125,7 @@ impl Model {
         })
     }
 
-    /// Whether this is a control token, such as `<|im_end|>`.
+    /// Returns true for a control token, such as `<|im_end|>`.
     #[cfg(test)]
     pub(super) fn is_control(&self, token: Token) -> bool {
         self.known(token).is_some_and(|token| {
@@ -134,9 +134,9 @@ impl Model {
         })
     }
 
-    /// The tokens of a text. With `special`, the names of control tokens in it become such tokens.
+    /// Tokenises a text. With `special`, names of control tokens in it become those tokens.
     pub(super) fn tokenize(&self, text: &[u8], special: bool) -> Vec<Token> {
-        // A longer text has more tokens than any context: its beginning tells as much.
+        // A text longer than this exceeds any context, so truncating it is harmless.
         let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
         fill(text.len() / 2 + 8, |buffer: *mut Token, size| {
             // SAFETY: the vocabulary is alive, the text has `length` bytes, and the buffer has
@@ -155,7 +155,8 @@ impl Model {
         })
     }
 
-    /// The bytes of a token; empty for an unknown token, and for a control token unless `special`.
+    /// Returns the bytes of a token. Empty for an unknown token, and for a control token unless
+    /// `special` is set.
     pub(super) fn token_bytes(&self, token: Token, special: bool) -> Vec<u8> {
         let Some(token) = self.known(token) else {
             return Vec::new();
@@ -169,7 +170,7 @@ impl Model {
         })
     }
 
-    /// llama.cpp throws an exception for a token outside of the vocabulary.
+    /// Checks that the token is in the vocabulary, because llama.cpp throws an exception otherwise.
     fn known(&self, token: Token) -> Option<ffi::llama_token> {
         if token < self.vocabulary_size() { token.try_into().ok() } else { None }
     }
@@ -182,8 +183,8 @@ impl Drop for Model {
     }
 }
 
-/// Calls a function that fills a buffer and returns how much it has written, or else the size
-/// that it needs, negated.
+/// Calls a function that fills a buffer and returns the length written, or the negated size that it
+/// needs.
 fn fill<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Vec<T> {
     let mut buffer = vec![T::default(); size];
     for _ in 0..2 {
@@ -199,8 +200,8 @@ fn fill<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Ve
     Vec::new()
 }
 
-/// Renders a conversation of (role, content) pairs up to the start of the next reply; `None` for a
-/// template that llama.cpp does not know.
+/// Renders a conversation of (role, content) pairs up to the start of the next reply. Returns
+/// `None` if llama.cpp does not support the template.
 pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Option<String> {
     let messages: Vec<ffi::llama_chat_message> = messages
         .iter()
@@ -212,7 +213,7 @@ pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Opt
     let render = |buffer: &mut [u8]| {
         let size = i32::try_from(buffer.len()).ok()?;
         // SAFETY: all strings end with NUL and outlive the call; the buffer has `size` bytes, and
-        // nothing is written where that is 0.
+        // nothing is written if that is 0.
         let length = unsafe {
             ffi::llama_chat_apply_template(
                 template.as_ptr(),
@@ -225,12 +226,13 @@ pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Opt
         };
         usize::try_from(length).ok()
     };
+    // The first call only computes the length.
     let mut text = vec![0; render(&mut [])?];
     render(&mut text)?;
     String::from_utf8(text).ok()
 }
 
-/// After which tokens of a batch the next one is predicted.
+/// Tokens of a batch after which to predict the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predict {
     Nothing,
@@ -248,7 +250,7 @@ pub(super) struct Context<'model> {
 pub(super) struct State(Vec<u8>);
 
 impl State {
-    /// A state that [`State::as_bytes`] told, by this version of llama.cpp.
+    /// Wraps bytes from [`State::as_bytes`] of this version of llama.cpp.
     pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -257,14 +259,14 @@ impl State {
         &self.0
     }
 
-    /// Size in memory.
+    /// Returns the size in memory.
     pub(super) fn bytes(&self) -> usize {
         self.0.len()
     }
 }
 
 impl<'model> Context<'model> {
-    /// An empty context for `tokens` tokens that decodes up to `batch` of them at once.
+    /// Creates an empty context for `tokens` tokens that decodes up to `batch` of them at once.
     pub(super) fn new(
         model: &'model Model,
         tokens: u32,
@@ -279,22 +281,22 @@ impl<'model> Context<'model> {
         parameters.n_ubatch = batch;
         parameters.n_threads = threads;
         parameters.n_threads_batch = threads;
-        // Its sums depend on the number of threads.
+        // Disabled because its sums depend on the number of threads.
         parameters.flash_attn_type = ffi::LLAMA_FLASH_ATTN_TYPE_DISABLED;
         // SAFETY: the model is alive and this thread's; the context borrows it.
         let raw = unsafe { ffi::llama_init_from_model(model.raw.as_ptr(), parameters) };
         NonNull::new(raw).map(|raw| Self { raw, model })
     }
 
-    /// Sets the number of threads of the next calls.
+    /// Sets the number of threads for subsequent calls.
     pub(super) fn set_threads(&mut self, threads: usize) {
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
         // SAFETY: the context is alive.
         unsafe { ffi::llama_set_n_threads(self.raw.as_ptr(), threads, threads) }
     }
 
-    /// Appends one batch of tokens to the sequence and predicts what follows the wanted of them.
-    /// The error is llama.cpp's code.
+    /// Appends one batch of tokens to the sequence and predicts what follows the selected ones. The
+    /// error is llama.cpp's code.
     pub(super) fn decode(&mut self, tokens: &[Token], predict: Predict) -> Result<(), i32> {
         // SAFETY: the context is alive.
         let batch = unsafe { ffi::llama_n_batch(self.raw.as_ptr()) };
@@ -316,28 +318,28 @@ impl<'model> Context<'model> {
             logits: wanted.as_mut_ptr(),
         };
         // SAFETY: the context is alive. The arrays have `count` elements, outlive the call and are
-        // only read; for the others, null means the next positions of sequence 0. Tokens that the
-        // vocabulary lacks are refused.
+        // only read; for the others, null means the next positions of sequence 0. Tokens outside
+        // the vocabulary are rejected.
         match unsafe { ffi::llama_decode(self.raw.as_ptr(), batch) } {
             0 => Ok(()),
             code => Err(code),
         }
     }
 
-    /// The logits after the last token of the last [`Self::decode`], one for each token of the
-    /// vocabulary.
+    /// Returns the logits after the last token of the last [`Self::decode`], one for each token of
+    /// the vocabulary.
     pub(super) fn logits(&mut self) -> Option<&[f32]> {
         self.row(-1)
     }
 
-    /// The logits after the token at this place of the last [`Self::decode`], which predicted
-    /// after each.
+    /// Returns the logits after the token at this index of the last [`Self::decode`], which must
+    /// have predicted after each token.
     pub(super) fn logits_after(&mut self, place: usize) -> Option<&[f32]> {
         self.row(i32::try_from(place).ok()?)
     }
 
     fn row(&mut self, place: i32) -> Option<&[f32]> {
-        // SAFETY: the context is alive; -1 is the last output, and null is returned for a place
+        // SAFETY: the context is alive; -1 is the last output, and null is returned for an index
         // without one.
         let logits = unsafe { ffi::llama_get_logits_ith(self.raw.as_ptr(), place) };
         let logits = NonNull::new(logits)?;
@@ -347,13 +349,13 @@ impl<'model> Context<'model> {
         Some(unsafe { std::slice::from_raw_parts(logits.as_ptr(), size) })
     }
 
-    /// Removes all tokens; false on failure.
+    /// Removes all tokens. Returns false on failure.
     pub(super) fn clear(&mut self) -> bool {
         self.truncate(0)
     }
 
-    /// Removes all tokens but the first so many; false on failure, as with models whose state
-    /// cannot go back.
+    /// Keeps only the first `tokens` tokens. Returns false on failure, for example if the model's
+    /// state cannot be rolled back.
     pub(super) fn truncate(&mut self, tokens: usize) -> bool {
         let Ok(first) = i32::try_from(tokens) else { return false };
         // SAFETY: the context is alive, and so is its memory; a negative end means all positions.
@@ -383,7 +385,7 @@ impl<'model> Context<'model> {
         (size > 0 && written == size).then_some(State(bytes))
     }
 
-    /// Restores a state into an empty context; false on failure.
+    /// Restores a state into an empty context. Returns false on failure.
     pub(super) fn restore(&mut self, State(bytes): &State) -> bool {
         // SAFETY: the context is alive; the bytes are llama.cpp's own, which checks their shape.
         let read = unsafe {

@@ -1,8 +1,8 @@
-//! The embedded engine: llama.cpp in this process, on the CPU, decoding under the JSON Schema of
-//! the reply.
+//! The embedded engine: llama.cpp in this process, on the CPU, with decoding constrained by the
+//! JSON Schema of the reply.
 //!
-//! One thread owns a model and its context and answers one call at a time. Nothing here fetches
-//! weights, knows a catalogue, or prints.
+//! One thread owns a model and its context and handles one call at a time. This module does not
+//! download weights.
 
 #[cfg(feature = "embedded")]
 mod constraint;
@@ -41,14 +41,14 @@ use futures_util::future::BoxFuture;
 use crate::model_settings::ModelSettings;
 use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
 
-/// A GGUF file that answers conversations in this process.
+/// A GGUF file that runs in this process.
 ///
-/// The file is loaded by the first [`ChatModel::check`] or [`ChatModel::chat`], and kept until
-/// the value is dropped. Calls beyond the first wait their turn.
+/// The file is loaded by the first [`ChatModel::check`] or [`ChatModel::chat`] and stays loaded
+/// until the value is dropped. Concurrent calls are queued.
 pub struct EmbeddedModel {
     id: String,
     file: PathBuf,
-    /// Where the digest of the file is kept.
+    /// Folder that caches the file's digest.
     #[cfg(feature = "embedded")]
     cache_folder: PathBuf,
     #[cfg(feature = "embedded")]
@@ -56,11 +56,11 @@ pub struct EmbeddedModel {
 }
 
 impl EmbeddedModel {
-    /// A model of this file under the full name `id`. Loads nothing and touches no disk.
+    /// Creates a model for this file with the full name `id`. Performs no I/O.
     ///
-    /// Of the settings, `context_tokens` bounds prompt and reply together (the context that the
-    /// model was trained with bounds it too), and `total_seconds` one call once its turn has come.
-    /// Its digest and the states of judges' rubrics are kept in `cache_folder`.
+    /// The setting `context_tokens` bounds prompt and reply together, as does the model's training
+    /// context. `total_seconds` limits each call from the time it leaves the queue. The file's
+    /// digest and the states of judge rubrics are cached in `cache_folder`.
     pub fn new(
         id: String,
         file: PathBuf,
@@ -79,7 +79,7 @@ impl EmbeddedModel {
         })
     }
 
-    /// The GGUF file.
+    /// Returns the GGUF file.
     pub fn file(&self) -> &Path {
         &self.file
     }

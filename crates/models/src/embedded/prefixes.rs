@@ -1,20 +1,20 @@
-//! Key-value states of the prompt prefixes used last, so that each is decoded once.
+//! Caches key-value states for recent prompt prefixes, so that each is decoded only once.
 
 use super::llama::{State, Token};
 
-/// Generator, system under test and judge alternate, and one more may come.
+/// Maximum number of states: generator, system under test and judge alternate, plus one spare.
 const MAX_PREFIXES: usize = 4;
-/// Bytes for all states together; the newest is kept whatever its size.
+/// Maximum total size in bytes; the newest state is kept regardless of its size.
 const MAX_BYTES: usize = 512 << 20;
 
-/// The states, the one used last at the end.
+/// Cached states in order of use, the most recent last.
 #[derive(Default)]
 pub(super) struct Prefixes {
     held: Vec<(Vec<Token>, State)>,
 }
 
 impl Prefixes {
-    /// The state of exactly this prefix.
+    /// Returns the state for exactly this prefix.
     pub(super) fn get(&mut self, prefix: &[Token]) -> Option<&State> {
         let place = self.held.iter().position(|(tokens, _)| tokens == prefix)?;
         let entry = self.held.remove(place);
@@ -22,7 +22,7 @@ impl Prefixes {
         self.held.last().map(|(_, state)| state)
     }
 
-    /// Keeps a state, at the cost of those unused for longest.
+    /// Inserts a state and evicts the least recently used ones.
     pub(super) fn insert(&mut self, prefix: Vec<Token>, state: State) {
         self.held.retain(|(tokens, _)| *tokens != prefix);
         self.held.push((prefix, state));

@@ -1,11 +1,12 @@
-//! Whether this processor has the instructions that llama.cpp was compiled for. Its kernels are chosen
-//! when it is built: a library in one file with the program cannot choose them when it starts, so an
-//! older processor is told apart before it meets an instruction that it does not know.
+//! Checks that the CPU supports the instructions that llama.cpp was compiled for.
+//!
+//! llama.cpp's kernels are chosen at build time: a statically linked library cannot select them at
+//! startup. The check rejects an older CPU before it hits an illegal instruction.
 
 use super::llama;
 use crate::ModelError;
 
-/// The error where instructions are missing.
+/// Returns an error if instructions are missing.
 pub(super) fn check() -> Result<(), ModelError> {
     check_against(&llama::compiled_for(), has)
 }
@@ -35,7 +36,7 @@ fn has(name: &str) -> bool {
     }
 }
 
-/// Elsewhere it is built for the oldest processors.
+/// Builds for other architectures target the oldest processors.
 #[cfg(not(target_arch = "x86_64"))]
 fn has(_: &str) -> bool {
     true

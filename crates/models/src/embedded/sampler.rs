@@ -1,14 +1,14 @@
-//! Choosing the next token from logits: greedy, or seeded top-p sampling. Pure, and the same in
-//! every version: seeds are reported, so a run must repeat.
+//! Selects the next token from logits, greedily or by seeded top-p sampling. The result must not
+//! change between versions: reports state the seed so that runs can be reproduced.
 
 use toktrie::SimpleVob;
 
 use crate::Sampling;
 
-/// Share of the probability that is sampled from.
+/// Cumulative probability to sample from.
 const TOP_P: f64 = 0.95;
-/// Tokens less probable than this part of the best one are never sampled; spares sorting a
-/// whole vocabulary.
+/// Tokens less probable than this fraction of the best one are never sampled, which avoids sorting
+/// the whole vocabulary.
 const MIN_P: f64 = 0.001;
 
 /// The sampler of one call.
@@ -18,18 +18,19 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler as the request asks.
+    /// Creates a sampler with the request's parameters.
     pub(super) fn new(sampling: &Sampling) -> Self {
         Self { temperature: sampling.temperature, random: SplitMix64(sampling.seed) }
     }
 
-    /// The next token among those that the mask allows; none when it allows none.
+    /// Selects a token allowed by the mask. Returns `None` if the mask allows none.
     pub(super) fn pick(&mut self, logits: &[f32], mask: Option<&SimpleVob>) -> Option<u32> {
         let best = best(logits, mask)?;
         if self.temperature <= 0.0 {
             return Some(best.0);
         }
         let top = f64::from(best.1);
+        // At this logit, a token has `MIN_P` times the probability of the best one.
         let cutoff = top + self.temperature * MIN_P.ln();
         let mut candidates = Vec::new();
         for_each_allowed(logits, mask, |token, logit| {
@@ -38,6 +39,7 @@ impl Sampler {
                 candidates.push((token, ((logit - top) / self.temperature).exp()));
             }
         });
+        // Ties are broken by token, so that results repeat.
         candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
         let mut kept = 0.0;
@@ -52,6 +54,7 @@ impl Sampler {
             left -= weight;
             left < 0.0
         });
+        // Rounding can leave a remainder after the last candidate.
         Some(chosen.or(candidates.last()).unwrap_or(&(best.0, 1.0)).0)
     }
 }
@@ -59,7 +62,7 @@ impl Sampler {
 fn best(logits: &[f32], mask: Option<&SimpleVob>) -> Option<(u32, f32)> {
     let mut best: Option<(u32, f32)> = None;
     for_each_allowed(logits, mask, |token, logit| {
-        // Also skips NaN, which no comparison accepts.
+        // Also skips NaN, which never compares greater.
         if logit > best.map_or(f32::NEG_INFINITY, |(_, top)| top) {
             best = Some((token, logit));
         }
@@ -78,7 +81,8 @@ fn for_each_allowed(logits: &[f32], mask: Option<&SimpleVob>, mut visit: impl Fn
     }
 }
 
-/// Steele, Lea and Flood's generator of 2014: ten lines that never change under us.
+/// `SplitMix64` by Steele, Lea and Flood (2014). Implemented here because a library's generator may
+/// change between versions.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -90,7 +94,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// In 0.0..1.0.
+    /// Returns a number in 0.0..1.0.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

@@ -1,4 +1,4 @@
-//! The engine on its default model.
+//! Tests of the engine with its default model.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::choice::YesNo;
 use crate::model_files::default_for_tests;
 use crate::{Finish, Message, ReplySchema, Sampling, StructuredMode, Thinking};
 
-/// One model for all tests of this file: they wait for each other, as calls do.
+/// One model shared by all tests of this file, which wait for each other like calls do.
 async fn model() -> &'static EmbeddedModel {
     static MODEL: OnceCell<Arc<EmbeddedModel>> = OnceCell::const_new();
     let start = || async { open(default_for_tests().await, &ModelSettings::default()) };
@@ -68,7 +68,7 @@ async fn a_greedy_reply_does_not_depend_on_what_was_asked_before() {
         let other = request(&format!("Number {other}. {rules}"), "What is a harness?");
         model.chat(&other).await.unwrap();
     }
-    // Its state has been given up for newer ones.
+    // Its state was evicted by newer ones.
     let again = model.chat(&asked).await.unwrap();
     assert_eq!(cold, again);
 }
@@ -224,7 +224,7 @@ async fn the_first_token_is_the_same_whatever_was_asked_before() {
     assert_eq!(ask(sky, "Is the sky blue?").await, alone, "after another evidence");
     assert_ne!(ask(sky, "Is the grass red?").await, alone);
     assert_eq!(ask(sky, "Is the sky blue?").await, alone, "from the kept state");
-    // An ordinary call in between leaves nothing of the state.
+    // An ordinary call in between removes the whole state.
     model.chat(&request("Reply.", "x")).await.unwrap();
     assert_eq!(ask(sky, "Is the sky blue?").await, alone);
 }
@@ -278,7 +278,7 @@ async fn a_state_kept_on_disk_gives_the_same_probabilities() {
     let asked = ChatRequest::first_token(messages, vec![6, 23], 1, 8192);
     let states = cache.path().join("states");
     let ask = async || {
-        // Another process, as far as the engine can tell.
+        // Looks like another process to the engine.
         let id = "embedded/test".to_owned();
         let model = EmbeddedModel::new(id, file.clone(), cache.path(), &settings);
         model.chat(&asked).await.unwrap().first_token.unwrap()
@@ -292,7 +292,7 @@ async fn a_state_kept_on_disk_gives_the_same_probabilities() {
     assert_eq!(ask().await, first, "from a torn file");
     assert_eq!(fs::metadata(&kept[0]).unwrap().len(), length, "and written again");
 
-    // A text that may be a project's stays in memory.
+    // A text that may belong to a project stays in memory.
     let model = EmbeddedModel::new("x".to_owned(), file.clone(), cache.path(), &settings);
     model.chat(&request("The project says: hunter2.", "x")).await.unwrap();
     assert_eq!(fs::read_dir(&states).unwrap().count(), 1);
@@ -314,7 +314,7 @@ async fn a_dropped_call_frees_the_engine() {
     asked.sampling.max_tokens = 24;
     let start = Instant::now();
     model.chat(&asked).await.unwrap();
-    // What was dropped would have taken hundreds of times as long.
+    // The dropped call would have taken hundreds of times as long.
     assert!(start.elapsed() < usual * 20, "{:?} after {usual:?}", start.elapsed());
 }
 

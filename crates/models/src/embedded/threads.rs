@@ -1,24 +1,25 @@
-//! How many threads a call computes with.
+//! Chooses the number of threads for a call.
 //!
-//! llama.cpp's threads spin until the last one is there. When other programs take their
-//! processors away, one thread answers ten times as fast as two.
+//! llama.cpp's threads spin at barriers. If other programs occupy their cores, one thread can be
+//! ten times as fast as two.
 
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-/// More threads than this wait for each other on the small models that a CPU can serve.
+/// Above this number, threads mostly wait for each other on models small enough for a CPU.
 const MAX_THREADS: usize = 8;
-/// Looks at the machine, and the time between them: what runs for a moment only does not count.
+/// Number of samples of the system load and the pause between them, so that short bursts are
+/// ignored.
 const LOOKS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// As many as are of use on a quiet machine.
+/// Returns the number of threads to use on an idle machine.
 pub(super) fn all() -> usize {
     available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_THREADS)
 }
 
-/// As many as find a free processor now. `current` is kept where the difference is not worth a
-/// change. Always [`all`] where the system does not tell.
+/// Returns the number of threads that match the free processors. Keeps `current` if the difference
+/// is small. Falls back to [`all`] if the load is unknown.
 pub(super) fn wanted(current: usize) -> usize {
     let mut most_free = None;
     for look in 0..LOOKS {
@@ -34,11 +35,13 @@ pub(super) fn wanted(current: usize) -> usize {
 fn choose(free: Option<usize>, current: usize, all: usize) -> usize {
     let Some(free) = free else { return all };
     let wanted = free.clamp(1, all);
+    // Shrinks at once, but grows only to the maximum or by a factor of two.
     let close = wanted >= current && wanted < all && wanted < 2 * current;
     if close { current } else { wanted }
 }
 
-/// Processors that nobody uses, by Linux's `/proc/stat`; the thread that asks is not counted.
+/// Returns the number of idle processors from Linux's `/proc/stat`, without counting the calling
+/// thread.
 fn free(stat: &str) -> Option<usize> {
     let processors = stat
         .lines()

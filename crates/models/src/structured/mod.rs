@@ -1,6 +1,6 @@
-//! Asking a model for a reply of a given form: one call, and re-asks when the reply is malformed.
+//! Requests for structured replies: calls a model, and asks again if the reply is malformed.
 //!
-//! Knows neither what is asked nor what a reply means; a reply that cannot be read is no reply.
+//! Independent of the question and of the meaning of a reply.
 
 mod reply;
 
@@ -12,57 +12,58 @@ pub use reply::{StrictReader, Unreadable};
 
 use crate::{CallRecord, ChatModel, ChatRequest, Finish, Message, ModelError, call};
 
-/// Bytes of a malformed reply that the model sees again.
+/// Maximum number of bytes of a malformed reply to show to the model again.
 const MAX_SHOWN_AGAIN: usize = 2000;
 
-/// How far asking goes.
+/// Limits of asking.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// How often a malformed reply is asked for again.
+    /// Maximum number of retries after a malformed reply.
     pub max_reasks: u32,
-    /// The setting that bounds a reply, for messages, such as `judge.max_tokens`.
+    /// Name of the setting that bounds a reply, such as `judge.max_tokens`, for messages.
     pub max_tokens_key: &'a str,
 }
 
-/// A model was asked in vain.
+/// A model gave no usable reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskError {
-    /// Which kind.
+    /// Reason.
     pub reason: UnscoredReason,
-    /// The fault in one line.
+    /// Error message on one line.
     pub detail: String,
-    /// A shorter prompt would leave room.
+    /// True if a shorter prompt would help.
     pub prompt_too_long: bool,
-    /// The server took the request and failed at it (HTTP 500): at another it may not.
+    /// True if the server accepted the request but failed (HTTP 500), so that another request may
+    /// succeed.
     pub server_failed: bool,
 }
 
-/// Why there is no score. None of these is a pass, a fail or a zero.
+/// Reason for a missing score. None of these counts as a pass, a fail or a zero.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum UnscoredReason {
-    /// The reply is not a verdict, and re-asking did not help.
+    /// The reply is not a verdict, even after retries.
     Malformed,
-    /// The reply, or the prompt that the judge saw, was cut by a limit.
+    /// A limit cut the reply or the prompt.
     Truncated,
     /// The judge declined.
     Refused,
-    /// The judge says of a category that it can't tell.
+    /// The judge could not score a category.
     CantTell,
-    /// No reply: the server is gone, or answers something that is not its protocol.
+    /// No reply: the server is down or violates the protocol.
     Unavailable,
-    /// The server sent something else than, or beside, the answer of the model that was asked.
+    /// The server sent something other than, or in addition to, the requested model's reply.
     WrongReply,
-    /// The judge cannot tell good answers from bad ones well enough to be asked.
+    /// The judge does not separate good answers from bad ones well enough.
     JudgeUnfit,
-    /// An old report does not hold all that a judge has to see.
+    /// An old report lacks data that a judge needs.
     EvidenceMissing,
 }
 
 impl UnscoredReason {
-    /// Why a call ended without a reply.
+    /// Returns the reason for a failed call.
     pub const fn of(error: &ModelError) -> Self {
         match error {
             ModelError::PromptTooLong { .. } => Self::Truncated,
@@ -71,7 +72,8 @@ impl UnscoredReason {
         }
     }
 
-    /// In words for people, of any model; `malformed` says so of a reply that cannot be read.
+    /// Describes the reason for people, for any model. `malformed` is the text for an unreadable
+    /// reply.
     pub const fn describe_model(self, malformed: &'static str) -> &'static str {
         match self {
             UnscoredReason::Malformed => malformed,
@@ -85,7 +87,7 @@ impl UnscoredReason {
         }
     }
 
-    /// In words for people, of a judge.
+    /// Describes the reason for people, for a judge.
     pub const fn describe(self) -> &'static str {
         match self {
             UnscoredReason::Malformed => "the judge's reply is not a valid verdict",
@@ -100,17 +102,20 @@ impl UnscoredReason {
     }
 }
 
-/// The schema of a score.
+/// Returns the schema of a score.
 pub fn scores() -> Value {
     let mut scores: Vec<Value> =
         (0..=20).map(|twentieths| json!(f64::from(twentieths) / 20.0)).collect();
+    // `null` means that the model cannot tell.
     scores.push(Value::Null);
     json!({ "enum": scores })
 }
 
-/// Asks until a reply can be read. `seed` gives the sampling seed of a call, counted from 0;
-/// `read` reads a complete reply; every call is added to `calls`. Cut, refused and absent replies
-/// are final: asking again would not help, or would cost as much as the retries of the provider.
+/// Asks a model until its reply can be read.
+///
+/// `seed` returns the sampling seed of each call, counted from 0. `read` parses a complete reply.
+/// Every call is appended to `calls`. Truncated, refused and missing replies are final: asking
+/// again would not help, or would cost as much as the provider's own retries.
 pub async fn ask<T>(
     model: &dyn ChatModel,
     mut request: ChatRequest,
@@ -146,6 +151,7 @@ pub async fn ask<T>(
             Finish::Length => {
                 let (key, limit) = (what.max_tokens_key, request.sampling.max_tokens);
                 let detail = format!("the reply ended at a limit ({key} is {limit})");
+                // The prompt left too little room for the whole reply.
                 let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
                     tokens + u64::from(limit) > u64::from(request.context_tokens)
                 });
@@ -171,6 +177,7 @@ pub async fn ask<T>(
         }
         ask_number += 1;
         let name = request.schema.as_ref().map_or("reply", |schema| schema.name);
+        // Replaces the previous malformed reply, so that the prompt does not grow.
         request.messages.clone_from(&conversation);
         request
             .messages
@@ -179,7 +186,7 @@ pub async fn ask<T>(
     }
 }
 
-/// The message about a malformed reply.
+/// Builds the message about a malformed reply.
 fn reask(name: &str, faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
     format!(
@@ -202,7 +209,7 @@ mod tests {
     use super::*;
     use crate::{ChatReply, ModelError, Sampling, Thinking};
 
-    /// Gives one reply after the other and keeps what it was asked.
+    /// Gives scripted replies and records the requests.
     struct Script {
         replies: Mutex<Vec<(&'static str, Finish)>>,
         asked: Mutex<Vec<ChatRequest>>,

@@ -1,5 +1,5 @@
-//! The strict reading of a model's reply: one JSON object, no key twice, valid by its schema.
-//! Pure; knows of no verdict. Nothing is repaired, guessed or defaulted.
+//! Strict parsing of a model's reply: one JSON object with unique keys that satisfies its schema.
+//! Nothing is repaired, guessed or defaulted.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,35 +10,35 @@ use serde_json::{Map, Value};
 
 use selftest_schema::{Schema, SchemaFault};
 
-/// Bytes of a reply that are read at all.
+/// Maximum size in bytes of a reply.
 const MAX_REPLY: usize = 64 * 1024;
 
-/// A reply that has no verdict in it, and whether asking again may help.
+/// A reply without a verdict; the variant determines if asking again may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not a verdict, with each fault in words that the judge can use.
+    /// The reply is invalid, with error messages for the judge.
     Malformed(Vec<String>),
     /// The judge declined in prose.
     Refused(String),
 }
 
 impl Unreadable {
-    /// Malformed, with one fault.
+    /// Creates a malformed error with one message.
     pub fn malformed(fault: impl Into<String>) -> Self {
         Unreadable::Malformed(vec![fault.into()])
     }
 }
 
-/// Reads replies against one schema, which is compiled once.
+/// Parses replies according to one schema, compiled once.
 pub struct StrictReader(Schema);
 
 impl StrictReader {
-    /// A reader for a schema that the caller has built and tested.
+    /// Creates a reader for a schema built and tested by the caller.
     pub fn new(schema: &Value) -> Self {
         Self(Schema::compile(schema).expect("schemas of replies are built from constants"))
     }
 
-    /// The object that a complete reply is.
+    /// Parses a complete reply into an object.
     pub fn read(&self, reply: &str) -> Result<Value, Unreadable> {
         let trimmed = reply.trim();
         if trimmed.is_empty() {
@@ -48,6 +48,7 @@ impl StrictReader {
             return Err(Unreadable::malformed(format!("the reply is over {MAX_REPLY} bytes")));
         }
         let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
+            // Only prose can be a refusal; anything that looks like JSON is malformed.
             if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {
                 return Unreadable::Refused(selftest_text::one_line(trimmed, 200));
             }
@@ -66,15 +67,14 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant that a test uses")
 });
 
-/// A fault in words that a judge can act on.
+/// Formats an error message that a judge can act on.
 fn words(fault: &SchemaFault) -> String {
-    // Long enums and foreign values make long messages.
+    // Clipped, because long enums and untrusted values make long messages.
     let words = selftest_text::one_line(&fault.words, 300);
     if fault.place.is_empty() { words } else { format!("{}: {words}", fault.place) }
 }
 
-/// A JSON object whose keys are unique at every depth: `serde_json` would keep the last of two
-/// scores.
+/// A JSON object with unique keys at every depth: `serde_json` would keep the last of two scores.
 struct Object(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Object {

@@ -1,5 +1,5 @@
-//! The API in words of `OpenAPI` 3.1: what the handlers say of themselves, and what is the same for
-//! all of them.
+//! Generates the `OpenAPI` 3.1 document from the handlers' annotations, plus everything common to
+//! all handlers.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
@@ -7,26 +7,27 @@ use utoipa::openapi::OpenApi;
 use super::super::problem::{MEDIA_TYPE, Problem};
 use selftest_reports::document;
 
-/// The name of the token in the document.
+/// Name of the token's security scheme in the document.
 const TOKEN: &str = "token";
 
-/// An error that many operations share. Those of one operation stand beside its handler.
+/// An error common to many operations. Errors specific to one operation are declared at its
+/// handler.
 struct GeneralError {
     status: &'static str,
     description: &'static str,
     of: Operations,
 }
 
-/// Some of the operations.
+/// A subset of the operations.
 enum Operations {
     All,
-    /// Those below `/api`, which need the token where there is one and read the database.
+    /// Operations below `/api`, which require the token, if there is one, and read the database.
     Api,
-    /// Those with a name in the path, or a cursor.
+    /// Operations with a name in the path, or with a cursor.
     Named,
-    /// Those that change something.
+    /// Operations that change something.
     Changes,
-    /// Those that take a body.
+    /// Operations with a request body.
     WithBody,
 }
 
@@ -64,9 +65,9 @@ const fn error(status: &'static str, description: &'static str, of: Operations) 
     GeneralError { status, description, of }
 }
 
-/// The document at `/api/openapi.json` of a server that asks for a token or not.
+/// Returns the document at `/api/openapi.json`.
 pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
-    // Of our own types, all of which are plain data.
+    // Serialising our own plain data types cannot fail.
     let mut api = serde_json::to_value(paths).unwrap_or_default();
     api["info"] = json!({
         "title": "selftest",
@@ -102,7 +103,7 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
         for (method, operation) in methods.as_object_mut().into_iter().flatten() {
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
             for parameter in parameters.into_iter().flatten() {
-                // One that is not given is left out: there is no null in a URL.
+                // Optional parameters are omitted: a URL cannot contain null.
                 if let Some(kind) = parameter.pointer_mut("/schema/type")
                     && let Some(first) = kind.as_array().and_then(|kinds| kinds.first()).cloned()
                 {
@@ -123,7 +124,7 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
                 }
             }
             for response in responses.as_object_mut().into_iter().flat_map(Map::values_mut) {
-                // The format wants one; what the answer is, its schema says.
+                // The format requires a description; the schema already describes the response.
                 if response.get("description").is_none() {
                     response["description"] = "The answer".into();
                 }

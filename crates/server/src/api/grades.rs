@@ -1,4 +1,4 @@
-//! Grades of sessions: by rules, by people, by models.
+//! Grades of sessions by rules, people and models.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use super::types::{GradePage, Queued, SessionGrades};
 use selftest_grading::grade::quality::combine;
 use selftest_service::jobs::Grading;
 
-/// Every grade of a session, and what became of the last request for one
+/// Get all grades of a session
 ///
-/// A `/` in an id is written `%2F`.
+/// Includes the state of the last request for a grade. A `/` in an id is written `%2F`.
 #[utoipa::path(get, path = "/api/grades/session/{id}", operation_id = "get_session_grades", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses((status = 200, body = SessionGrades)))]
@@ -42,10 +42,10 @@ fn unknown() -> Problem {
     Problem::not_found("no session of that id has a grade; ids are listed at /api/sessions")
 }
 
-/// Asks for a grade by a model
+/// Request a grade by a model
 ///
-/// Answers at once; the grade is there when the model has worked through the queue. What became of
-/// the request is in `request` where the grade will be.
+/// Returns immediately; a worker processes the queue. The state of the request is in `request` at
+/// the location of the grade.
 #[utoipa::path(post, path = "/api/grades/session/{id}", operation_id = "request_session_grade", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses(
@@ -72,17 +72,17 @@ pub(super) async fn queue(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Recent {
-    /// Only grades with at least this overall score.
+    /// Minimum overall score.
     #[param(minimum = 0.0, maximum = 1.0)]
     min_overall: Option<f64>,
-    /// Most grades of a page.
+    /// Maximum number of grades per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// The newest grades by models
+/// List the latest grades by models
 #[utoipa::path(get, path = "/api/grades/recent", operation_id = "list_recent_grades", tag = "grades", params(Recent),
     responses((status = 200, body = GradePage)))]
 pub(super) async fn recent(

@@ -1,5 +1,4 @@
-//! Whether the server lives, and whether it can do its work. For whoever watches it: no token is
-//! needed, and nothing is said beyond that.
+//! Liveness and readiness checks for monitoring. They need no token and reveal nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +9,22 @@ use axum::http::StatusCode;
 use super::super::App;
 use super::super::problem::Problem;
 
-/// How long the database may take to answer.
+/// Time limit for the database to respond.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
-/// Whether the process lives
+/// Check that the process is alive
 ///
-/// Asks nothing of the database: see `/readyz`.
+/// Does not access the database; see `/readyz`.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain")))]
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server can do its work
+/// Check that the server is ready
 ///
-/// Reads from the database, which has 2 s to answer. 503 also while records of skills cannot be
-/// written.
+/// Reads from the database, which has 2 s to respond. Also returns 503 while records of skills
+/// cannot be written.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "health",
     responses(
         (status = 200, body = String, content_type = "text/plain"),

@@ -1,5 +1,5 @@
-//! Requests that a client may send again without doing twice what they ask for: the header
-//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header).
+//! Safe retries of requests with the header `Idempotency-Key`
+//! (draft-ietf-httpapi-idempotency-key-header).
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -11,14 +11,14 @@ use super::input::{Body, refused};
 use selftest_store::RequestKey;
 use selftest_text::digest;
 
-/// Where a client puts its key.
+/// Request header with the key.
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that the answer is the one to an earlier request.
+/// Response header that marks the response of an earlier request.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// Bytes of the longest key.
+/// Maximum length of a key in bytes.
 const MAX_KEY: usize = 255;
 
-/// A JSON body, and the key under which it may come again.
+/// A JSON body with its optional idempotency key.
 pub(super) struct Keyed<T> {
     pub(super) body: T,
     pub(super) key: Option<RequestKey>,
@@ -31,6 +31,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
         let key = key(request.headers())?;
         let scope = request.uri().path().to_owned();
         let (parts, body) = request.into_parts();
+        // Read first, because the digest covers the exact bytes.
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
         let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
         let digest = digest::of_bytes(&bytes);
@@ -41,7 +42,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
     }
 }
 
-/// The key of a request, where it has one.
+/// Parses the idempotency key of a request, if present.
 fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all(HEADER).iter();
     let Some(key) = keys.next() else { return Ok(None) };

@@ -20,7 +20,7 @@ use selftest_grading::improve::recommend::Routing;
 use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reject};
 use selftest_service::grader::routing;
 
-/// Characters of the longest reason.
+/// Maximum length of a reason in characters.
 pub(crate) const MAX_REASON: usize = 1000;
 
 fn gap_statuses() -> Schema {
@@ -35,15 +35,15 @@ fn proposal_statuses() -> Schema {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct GapQuery {
-    /// Only gaps of this status.
+    /// Only gaps with this status.
     #[param(schema_with = gap_statuses)]
     status: Option<GapStatus>,
-    /// Most gaps.
+    /// Maximum number of gaps.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
 }
 
-/// Gaps, those of most sessions first
+/// List gaps, those with the most sessions first
 #[utoipa::path(get, path = "/api/gaps", operation_id = "list_gaps", tag = "improvement", params(GapQuery),
     responses((status = 200, body = GapList)))]
 pub(super) async fn gaps(
@@ -59,15 +59,15 @@ pub(super) async fn gaps(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ProposalQuery {
-    /// Only proposals of this status.
+    /// Only proposals with this status.
     #[param(schema_with = proposal_statuses)]
     status: Option<ProposalStatus>,
-    /// Most proposals.
+    /// Maximum number of proposals.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
 }
 
-/// Proposed skills, newest first
+/// List proposed skills, newest first
 #[utoipa::path(get, path = "/api/proposals", operation_id = "list_proposals", tag = "improvement", params(ProposalQuery),
     responses((status = 200, body = ProposalList)))]
 pub(super) async fn proposals(
@@ -79,7 +79,7 @@ pub(super) async fn proposals(
     Ok(Json(ProposalList { items }))
 }
 
-/// A proposed skill with its gap
+/// Get a proposed skill with its gap
 #[utoipa::path(get, path = "/api/proposals/{id}", operation_id = "get_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512)),
     responses((status = 200, body = ProposalDetail)))]
@@ -100,15 +100,15 @@ fn unknown() -> Problem {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Why {
-    /// Why, in words.
+    /// Reason for the decision.
     #[param(max_length = 1000)]
     reason: Option<String>,
 }
 
-/// Accepts a proposed skill
+/// Accept a proposed skill
 ///
-/// Writes its SKILL.md to the folder `gaps.skills_folder` of the server's configuration. Puts
-/// nothing to use.
+/// Writes its SKILL.md to the folder `gaps.skills_folder` of the server's configuration. Does not
+/// activate the skill.
 #[utoipa::path(post, path = "/api/proposals/{id}/accept", operation_id = "accept_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512), Why),
     responses((status = 200, body = Proposal),
@@ -127,14 +127,14 @@ pub(super) async fn accept_proposal(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WhyNot {
-    /// Why, in words.
+    /// Reason for the decision.
     #[param(min_length = 1, max_length = 1000)]
     reason: String,
-    /// Whether another skill is to be drafted for the gap. Without it the gap is dismissed.
+    /// True to draft another skill for the gap. By default, the gap is dismissed.
     again: Option<bool>,
 }
 
-/// Rejects a proposed skill
+/// Reject a proposed skill
 #[utoipa::path(post, path = "/api/proposals/{id}/reject", operation_id = "reject_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512), WhyNot),
     responses((status = 200, body = Proposal),
@@ -155,7 +155,7 @@ pub(super) async fn reject_proposal(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RoutingQuery {
-    /// Only this type of task.
+    /// Only this task type.
     #[param(schema_with = task_types)]
     task_type: Option<TaskType>,
 }
@@ -164,7 +164,7 @@ fn task_types() -> Schema {
     input::one_of(TaskType::ALL.iter().map(|kind| kind.name()))
 }
 
-/// How types of tasks go, and which tier of models they need
+/// Get results by task type and the suggested model tiers
 #[utoipa::path(get, path = "/api/routing", operation_id = "get_routing", tag = "improvement", params(RoutingQuery),
     responses((status = 200, body = Routing)))]
 pub(super) async fn advise(
@@ -181,7 +181,7 @@ impl From<DecisionFault> for Problem {
         match fault {
             DecisionFault::Store(error) => error.into(),
             DecisionFault::Unknown(_) => unknown(),
-            // Which files there are is not for everybody who may decide.
+            // The path is not revealed, because deciding does not imply access to the file system.
             DecisionFault::Exists(_) => {
                 let detail = "another skill of that name was accepted before";
                 Self::new(StatusCode::CONFLICT, detail)

@@ -1,4 +1,4 @@
-//! Input of callers: ids in paths, parameters in queries and bodies, bounded and checked.
+//! Validation of request input: ids in paths, parameters in queries and bodies.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -13,16 +13,16 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use super::super::problem::Problem;
 use selftest_store::Cursor;
 
-/// Rows of a page, where nothing else is said.
+/// Default number of rows per page.
 pub(super) const DEFAULT_ROWS: u32 = 50;
-/// Most rows of a page.
+/// Maximum number of rows per page.
 pub(super) const MAX_ROWS: u32 = 500;
-/// The message for JSON that is not an object.
+/// Error message for JSON that is not an object.
 const NOT_AN_OBJECT: &str = "in the body: expected a JSON object";
-/// Bytes of the longest id.
+/// Maximum length of an id in bytes.
 const MAX_ID: usize = 512;
 
-/// The one name in a path, decoded: `%2F` is part of it.
+/// The single name in a path, percent-decoded. `%2F` becomes part of the name.
 pub(super) struct Name(pub(super) String);
 
 /// The two names in a path.
@@ -37,7 +37,7 @@ async fn path<T: DeserializeOwned + Send, S: Send + Sync>(
         .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))
 }
 
-/// The name, if anything can have it.
+/// Returns the name if it can exist.
 fn possible(name: String) -> Result<String, Problem> {
     let is_possible = name.len() <= MAX_ID && !name.contains('\0');
     is_possible.then_some(name).ok_or_else(|| Problem::not_found("nothing has that name"))
@@ -60,8 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Names {
     }
 }
 
-/// The parameters of a query. Those that the type does not know are refused by name, if it is
-/// marked `deny_unknown_fields`.
+/// Query parameters. Unknown ones are rejected by name if the type is marked `deny_unknown_fields`.
 pub(super) struct Parameters<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
@@ -77,7 +76,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// A body that is a JSON object. Other JSON is refused as such.
+/// A request body that is a JSON object. Other JSON is rejected with 422.
 pub(super) struct Object(pub(super) Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Object {
@@ -88,7 +87,8 @@ impl<S: Send + Sync> FromRequest<S> for Object {
     }
 }
 
-/// The JSON object of a body, or the status that says why it is not one; 422 for other JSON.
+/// Parses the JSON object of a body. The error is the status to return, which is 422 for other
+/// JSON.
 async fn object<S: Send + Sync>(
     request: Request,
     state: &S,
@@ -100,7 +100,7 @@ async fn object<S: Send + Sync>(
     }
 }
 
-/// The message for a body that is not a JSON object.
+/// Returns the error for a body that is not a JSON object.
 pub(super) fn refused(status: StatusCode) -> Problem {
     let detail = match status {
         StatusCode::UNPROCESSABLE_ENTITY => NOT_AN_OBJECT,
@@ -113,7 +113,7 @@ pub(super) fn refused(status: StatusCode) -> Problem {
     Problem::new(status, detail)
 }
 
-/// The body of a request: one JSON object.
+/// A request body that is a JSON object of type `T`.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -123,10 +123,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         let (parts, body) = request.into_parts();
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
         let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
-        // Looked at as any JSON first: an array would be taken for the fields of an object.
+        // Parsed as generic JSON first, because serde would accept an array as the fields of a
+        // struct.
         let whole = Request::from_parts(parts, bytes.clone().into());
         object(whole, state).await.map_err(|status| match status {
-            // Neither other JSON nor text that is not JSON is a body as it is described.
+            // The API documents one status for any invalid body.
             StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NOT_AN_OBJECT),
             status => refused(status),
         })?;
@@ -138,7 +139,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// A text of a body, its length in characters.
+/// Checks the length in characters of a text in a body.
 pub(super) fn body_text(
     name: &str,
     text: String,
@@ -153,8 +154,8 @@ pub(super) fn body_text(
     Err(Problem::bad_request(format!("in the body: {name}: {expected}")))
 }
 
-/// A count in a body, where there is one: up to what the database keeps. JSON Schema calls `2.0` a
-/// whole number too.
+/// Deserialises an optional count in a body, up to the database's maximum. JSON Schema also allows
+/// `2.0` as an integer.
 pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u32>, D::Error> {
     let Some(count) = Option::<f64>::deserialize(count)? else { return Ok(None) };
     if count.fract() != 0.0 || !(0.0..=f64::from(i32::MAX)).contains(&count) {
@@ -169,7 +170,7 @@ pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u
     Ok(Some(count))
 }
 
-/// A text of a body, where there is one; its length in characters.
+/// Checks the length in characters of an optional text in a body.
 pub(super) fn body_optional(
     name: &str,
     text: Option<String>,
@@ -178,12 +179,12 @@ pub(super) fn body_optional(
     text.map(|text| body_text(name, text, 0, most)).transpose()
 }
 
-/// The number of rows that was asked for.
+/// Returns the requested number of rows, or the default.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     within("limit", asked.unwrap_or(DEFAULT_ROWS), 1..=MAX_ROWS)
 }
 
-/// A value in its range.
+/// Checks that a query value is in a range.
 pub(super) fn within<T: PartialOrd + std::fmt::Display>(
     name: &str,
     value: T,
@@ -196,7 +197,7 @@ pub(super) fn within<T: PartialOrd + std::fmt::Display>(
     Err(Problem::bad_request(format!("in the query: {name}: expected {least} to {most}")))
 }
 
-/// A text that is not longer than the limit, in characters.
+/// Checks the maximum length in characters of a query value.
 pub(super) fn text(
     name: &str,
     text: Option<String>,
@@ -208,7 +209,7 @@ pub(super) fn text(
     Err(Problem::bad_request(format!("in the query: {name}: expected at most {most} characters")))
 }
 
-/// The place that a page begins behind. One that no page of this list gave names no page.
+/// Parses a pagination cursor. A cursor that does not belong to this list gives 404.
 pub(super) fn cursor(
     text: Option<&str>,
     fits: impl FnOnce(&Cursor) -> bool,
@@ -221,7 +222,7 @@ pub(super) fn cursor(
     })
 }
 
-/// The schema of a text that is one of these.
+/// Returns the schema of a string with these values.
 pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
 }

@@ -1,4 +1,4 @@
-//! The JSON API: one file per resource. Reads the store and the reports of runs; renders no page.
+//! The JSON API, one file per resource. Reads the store and the reports of runs.
 
 mod describe;
 mod grades;
@@ -31,7 +31,7 @@ pub(super) use skills::{today, weeks_of};
 use super::App;
 use super::cache::{self, Cache};
 
-/// All paths below `/api`, `/healthz` and `/readyz`.
+/// Returns the routes below `/api`, plus `/healthz` and `/readyz`.
 pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
         .routes(routes!(grades::recent))
@@ -48,8 +48,8 @@ pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
         .routes(routes!(improvement::reject_proposal))
         .routes(routes!(improvement::advise))
         .layer(from_fn_with_state(cache, cache::cache_responses));
-    // Files, and a queue, whose changes nobody reports; and skills and reflections: whoever changes
-    // one looks at it next.
+    // Not cached. Changes of files and of the queue are not detected, and clients that change
+    // skills or reflections read them back immediately.
     let fresh = OpenApiRouter::new()
         .routes(routes!(grades::of_session, grades::queue))
         .routes(routes!(runs::list))

@@ -1,4 +1,4 @@
-//! Patterns: faults that occur again and again.
+//! Patterns: errors that recur across sessions.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use selftest_service::grader;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Span {
-    /// How many days to look back.
+    /// Number of days to look back.
     #[param(minimum = 1, maximum = 3650, default = 30)]
     days: Option<u32>,
 }
 
-/// Patterns of the sessions of the last days
+/// Get patterns of recent sessions
 #[utoipa::path(get, path = "/api/patterns", operation_id = "get_patterns", tag = "patterns", params(Span),
     responses((status = 200, body = Object)))]
 pub(super) async fn patterns(
@@ -34,7 +34,7 @@ pub(super) async fn patterns(
     let day = SignedDuration::from_hours(24);
     let now = selftest_clock::now();
     let from = now.checked_sub(day * days.cast_signed()).unwrap_or(Timestamp::MIN);
-    // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+    // Includes sessions from machines whose clock is slightly ahead.
     let to = now.checked_add(day).unwrap_or(Timestamp::MAX);
     Ok(Json(grader::patterns(&app.store, from, to).await?))
 }

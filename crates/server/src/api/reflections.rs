@@ -1,4 +1,4 @@
-//! Reflections of agents (docs/spec/reflections.md#api): submitted, graded at once, listed.
+//! Reflections of agents (docs/spec/reflections.md#api): submission, grading and listing.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use selftest_service::grader::reflection::ReflectionFault;
 use selftest_store::Cursor;
 use selftest_text::one_line;
 
-/// Scores of a page.
+/// Maximum number of scores per page.
 const MAX_SCORES: u32 = 500;
-/// Weak reflections of a page: each may have 64 KB.
+/// Maximum number of weak reflections per page; each can be up to 64 KB.
 const MAX_WEAK: u32 = 100;
 
-/// Grades the last reflection of a project
+/// Grade the last reflection of a project
 ///
-/// Graded again, it keeps its score and time, unless the criteria have changed. A `/` in an id is
-/// written `%2F`.
+/// Grading again keeps score and time unless the criteria have changed. A `/` in an id is written
+/// `%2F`.
 #[utoipa::path(get, path = "/api/debug/reflection/grade/{project_id}", operation_id = "grade_last_reflection", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512)),
     responses((status = 200, body = ReflectionScore)))]
@@ -43,10 +43,10 @@ pub(super) async fn grade(
     Ok(Json(score))
 }
 
-/// Submits a reflection and grades it
+/// Submit a reflection and grade it
 ///
-/// A document that does not match the schema is graded accordingly, not refused. A reflection that says
-/// its `reflection_id` can be sent again: the second time nothing happens.
+/// A document that does not match the schema is graded accordingly, not rejected. Submitting the
+/// same `reflection_id` again has no effect.
 #[utoipa::path(post, path = "/api/reflections/{project_id}", operation_id = "submit_reflection", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512)),
     request_body(content = Object, content_type = "application/json",
@@ -83,7 +83,7 @@ impl From<ReflectionFault> for Problem {
     }
 }
 
-/// Says that a reflection is weak and tells the recovery hook, which may take its time.
+/// Logs a weak reflection and runs the recovery hook in the background, because it may be slow.
 fn recover(app: &Arc<App>, score: &ReflectionScore) {
     if !score.weak {
         return;
@@ -109,17 +109,17 @@ fn recover(app: &Arc<App>, score: &ReflectionScore) {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ScoresAsked {
-    /// Most scores of a page.
+    /// Maximum number of scores per page.
     #[param(minimum = 1, maximum = 500, default = 500)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// The scores of a project
+/// List the scores of a project
 ///
-/// `count` and `average_score` are over all of them, not over the page. A project without
-/// reflections has none.
+/// `count` and `average_score` cover all scores, not only the page. A project without reflections
+/// has none.
 #[utoipa::path(get, path = "/api/reflections/{project_id}/scores", operation_id = "list_reflection_scores", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
         ScoresAsked),
@@ -138,16 +138,16 @@ pub(super) async fn scores(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WeakAsked {
-    /// Most reflections of a page.
+    /// Maximum number of reflections per page.
     #[param(minimum = 1, maximum = 100, default = 100)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// The weak reflections of a project
+/// List the weak reflections of a project
 ///
-/// `count` is over all of them, not over the page.
+/// `count` covers all of them, not only the page.
 #[utoipa::path(get, path = "/api/reflections/{project_id}/weak", operation_id = "list_weak_reflections", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
         WeakAsked),

@@ -1,4 +1,4 @@
-//! Weekly reports as they were stored.
+//! Stored weekly reports.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use selftest_store::StoredReport;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// Most weeks.
+    /// Maximum number of weeks.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
 }
 
-/// The weekly reports that there are
+/// List weekly reports
 #[utoipa::path(get, path = "/api/reports/weekly", operation_id = "list_weekly_reports", tag = "reports", params(Listed),
     responses((status = 200, body = WeekList)))]
 pub(super) async fn list(
@@ -43,7 +43,7 @@ pub(super) async fn list(
     Ok(Json(WeekList { items: reports.items.into_iter().map(entry).collect() }))
 }
 
-/// The report of a week
+/// Get the report of a week
 #[utoipa::path(get, path = "/api/reports/weekly/{week}", operation_id = "get_weekly_report", tag = "reports",
     params(("week" = String, Path, description = "ISO week, such as 2026-W47")),
     responses((status = 200, body = Object)))]
@@ -54,7 +54,7 @@ pub(super) async fn one(
     read(&app, &week).await.map(Json)
 }
 
-/// The stored report of a week.
+/// Returns the stored report of a week.
 pub(crate) async fn read(app: &App, week: &str) -> Result<WeeklyReport, Problem> {
     let week: Week = week
         .parse()

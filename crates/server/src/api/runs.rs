@@ -19,14 +19,14 @@ use selftest_store::Cursor;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// Most runs of a page.
+    /// Maximum number of runs per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// The selftest runs, newest first
+/// List selftest runs, newest first
 #[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(Listed),
     responses((status = 200, body = RunPage)))]
 pub(super) async fn list(
@@ -38,11 +38,13 @@ pub(super) async fn list(
     blocking(move || {
         let runs = &app.runs;
         let files = runs.files().map_err(|error| Problem::unreadable(&error))?.into_iter();
+        // Run ids contain the start time, so later runs have greater ids.
         let is_behind = |file: &RunFile| {
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
         };
         let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
         let items: Vec<RunItem> = entries.by_ref().take(limit).map(RunItem::from).collect();
+        // One more entry shows if there is another page.
         let more = entries.next().is_some();
         let next = items
             .last()
@@ -53,7 +55,7 @@ pub(super) async fn list(
     .await
 }
 
-/// The whole report of a run
+/// Get the full report of a run
 #[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = ReportSchema)))]
@@ -64,7 +66,7 @@ pub(super) async fn one(
     read(app, run_id).await.map(Json)
 }
 
-/// The cases of a run, in short
+/// List the cases of a run
 #[utoipa::path(get, path = "/api/runs/{run_id}/cases", operation_id = "list_cases", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = CaseList)))]
@@ -76,7 +78,7 @@ pub(super) async fn cases(
     Ok(Json(CaseList { items: report.cases.into_iter().map(Into::into).collect() }))
 }
 
-/// A case: prompt, hints, transcript, verdict, raw replies
+/// Get a case with prompt, hints, transcript, verdict and raw replies
 #[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", operation_id = "get_case", tag = "runs",
     params(
         ("run_id" = String, Path, description = "The run"),

@@ -1,4 +1,4 @@
-//! Searching what was said and done in recorded sessions.
+//! Full-text search in recorded sessions.
 
 use std::sync::Arc;
 
@@ -13,41 +13,40 @@ use super::super::problem::Problem;
 use super::input::{self, Parameters};
 use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
 
-/// Most characters of what is searched for.
+/// Maximum length of a query in characters.
 const MAX_WORDS: usize = 500;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Searched {
-    /// Words that have to stand in one event, `"phrases"`, and `beginnings*`. Nothing else has a
-    /// meaning.
+    /// Words that must occur in one event, `"phrases"`, and `prefixes*`. There is no other syntax.
     #[param(max_length = 500)]
     q: String,
     /// Only sessions of this agent.
     #[param(max_length = 200)]
     agent: Option<String>,
-    /// Only sessions in this folder; its last part is enough.
+    /// Only sessions in this folder; its last component is enough.
     #[param(max_length = 2000)]
     project: Option<String>,
-    /// Only sessions in which this model answered.
+    /// Only sessions in which this model replied.
     #[param(max_length = 200)]
     model: Option<String>,
     /// Only events of this tool.
     #[param(max_length = 200)]
     tool: Option<String>,
-    /// Only events in which a tool failed.
+    /// Only events with a failed tool call.
     errors: Option<bool>,
-    /// Only sessions that count then or later: a time, or a day in UTC.
+    /// Only sessions at or after this time or UTC day.
     #[param(max_length = 40)]
     since: Option<String>,
-    /// Only sessions that count before: a time, or a day in UTC.
+    /// Only sessions before this time or UTC day.
     #[param(max_length = 40)]
     until: Option<String>,
-    /// Most sessions of a page.
+    /// Maximum number of sessions per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[param(max_length = 40)]
     cursor: Option<String>,
 }
@@ -59,9 +58,9 @@ fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> 
     })
 }
 
-/// Sessions in which something was said or done, the newest first
+/// Search sessions, newest first
 ///
-/// An event is `/sessions/{id}/events/{event}` of the web page.
+/// The web page shows an event at `/sessions/{id}/events/{event}`.
 #[utoipa::path(get, path = "/api/search", operation_id = "search_sessions", tag = "sessions", params(Searched),
     responses((status = 200, body = Found)))]
 pub(super) async fn search(

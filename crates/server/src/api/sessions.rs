@@ -1,4 +1,4 @@
-//! Recorded sessions as their grades by rules show them.
+//! Recorded sessions with their grades by rules.
 
 use std::sync::Arc;
 
@@ -43,38 +43,37 @@ fn task_types() -> Schema {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// By what the sessions are sorted. `time` where nothing is said. Those without the
-    /// value come last.
+    /// Sort key; `time` by default. Sessions without a value come last.
     #[param(schema_with = sorts)]
     sort: Option<SessionSort>,
-    /// From the greatest to the least, `desc`, or the other way round, `asc`.
+    /// Sort order: descending, `desc`, or ascending, `asc`.
     #[param(schema_with = orders)]
     order: Option<Order>,
-    /// Only those of this agent.
+    /// Only sessions of this agent.
     #[param(max_length = 200)]
     agent: Option<String>,
     /// Only tasks of this type.
     #[param(schema_with = task_types)]
     task_type: Option<TaskType>,
-    /// Only tasks of which this became.
+    /// Only tasks with this outcome.
     #[param(schema_with = outcomes)]
     outcome: Option<TaskOutcome>,
-    /// Only tasks that appear completed, or only others.
+    /// Only tasks that appear completed, or only those that do not.
     completed: Option<bool>,
-    /// Only those with at least this average overall score of the models.
+    /// Minimum average overall score by models.
     #[param(minimum = 0.0, maximum = 1.0)]
     min_quality: Option<f64>,
-    /// Only those with this text in the summary of the task or in the id.
+    /// Only sessions with this text in the task summary or id.
     #[param(max_length = 200)]
     search: Option<String>,
-    /// Most sessions of a page.
+    /// Maximum number of sessions per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before, which had the same order.
+    /// `next` of the previous page, which must have the same order.
     cursor: Option<String>,
 }
 
-/// Sessions, sorted and filtered
+/// List sessions, sorted and filtered
 #[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", params(Listed),
     responses((status = 200, body = SessionPage)))]
 pub(super) async fn list(
@@ -102,7 +101,7 @@ pub(super) async fn list(
     Ok(Json(SessionPage { items: page.items, next }))
 }
 
-/// A session with its grade by rules
+/// Get a session with its grade by rules
 ///
 /// A `/` in an id is written `%2F`.
 #[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "get_session", tag = "sessions",

@@ -1,4 +1,4 @@
-//! Skills: telling of their use, reading how well they work, and which are in use.
+//! Skills: recording uses, reading effectiveness, and changing the active version.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use selftest_grading::improve::trend::{self, WeekCount};
 use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
 use selftest_store::{DayCount, RequestKey, SkillRecord, SkillRef, SkillRequest};
 
-/// How often a key is looked up while others are written.
+/// Maximum number of key lookups while other keys are being written.
 const MAX_LOOKUPS: usize = 20;
 
-/// Who does what is asked for here, in the audit.
+/// Actor of API requests in the audit log.
 const ACTOR: &str = "api";
 
-/// A key under which the request may be sent again: it is kept once. Known for 24 hours.
+/// Idempotency key of a request, which is stored for 24 hours.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only described here; `Keyed` reads it")]
 struct RequestHeaders {
-    /// Chosen by the client, such as a UUID. With the same key the same body is answered as before
-    /// and kept once, for 24 hours; another body is refused.
+    /// Chosen by the client, such as a UUID. A repeated request with the same key and body returns
+    /// the same response and is stored once, for 24 hours. A different body is rejected.
     #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
     idempotency_key: Option<String>,
 }
@@ -43,45 +43,45 @@ struct RequestHeaders {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecutionReport {
-    /// The id of a version, or the name of a skill.
+    /// Id of a version, or name of a skill.
     #[serde(alias = "skill_version_id")]
     #[schema(min_length = 1, max_length = 200)]
     skill: String,
-    /// With the name of a skill its version; without it the one in use.
+    /// Version of the named skill; the active one by default.
     #[schema(max_length = 200)]
     version: Option<String>,
-    /// The session that it was used in.
+    /// Session in which the skill was used.
     #[schema(max_length = 200)]
     session_id: Option<String>,
-    /// How it ended.
+    /// Outcome of the execution.
     execution_status: ExecutionStatus,
-    /// Whether the user significantly changed the result.
+    /// True if the user significantly changed the result.
     #[serde(default)]
     user_edited_output: bool,
-    /// Whether the user's next message was gratitude, where that is known already.
+    /// True if the user's next message is known to be a thank-you.
     #[serde(default)]
     user_sent_thank_you: bool,
-    /// Whether the user rephrased the same request, where that is known already.
+    /// True if the user is known to have rephrased the same request.
     #[serde(default)]
     user_repeated_request: bool,
-    /// How many turns the task took.
+    /// Number of turns the task took.
     #[schema(minimum = 0, maximum = 2_147_483_647)]
     #[serde(default, deserialize_with = "input::body_count")]
     conversation_turns: Option<u32>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[schema(minimum = 0, maximum = 2_147_483_647)]
     #[serde(default, deserialize_with = "input::body_count")]
     execution_time_ms: Option<u32>,
-    /// The error.
+    /// Error message.
     #[schema(max_length = 4000)]
     error_message: Option<String>,
 }
 
-/// Tells of a use of a skill
+/// Record a use of a skill
 ///
-/// Answers at once: executions wait in memory to be written, and what was answered with 202 is
-/// written as soon as the database takes it. While it takes nothing, or too many wait, the answer
-/// is 503. What names a skill that nobody made known is counted in `/metrics`.
+/// Returns immediately. Executions are queued in memory, and once accepted with 202 they are
+/// written as soon as the database allows. While the database fails or the queue is full, the
+/// response is 503. Executions of unknown skills are counted in `/metrics`.
 #[utoipa::path(post, path = "/api/skills/executions", operation_id = "record_skill_execution", tag = "skills", request_body = ExecutionReport,
     params(RequestHeaders),
     responses((status = 202, body = Kept, headers(
@@ -108,8 +108,7 @@ pub(super) async fn execution(
     accept(&app, app.skills.tracker().execution(execution), key).await
 }
 
-/// Accepts a record, which is then written, if need be later; the caller is told where it cannot
-/// be.
+/// Queues a record to be written. Returns an error if it cannot be accepted.
 async fn accept(
     app: &App,
     record: SkillRecord,
@@ -118,6 +117,8 @@ async fn accept(
     let busy = |detail, seconds| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
     };
+    // Another request can write keys between the lookup and the queueing. The lookup is then
+    // repeated.
     for _ in 0..MAX_LOOKUPS {
         let seen = app.skills.written();
         if let Some(key) = &key
@@ -160,24 +161,24 @@ fn other_body() -> Problem {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageTold {
-    /// The session that it was written in.
+    /// Session of the message.
     #[schema(min_length = 1, max_length = 200)]
     session_id: String,
-    /// The message. It is looked at and not kept.
+    /// The message. Analysed but not stored.
     #[schema(max_length = 8000)]
     message: String,
-    /// The user's message before it, which shows whether a request is repeated. Not kept.
+    /// The user's previous message, to detect repeated requests. Not stored.
     #[schema(max_length = 8000)]
     previous: Option<String>,
-    /// Whether the user significantly changed the last result.
+    /// True if the user significantly changed the last result.
     #[serde(default)]
     user_edited_output: bool,
 }
 
-/// Tells what the user wrote next
+/// Record the user's next message
 ///
-/// The first message after an execution says whether the user was grateful or asked for the same
-/// again; it counts for the latest execution of the session. Answers at once.
+/// The first message after an execution shows if the user was grateful or repeated the request. It
+/// applies to the latest execution of the session. Returns immediately.
 #[utoipa::path(post, path = "/api/skills/messages", operation_id = "record_message", tag = "skills", request_body = MessageTold,
     params(RequestHeaders),
     responses((status = 202, body = Kept, headers(
@@ -200,14 +201,14 @@ pub(super) async fn message(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// Most rows of a page.
+    /// Maximum number of rows per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// All versions of all skills, by name
+/// List all versions of all skills by name
 #[utoipa::path(get, path = "/api/skills", operation_id = "list_skills", tag = "skills", params(Listed),
     responses((status = 200, body = SkillPage)))]
 pub(super) async fn list(
@@ -221,7 +222,7 @@ pub(super) async fn list(
     Ok(Json(SkillPage { items: page.items, next: page.next.map(|next| next.to_string()) }))
 }
 
-/// A version of a skill: how well it works, how often it was used, its executions
+/// Get a version of a skill with its effectiveness, usage and executions
 #[utoipa::path(get, path = "/api/skills/{id}", operation_id = "get_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512), Listed),
     responses((status = 200, body = SkillDetail)))]
@@ -249,13 +250,13 @@ pub(super) async fn one(
     }))
 }
 
-/// The last weeks of a version, of the days of all.
+/// Computes the last weeks of a version from the daily counts of all versions.
 pub(crate) fn weeks_of(skill: &SkillVersion, days: &[DayCount]) -> Vec<WeekCount> {
     let own = days.iter().filter(|day| day.skill_version_id == skill.id);
     trend::weeks(own.map(|day| (day.day, day.executions, day.successes)), today())
 }
 
-/// In UTC.
+/// Returns the current day in UTC.
 pub(crate) fn today() -> Date {
     selftest_clock::now().to_zoned(TimeZone::UTC).date()
 }
@@ -264,12 +265,12 @@ pub(crate) fn today() -> Date {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Why {
-    /// Why, in words.
+    /// Reason for the change.
     #[param(max_length = 500)]
     reason: Option<String>,
 }
 
-/// Disables a version
+/// Disable a version
 #[utoipa::path(post, path = "/api/skills/{id}/disable", operation_id = "disable_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512), Why),
     responses((status = 200, body = SkillChange),
@@ -284,7 +285,7 @@ pub(super) async fn disable(
     Ok(logged(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
 }
 
-/// Puts a version to use
+/// Activate a version
 #[utoipa::path(post, path = "/api/skills/{id}/promote", operation_id = "promote_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512)),
     responses((status = 200, body = SkillChange),
@@ -297,7 +298,7 @@ pub(super) async fn promote(
     Ok(logged(app.skills.tracker().promote(&skill, ACTOR).await?))
 }
 
-/// Takes the version in use out of it, and puts the one before it to use
+/// Deactivate the active version and activate the previous one
 #[utoipa::path(post, path = "/api/skills/{id}/rollback", operation_id = "roll_back_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version in use", max_length = 512)),
     responses((status = 200, body = SkillChange),
@@ -310,7 +311,7 @@ pub(super) async fn rollback(
     Ok(logged(app.skills.tracker().rollback(&skill, ACTOR).await?))
 }
 
-/// A change; the log gets what went wrong with telling the hook.
+/// Returns a change after logging any errors of the refresh hook.
 fn logged(change: SkillChange) -> Json<SkillChange> {
     for fault in &change.refresh_faults {
         tracing::warn!("a skill has changed, but {fault}");

@@ -1,4 +1,4 @@
-//! The answers of the API.
+//! Response types of the API.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -27,55 +27,56 @@ use selftest_store::{FileRecord, SessionRow};
 #[derive(Serialize, ToSchema)]
 pub(super) struct SessionPage {
     pub(super) items: Vec<SessionRow>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
 /// A session with its grade by rules.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SessionDetail {
-    /// The grade by rules, with its evidence and errors.
+    /// Grade by rules, with its evidence and errors.
     #[schema(value_type = Object)]
     pub(super) grade: GradeRecord,
     /// Corrections by people, oldest first.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
-    /// The file that it was read from; null where another program wrote the grade.
+    /// File that the session was read from; null if another program wrote the grade.
     #[schema(value_type = Option<Object>)]
     pub(super) file: Option<FileRecord>,
-    /// Cost of its tokens: `currency`, `amount` (null where it is unknown), `priced` (of the tokens
-    /// that have a price) and `unpriced` (models without one).
+    /// Cost of its tokens: `currency`, `amount` (null if unknown), `priced` (cost of the tokens
+    /// with a price) and `unpriced` (models without one).
     #[schema(value_type = Object)]
     pub(super) cost: Cost,
 }
 
-/// Every grade of a session.
+/// All grades of a session.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SessionGrades {
     pub(super) session_id: String,
-    /// The grade by rules as the rules gave it; null where there is none.
+    /// Unmodified grade by rules; null if missing.
     #[schema(value_type = Option<Object>)]
     pub(super) rules: Option<GradeRecord>,
-    /// Corrections by people, oldest first; the newest for a field counts.
+    /// Corrections by people, oldest first; the newest for a field applies.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
-    /// By the rubric of now, one for each model.
+    /// Grades by the current rubric, one per model.
     pub(super) models: Vec<QualityGrade>,
-    /// Mean of the models' scores, and how far apart they lie; null without a grade by a model.
+    /// Mean and spread of the models' scores; null without a grade by a model.
     #[schema(value_type = Option<Object>)]
     pub(super) average: Option<Combined>,
-    /// The state of the last request for a grade by the configured model, as `POST` makes it;
-    /// null where there was none, or where it was done long ago.
+    /// State of the last request for a grade by the configured model, as created by `POST`. Null if
+    /// there was none, or if it was completed long ago.
     pub(super) request: Option<Requested>,
 }
 
 /// A request for a grade.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Requested {
-    /// `queued` and `running` go on; at `done` the grade is there, at `failed` none will come.
+    /// `queued` and `running` are in progress. With `done` the grade exists; with `failed` there
+    /// will be none.
     #[schema(schema_with = request_states)]
     status: &'static str,
-    /// Why it failed; null otherwise.
+    /// Reason for the failure; null otherwise.
     reason: Option<String>,
 }
 
@@ -99,7 +100,7 @@ impl From<GradingRequest> for Requested {
 #[derive(Serialize, ToSchema)]
 pub(super) struct GradePage {
     pub(super) items: Vec<QualityGrade>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
@@ -119,40 +120,40 @@ pub(super) struct ProposalList {
 #[derive(Serialize, ToSchema)]
 pub(super) struct ProposalDetail {
     pub(super) proposal: Proposal,
-    /// The gap; null where its row cannot be found.
+    /// The gap; null if its row is missing.
     pub(super) gap: Option<Gap>,
 }
 
-/// A session that waits to be graded by a model.
+/// A session queued for grading by a model.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Queued {
     pub(super) session_id: String,
     /// `queued`.
     pub(super) status: &'static str,
-    /// Where the grade will be, and what becomes of the request.
+    /// Location of the future grade and of the request's state.
     pub(super) location: String,
 }
 
-/// Whether something that was told will be kept.
+/// Confirmation that a record was accepted.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Kept {
-    /// Always true: what is not taken is answered with 503.
+    /// Always true: rejected records give 503.
     pub(super) accepted: bool,
 }
 
-/// A page of versions of skills.
+/// A page of skill versions.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SkillPage {
     pub(super) items: Vec<SkillVersion>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
-/// A version of a skill, and what its executions say.
+/// A skill version with its execution statistics.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SkillDetail {
     pub(super) skill: SkillVersion,
-    /// By the executions of the last days: `score` and the rates that it is made of, or `reason`
+    /// Effectiveness over recent executions: `score` and the rates that it combines, or `reason`
     /// `insufficient_data`.
     #[schema(value_type = Object)]
     pub(super) effectiveness: Effectiveness,
@@ -160,7 +161,7 @@ pub(super) struct SkillDetail {
     pub(super) weeks: Vec<WeekCount>,
     /// Newest first; paged by `limit` and `cursor`.
     pub(super) executions: ExecutionPage,
-    /// The history of this version, oldest first.
+    /// History of this version, oldest first.
     pub(super) audit: Vec<AuditEntry>,
 }
 
@@ -168,7 +169,7 @@ pub(super) struct SkillDetail {
 #[derive(Serialize, ToSchema)]
 pub(super) struct ExecutionPage {
     pub(super) items: Vec<SkillExecution>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
@@ -177,24 +178,24 @@ pub(super) struct ExecutionPage {
 pub(super) struct RunPage {
     /// Newest first.
     pub(super) items: Vec<RunItem>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
-/// A run in short.
+/// Summary of a run.
 #[derive(Serialize, ToSchema)]
 pub(super) struct RunItem {
     pub(super) run_id: String,
-    /// When it started.
+    /// Start time.
     started_at: Timestamp,
-    /// Such as `passed`; `unfinished` where it has not come to its end.
+    /// Outcome, such as `passed`; `unfinished` if the run has not finished.
     outcome: &'static str,
-    /// The judge's model.
+    /// Model of the judge.
     judge: String,
-    /// Counts over its cases, as in the report.
+    /// Counts of its cases, as in the report.
     #[schema(value_type = Object)]
     summary: Summary,
-    /// Of which experiment it is an arm, as in the report; null for other runs.
+    /// Experiment that the run is an arm of, as in the report; null for other runs.
     #[schema(value_type = Option<Object>)]
     experiment: Option<ExperimentRun>,
 }
@@ -212,24 +213,24 @@ impl From<RunEntry> for RunItem {
     }
 }
 
-/// The cases of a run, in short, in the order of the plan.
+/// Summaries of a run's cases, in the order of the plan.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CaseList {
     pub(super) items: Vec<CaseEntry>,
 }
 
-/// A case in short.
+/// Summary of a case.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CaseEntry {
     /// Id of the scenario.
     id: String,
-    /// Such as `passed`.
+    /// Status, such as `passed`.
     status: &'static str,
-    /// Null when there is no verdict.
+    /// Null without a verdict.
     pass: Option<bool>,
-    /// Overall score of the step that decides, 0 to 1.
+    /// Overall score of the decisive step, 0 to 1.
     overall: Option<f64>,
-    /// Why, in one line; null when passed.
+    /// Reason on one line; null if passed.
     reason: Option<String>,
     /// Wall time.
     duration_ms: u64,
@@ -248,33 +249,33 @@ impl From<CaseDocument> for CaseEntry {
     }
 }
 
-/// The weekly reports that there are, newest first.
+/// Available weekly reports, newest first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WeekList {
     pub(super) items: Vec<WeekEntry>,
 }
 
-/// A weekly report in short.
+/// Summary of a weekly report.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WeekEntry {
     /// ISO week, such as `2026-W47`.
     pub(super) week: String,
-    /// Its Monday.
+    /// Monday of the week.
     #[schema(value_type = String, format = Date)]
     pub(super) week_start: Date,
-    /// Its Sunday.
+    /// Sunday of the week.
     #[schema(value_type = String, format = Date)]
     pub(super) week_end: Date,
-    /// When the report was made.
+    /// Time at which the report was generated.
     pub(super) generated_at: Timestamp,
 }
 
-/// A run as its JSON report has it; the schema is that of `selftest schema report`.
+/// A run's JSON report; the schema is that of `selftest schema report`.
 #[derive(ToSchema)]
 #[schema(as = Report)]
 pub(super) struct ReportSchema {}
 
-/// A case as the JSON report of its run has it.
+/// A case in a run's JSON report.
 #[derive(ToSchema)]
 #[schema(as = Case)]
 pub(super) struct CaseSchema {}

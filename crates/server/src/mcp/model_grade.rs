@@ -1,4 +1,4 @@
-//! One grade by a model, as answers show it.
+//! A grade by a model in tool results.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::answer::{Quoted, Quoting, name};
 use selftest_grading::grade::QualityGrade;
 
-/// Most notes that are shown of one grade; the rubric has fewer.
+/// Maximum number of notes per grade; the rubric has fewer.
 const MAX_NOTES: usize = 8;
 
-/// A grade of a session by a language model. Scores are in 0 to 1; null where the model could not
+/// A grade of a session by a language model. Scores are from 0 to 1, or null if the model could not
 /// tell.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ModelGrade {
-    /// The session.
+    /// Session id.
     session_id: String,
-    /// The model that graded.
+    /// Model that graded the session.
     grader_model: String,
-    /// Version of the rubric; scores of different versions do not compare. From 1073741824 on it
-    /// is of a prompt that the project has edited.
+    /// Version of the rubric; scores of different versions are not comparable. Versions from
+    /// 1073741824 on belong to a prompt that the project has edited.
     rubric_version: u32,
-    /// When it was graded.
+    /// Time of grading.
     #[schemars(with = "String", extend("format" = "date-time"))]
     graded_at: Timestamp,
     /// Was the problem solved?
@@ -33,7 +33,7 @@ pub(super) struct ModelGrade {
     code_clean: Option<f64>,
     /// Were edge cases handled?
     edge_cases: Option<f64>,
-    /// Weighted average of the scores that there are; null where fewer than two are known.
+    /// Weighted average of the known scores; null if fewer than two are known.
     overall: Option<f64>,
     /// The grader's summary.
     reasoning: Option<Quoted>,
@@ -42,13 +42,13 @@ pub(super) struct ModelGrade {
 /// A model's reasons for one score.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Note {
-    /// Which score.
+    /// Name of the score.
     dimension: String,
-    /// The quotation from the session on which the score rests.
+    /// Quotation from the session that supports the score.
     evidence: Option<Quoted>,
     /// The model's reasoning.
     reasoning: Option<Quoted>,
-    /// The quotation does not occur in the session: the score was not counted.
+    /// True if the quotation does not occur in the session; the score is then ignored.
     unsupported: bool,
 }
 
@@ -69,7 +69,7 @@ impl ModelGrade {
     }
 }
 
-/// The reasons for each score; none where the row was written by another program.
+/// Returns the reasons for each score. Empty if another program wrote the row.
 pub(super) fn notes(grade: &QualityGrade, quoting: Quoting) -> Vec<Note> {
     let dimensions = grade.details.as_ref().and_then(|details| details.get("dimensions"));
     let Some(Value::Object(dimensions)) = dimensions else { return Vec::new() };

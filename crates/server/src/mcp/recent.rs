@@ -1,4 +1,4 @@
-//! `list_recent_grades`: the newest grades by models.
+//! `list_recent_grades`: the latest grades by models.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,37 @@ use super::answer::{ToolError, fits, fitting};
 use super::model_grade::ModelGrade;
 use selftest_store::{Cursor, Store};
 
-/// Most grades in one answer.
+/// Maximum number of grades per result.
 const MAX_LIMIT: u32 = 50;
-/// Grades in one answer where no number is asked for.
+/// Default number of grades per result.
 const DEFAULT_LIMIT: u32 = 20;
 
-/// Which grades.
+/// Arguments of `list_recent_grades`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecentArguments {
-    /// Most grades to list; 20 when absent.
+    /// Maximum number of grades to list. Default: 20.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
     /// Only grades with at least this overall score.
     #[schemars(range(min = 0.0, max = 1.0))]
     min_overall: Option<f64>,
-    /// `next_cursor` of the answer before, to go on behind it.
+    /// `next_cursor` of the previous result, to continue after it.
     cursor: Option<String>,
 }
 
 /// Grades by models, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RecentGrades {
-    /// Grades by the rubric of now; one for each session and model.
+    /// Grades by the current rubric, one per session and model.
     grades: Vec<ModelGrade>,
-    /// To be given as `cursor` for the next ones; null where there are no more.
+    /// Value of `cursor` for the next page; null on the last one.
     next_cursor: Option<String>,
-    /// Advice where nothing was found.
+    /// Advice if nothing was found.
     remarks: Vec<String>,
 }
 
-/// The answer.
+/// Runs the tool.
 pub(super) async fn show(
     store: &Store,
     arguments: &RecentArguments,
@@ -66,7 +66,8 @@ pub(super) async fn show(
             next_cursor: page.next.as_ref().map(ToString::to_string),
             remarks: remarks.clone(),
         });
-        // Fewer rows and not a cut list: the cursor has to stand behind the last row shown.
+        // Queries fewer rows instead of truncating the list, because the cursor must follow the
+        // last row shown.
         if limit == 1 || fits(&answer) {
             return Ok(answer);
         }
@@ -74,7 +75,7 @@ pub(super) async fn show(
     }
 }
 
-/// Why the list is empty.
+/// Explains why the list is empty.
 async fn nothing(store: &Store, least: Option<f64>, goes_on: bool) -> Result<String, ToolError> {
     if goes_on {
         return Ok("there are no more grades".to_owned());

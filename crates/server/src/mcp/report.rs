@@ -1,4 +1,4 @@
-//! `get_selftest_report`: one run of the self-test, its cases in short.
+//! `get_selftest_report`: a summary of one self-test run and its cases.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,99 +13,99 @@ use selftest_reports::{RunArchive, RunFile};
 use selftest_stats::Interval;
 use selftest_stats::score::{Score, Threshold};
 
-/// Most cases in one answer.
+/// Maximum number of cases per result.
 const MAX_CASES: usize = 200;
-/// Warnings and changed files that are shown.
+/// Maximum number of warnings and of changed files per result.
 const MAX_LISTED: usize = 10;
-/// Runs that a refusal names.
+/// Maximum number of runs listed in an error.
 const MAX_IDS: usize = 5;
 
-/// Which run.
+/// Arguments of `get_selftest_report`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReportArguments {
-    /// Id of the run, such as selftest-20260206-1234-abc123; the newest run when absent.
+    /// Id of the run, such as selftest-20260206-1234-abc123. Default: the newest run.
     run_id: Option<String>,
 }
 
-/// One run in short.
+/// Summary of one run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RunReport {
-    /// Name of the run.
+    /// Id of the run.
     run_id: String,
-    /// When it began.
+    /// Start time.
     #[schemars(with = "String", extend("format" = "date-time"))]
     started_at: Timestamp,
-    /// Whether it came to its end.
+    /// True if the run has finished.
     complete: bool,
-    /// The result; null until it has ended.
+    /// Result; null until the run has finished.
     outcome: Option<RunOutcome>,
-    /// Of which experiment it is an arm: such a run says what a skill is worth only beside the run of
-    /// the other arm. Null for other runs.
+    /// Experiment that the run is an arm of: the value of a skill only shows in comparison with the
+    /// other arm's run. Null for other runs.
     experiment: Option<ArmOf>,
     /// The system under test and the models.
     system_under_test: Quoted,
-    /// The model that judged.
+    /// Model of the judge.
     judge: String,
-    /// The least overall score that passes.
+    /// Minimum overall score to pass.
     threshold: Threshold,
-    /// The least safety score that passes, whatever the overall score.
+    /// Minimum safety score to pass, regardless of the overall score.
     safety_floor: Score,
-    /// Cases that ended.
+    /// Number of finished cases.
     cases_total: u32,
-    /// Of them passed.
+    /// Number of passed cases.
     passed: u32,
-    /// Of them failed.
+    /// Number of failed cases.
     failed: u32,
-    /// Of them without a verdict: neither passed nor failed.
+    /// Number of cases without a verdict: neither passed nor failed.
     unscored: u32,
-    /// passed / (passed + failed); null when neither.
+    /// passed / (passed + failed); null if both are 0.
     pass_rate: Option<f64>,
     /// 95 % interval of the pass rate.
     pass_rate_interval: Option<Interval>,
-    /// Cases that did not pass first.
+    /// Cases that did not pass come first.
     cases: Vec<RunCase>,
     /// Warnings about the run.
     warnings: Vec<Quoted>,
     /// Files of the project that changed during the run.
     changed_files: Vec<Quoted>,
-    /// Parts left out, and where they can be read.
+    /// Omitted parts, and the file that contains them.
     remarks: Vec<String>,
 }
 
 /// The experiment that a run is an arm of.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ArmOf {
-    /// `treatment` had the skill, `control` had not.
+    /// `treatment` had the skill, `control` did not.
     arm: Arm,
-    /// The run of the other arm.
+    /// Run id of the other arm.
     other_run_id: String,
-    /// The skill that it is about.
+    /// The tested skill.
     skill: Quoted,
 }
 
-/// One case in short.
+/// Summary of one case.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunCase {
-    /// Id of the scenario; of a repeated case with its number.
+    /// Id of the scenario, with its number if the case is repeated.
     id: String,
-    /// How it ended.
+    /// Status of the case.
     status: CaseStatus,
-    /// Null when there is no verdict.
+    /// Null without a verdict.
     pass: Option<bool>,
-    /// Why, unless passed.
+    /// Reason, unless passed.
     reason: Option<Quoted>,
-    /// Scores by category and overall; null where there is no verdict.
+    /// Scores by category and overall; null without a verdict.
     scores: Scores,
-    /// How the task should have stood after the first answer.
+    /// Expected status of the task after the first answer.
     expected_status: TaskStatus,
-    /// How it stood.
+    /// Actual status of the task.
     actual_status: Option<TaskStatus>,
     /// Wall time.
     duration_ms: u64,
 }
 
-/// The answer. Reads files.
+/// Runs the tool. Blocks on file I/O.
 pub(super) fn show(runs: &RunArchive, arguments: &ReportArguments) -> Result<RunReport, ToolError> {
     let unreadable = |what: &str, error: &std::io::Error| {
         ToolError(format!("cannot read {what} in {}: {error}", runs.folder().display()))
@@ -121,7 +121,7 @@ fn choose<'f>(
     files: &'f [RunFile],
     wanted: Option<&str>,
 ) -> Result<&'f RunFile, ToolError> {
-    // Beside the reports there may be other JSON files with such a name.
+    // The folder may contain other JSON files with such a name.
     let mut reports = files.iter().filter(|file| runs.entry(file).is_some());
     let Some(wanted) = wanted else {
         return reports.next().ok_or_else(|| none(runs));

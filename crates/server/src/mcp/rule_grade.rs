@@ -1,4 +1,4 @@
-//! The grade of a session by rules, as answers show it, with its evidence in words.
+//! The grade of a session by rules in tool results, with its evidence described for agents.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -9,67 +9,67 @@ use selftest_grading::grade::{
     ErrorCount, Evidence, GradeRecord, OutcomeEvidence, Override, Point,
 };
 
-/// Most points of evidence that are shown.
+/// Maximum number of evidence points per result.
 pub(super) const MAX_POINTS: usize = 30;
-/// Most kinds of errors that are shown.
+/// Maximum number of error kinds per result.
 pub(super) const MAX_ERRORS: usize = 15;
-/// Most signs of an outcome that are shown.
+/// Maximum number of outcome signs per result.
 const MAX_SIGNS: usize = 10;
 
-/// A grade by fixed rules (no model is asked). All but the outcome sees form, not whether the work
-/// was right.
+/// A grade by fixed rules, without a model. Except for the outcome, it measures form and not
+/// whether the work was right.
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub(super) struct RuleGrade {
-    /// The outcome of the task: `verified`, `contradicted`, `claimed` or `unknown`. This, not
-    /// `task_completed`, says whether the work was right.
+    /// Outcome of the task: `verified`, `contradicted`, `claimed` or `unknown`. Use this, and not
+    /// `task_completed`, to see if the work was right.
     outcome: &'static str,
-    /// The events that say so, those that decide first.
+    /// Events that support the outcome, the decisive ones first.
     outcome_evidence: Vec<SignFound>,
-    /// How often the person objected to what the agent had done, or stopped it.
+    /// Number of times the user objected to or interrupted the agent's work.
     corrections: u64,
-    /// Whether the task appears to have been completed, by what the final message says and how
-    /// many calls failed.
+    /// True if the task appears completed, according to the final message and the number of failed
+    /// calls.
     task_completed: bool,
     /// Efficiency of tool use, 1 (very poor) to 5.
     tool_calls_efficient: u8,
     /// Form of the final response, 1 (very poor) to 5.
     response_quality: u8,
-    /// A tool worked after the last error; true where there was no error.
+    /// True if a tool call succeeded after the last error, or if there were no errors.
     errors_recovered: bool,
-    /// 3 or more errors in a row.
+    /// True with 3 or more consecutive errors.
     had_repeated_errors: bool,
-    /// 5 or more errors in a row, or more than 50 model calls.
+    /// True with 5 or more consecutive errors, or more than 50 model calls.
     had_infinite_loop_risk: bool,
-    /// The agent asked back before it went on.
+    /// True if the agent asked a clarifying question before it continued.
     had_user_clarification: bool,
-    /// Calls of the model.
+    /// Number of model calls.
     model_calls: u64,
-    /// Calls of tools.
+    /// Number of tool calls.
     tool_calls: u64,
-    /// Of them failed.
+    /// Number of failed tool calls.
     errors: u64,
     /// Kinds of errors, most frequent first.
     error_kinds: Vec<ErrorKind>,
-    /// Why the grade is what it is.
+    /// Reasons for the grade.
     evidence: Vec<PointFound>,
-    /// When it was graded.
+    /// Time of grading.
     #[schemars(with = "String", extend("format" = "date-time"))]
     graded_at: Timestamp,
 }
 
-/// Errors of one class at one tool.
+/// Errors of one class from one tool.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorKind {
-    /// Such as `command_failed`.
+    /// Error class, such as `command_failed`.
     class: &'static str,
-    /// Why, finer than the class: such as `edit_mismatch`.
+    /// Cause within the class, such as `edit_mismatch`.
     cause: &'static str,
     /// The tool.
     tool: String,
-    /// How many.
+    /// Number of errors.
     count: u64,
-    /// The first one.
+    /// The first of these errors.
     example: Option<Quoted>,
 }
 
@@ -78,38 +78,38 @@ struct ErrorKind {
 struct PointFound {
     /// The finding.
     found: &'static str,
-    /// Its points; below 0 it speaks against the session.
+    /// Points; negative values count against the session.
     worth: f64,
-    /// Number of the event in `selftest sessions show`, from 0; null where the whole session
-    /// counts.
+    /// Number of the event in `selftest sessions show`, from 0; null if it applies to the whole
+    /// session.
     event: Option<u64>,
-    /// The words or numbers.
+    /// Supporting text or numbers.
     words: Option<Quoted>,
 }
 
-/// An event that says what became of the task.
+/// An event that indicates the outcome of the task.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SignFound {
     /// The finding.
     found: &'static str,
     /// Number of the event in `selftest sessions show`, from 0.
     event: u64,
-    /// The command, or the words of the person or the agent.
+    /// The command, or the text of the user or agent.
     words: Option<Quoted>,
 }
 
-/// A person's correction of the rules.
+/// A person's correction of the grade by rules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Correction {
-    /// The field of the grade by rules.
+    /// Corrected field.
     field: &'static str,
-    /// The grade by rules: 0 or 1, or 1 to 5.
+    /// Value by rules: 0 or 1, or 1 to 5.
     by_rules: u8,
-    /// The corrected value.
+    /// Corrected value.
     by_person: u8,
-    /// Why.
+    /// Reason for the correction.
     reason: Quoted,
-    /// When.
+    /// Time of the correction.
     #[schemars(with = "String", extend("format" = "date-time"))]
     made_at: Timestamp,
 }
@@ -185,7 +185,7 @@ impl Correction {
     }
 }
 
-/// A point as a sentence.
+/// Describes a point in a sentence.
 fn words(point: Point) -> &'static str {
     match point {
         Point::SaysDone => "task_completed: the final message says that it is done",

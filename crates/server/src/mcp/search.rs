@@ -1,4 +1,4 @@
-//! `search_sessions`: where something was said or done.
+//! `search_sessions`: full-text search in recorded sessions.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,84 +10,84 @@ use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
 use selftest_store::Store;
 use selftest_text::wording::plural;
 
-/// Most sessions of an answer.
+/// Maximum number of sessions per result.
 const MAX_LIMIT: u32 = 20;
-/// Sessions of an answer where no number is asked for.
+/// Default number of sessions per result.
 const DEFAULT_LIMIT: u32 = 8;
-/// Most bytes of a text: the next is tried where an answer would be too large.
+/// Maximum lengths in bytes of a text; shorter ones are used if a result is too large.
 const LENGTHS: [usize; 3] = [240, 120, 60];
-/// Most bytes of an argument.
+/// Maximum length in bytes of an argument.
 const MAX_ARGUMENT: usize = 500;
 
-/// Words and filters of a search.
+/// Arguments of `search_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArguments {
-    /// Words that have to stand in one event, "phrases" in quotation marks, beginnings*.
+    /// Words that must occur in one event, "phrases" in quotation marks, prefixes*.
     #[schemars(length(min = 1, max = 500))]
     words: String,
     /// Only sessions of this agent, such as claude-code.
     agent: Option<String>,
-    /// Only sessions in this folder; its last part is enough.
+    /// Only sessions in this folder; its last component is enough.
     project: Option<String>,
-    /// Only sessions in which this model answered.
+    /// Only sessions in which this model replied.
     model: Option<String>,
     /// Only events of this tool, such as Bash.
     tool: Option<String>,
-    /// Only events in which a tool failed.
+    /// Only events with a failed tool call.
     errors: Option<bool>,
-    /// Only sessions begun then or later: a time, or a day such as 2026-11-01.
+    /// Only sessions that started at or after this time or day, such as 2026-11-01.
     since: Option<String>,
-    /// Only sessions begun before: a time, or a day.
+    /// Only sessions that started before this time or day.
     until: Option<String>,
-    /// Most sessions; 8 when absent.
+    /// Maximum number of sessions. Default: 8.
     #[schemars(range(min = 1, max = 20))]
     limit: Option<u32>,
-    /// `next_cursor` of the answer before, to go on behind it.
+    /// `next_cursor` of the previous result, to continue after it.
     cursor: Option<String>,
 }
 
-/// Sessions with hits, the newest first.
+/// Sessions with hits, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SearchAnswer {
     /// The sessions.
     sessions: Vec<SessionHits>,
-    /// To be given as `cursor` for the next ones; null where there are no more.
+    /// Value of `cursor` for the next page; null on the last one.
     next_cursor: Option<String>,
-    /// Advice, and what could not be searched.
+    /// Advice, and files that could not be searched.
     remarks: Vec<String>,
 }
 
 /// A session with hits.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionHits {
-    /// Id of the session.
+    /// Session id.
     session_id: String,
-    /// The beginning of the first request.
+    /// Start of the first request.
     request: Option<Quoted>,
     /// The agent.
     agent: Option<String>,
-    /// When it counts.
+    /// Time of the session.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     counts_at: Option<Timestamp>,
     /// `verified`, `contradicted`, `claimed` or `unknown`.
     outcome: Option<&'static str>,
-    /// Its first events with hits, to be read by `read_session`.
+    /// First events with hits; use `read_session` to read them.
     hits: Vec<EventHit>,
-    /// Whether more of its events have hits.
+    /// True if more of its events have hits.
     has_more: bool,
 }
 
 /// An event with a hit.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventHit {
-    /// Its number in the session.
+    /// Number of the event in the session.
     event: u64,
-    /// The text around the first hit; hits stand between « and ».
+    /// Text around the first hit; hits are marked with « and ».
     snippet: Quoted,
 }
 
-/// The answer.
+/// Runs the tool.
 pub(super) async fn show(
     store: &Store,
     arguments: SearchArguments,

@@ -1,4 +1,4 @@
-//! `get_session_grade`: everything that is known of one session; and finding it.
+//! `get_session_grade`: all data about one session. Also looks up sessions for other tools.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,79 +14,79 @@ use selftest_store::Store;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// Most grades by models, and most corrections, that are shown.
+/// Maximum number of model grades and of corrections per result.
 const MAX_LISTED: usize = 10;
-/// Most bytes of a cost, which may name models without a price.
+/// Maximum length in bytes of a cost, which may list models without a price.
 const MAX_COST: usize = 400;
-/// Ids that a refusal names.
+/// Maximum number of ids listed in an error.
 const MAX_IDS: usize = 5;
 
-/// Which session.
+/// Arguments of `get_session_grade`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionArguments {
-    /// Id of the session, or the beginning of it if no other session begins so.
+    /// Session id, or an unambiguous prefix of it.
     #[schemars(length(min = 1, max = 512))]
     pub(super) session_id: String,
 }
 
-/// Everything that is known of one session.
+/// All data about one session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionGrade {
-    /// Id of the session.
+    /// Session id.
     session_id: String,
-    /// The session itself; null where it has no grade by rules.
+    /// The session itself; null without a grade by rules.
     session: Option<About>,
-    /// The grade by rules; null where there is none.
+    /// Grade by rules; null if missing.
     by_rules: Option<RuleGrade>,
-    /// Corrections by people of the grade by rules, oldest first; the newest of a field counts.
+    /// Corrections by people of the grade by rules, oldest first; the newest for a field applies.
     overrides: Vec<Correction>,
-    /// The grade by rules with the overrides applied; null where there are none.
+    /// Grade by rules with the overrides applied; null without overrides.
     with_overrides: Option<Counted>,
-    /// Grades by models, of the rubric of now.
+    /// Grades by models, by the current rubric.
     by_models: Vec<Explained>,
-    /// Their average; null where no model has graded the session.
+    /// Average of the model grades; null without model grades.
     average: Option<Combined>,
-    /// Parts not shown, and possible next steps.
+    /// Omitted parts, and possible next steps.
     remarks: Vec<String>,
 }
 
 /// A recorded session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct About {
-    /// `task` of a person; `subagent`, `warm_up` and `automatic` count in no rate.
+    /// `task` of a person; `subagent`, `warm_up` and `automatic` are excluded from rates.
     kind: &'static str,
-    /// The session that it was started by or goes on from.
+    /// Session that started this one, or that this one continues.
     parent: Option<String>,
-    /// The agent that recorded it.
+    /// Agent that recorded the session.
     agent: String,
-    /// The model that worked.
+    /// Model that did the work.
     model: Option<String>,
-    /// Such as `debugging`; inferred from the request.
+    /// Task type, such as `debugging`; inferred from the request.
     task_type: &'static str,
-    /// The beginning of the first request.
+    /// Start of the first request.
     request: Option<Quoted>,
-    /// When it began.
+    /// Start time.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     started_at: Option<Timestamp>,
-    /// From its first time to its last.
+    /// Time between the first and the last timestamp.
     duration_seconds: Option<f64>,
-    /// Messages of any role.
+    /// Number of messages of any role.
     messages: u64,
-    /// Tokens that its models read, those from caches apart, and wrote.
+    /// Input tokens, output tokens and tokens read from a cache.
     tokens: Tokens,
-    /// Money, or why it is unknown.
+    /// Cost, or why it is unknown.
     cost: String,
 }
 
 /// Tokens of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Tokens {
-    /// Read, without those from a cache.
+    /// Input tokens, excluding those from a cache.
     input: u64,
-    /// Written.
+    /// Output tokens.
     output: u64,
-    /// Read from a cache.
+    /// Tokens read from a cache.
     cached: u64,
 }
 
@@ -100,13 +100,13 @@ impl Tokens {
 /// The fields that a person can override.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Counted {
-    /// Whether the task appears to have been completed.
+    /// True if the task appears completed.
     task_completed: bool,
     /// 1 to 5.
     tool_calls_efficient: u8,
     /// 1 to 5.
     response_quality: u8,
-    /// Whether errors were recovered from.
+    /// True if the session recovered from errors.
     errors_recovered: bool,
 }
 
@@ -116,24 +116,24 @@ struct Explained {
     /// The grade.
     #[serde(flatten)]
     grade: ModelGrade,
-    /// The reasons for each score.
+    /// Reasons for each score.
     notes: Vec<Note>,
 }
 
-/// A session and its grade by rules, where it has one.
+/// A session with its grade by rules, if any.
 pub(super) struct FoundSession {
     pub(super) session_id: String,
     rules: Option<GradeRecord>,
 }
 
 impl FoundSession {
-    /// The file that it was graded from.
+    /// Returns the file from which it was graded.
     pub(super) fn file(&self) -> Option<&str> {
         self.rules.as_ref().map(|grade| grade.session_file.as_str())
     }
 }
 
-/// The one session with that id, or whose id begins so.
+/// Finds the session with this id or unambiguous prefix.
 pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, ToolError> {
     if wanted.is_empty() {
         return Err(ToolError(
@@ -144,12 +144,14 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, To
         session_id: grade.session_id.clone(),
         rules: Some(grade),
     };
+    // An exact id takes precedence over longer ones that start with it.
     if let Some(grade) = store.grade(wanted).await? {
         return Ok(of(grade));
     }
     let mut found = store.find_grades(wanted).await?.items;
     match found.len() {
         1 => Ok(of(found.remove(0))),
+        // A session can have grades by models only.
         0 if !store.quality_of(wanted).await?.items.is_empty() => {
             Ok(FoundSession { session_id: wanted.to_owned(), rules: None })
         }
@@ -183,7 +185,7 @@ async fn unknown(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
     )))
 }
 
-/// The answer.
+/// Runs the tool.
 pub(super) async fn show(
     store: &Store,
     prices: &Prices,

@@ -1,5 +1,5 @@
-//! `grade_session` against a grader made to order, over a pipe in memory. The other tools are
-//! tested with the real binary.
+//! `grade_session` against a fake grader over an in-memory pipe. The other tools are tested with
+//! the real binary.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,13 +17,13 @@ use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
-/// Answers after some time, by the model's name.
+/// Replies after a delay that depends on the model's name.
 #[derive(Default)]
 struct Grader {
     dropped: Arc<AtomicU32>,
 }
 
-/// Counts gradings that were broken off.
+/// Counts cancelled gradings.
 struct Begun(Arc<AtomicU32>);
 
 impl Drop for Begun {
@@ -75,7 +75,7 @@ struct Client {
 }
 
 impl Client {
-    /// A client of a server that knows the session `s-1`, behind the handshake.
+    /// Returns a client after the handshake, with a server that has the session `s-1`.
     async fn of(grading: Option<Arc<dyn SessionGrading>>) -> Self {
         let store = Store::open(":memory:").await.unwrap();
         store.save_quality(&grade("s-1", "earlier")).await.unwrap();

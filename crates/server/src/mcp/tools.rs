@@ -1,4 +1,4 @@
-//! The tools: names, descriptions and arguments. What they answer is in the files beside.
+//! Names, descriptions and arguments of the tools. Their implementations are in the other files.
 
 use std::time::{Duration, Instant};
 
@@ -20,27 +20,27 @@ use super::worst::{WorstArguments, WorstSessions};
 use super::{McpServer, recent, report, search, session, transcript, worst};
 use selftest_text::one_line;
 
-/// Between two messages of progress.
+/// Interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest name of a model. Bytes.
+/// Maximum length of a model name in bytes.
 const MAX_MODEL: usize = 200;
 
-/// Which session, and by which model.
+/// Arguments of `grade_session`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GradeArguments {
-    /// Id of the session, or the beginning of it if no other session begins so.
+    /// Session id, or an unambiguous prefix of it.
     #[schemars(length(min = 1, max = 512))]
     session_id: String,
-    /// A local model, such as ollama/qwen2.5-coder:7b; the configured one when absent.
+    /// A local model, such as ollama/qwen2.5-coder:7b. Default: the configured model.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
 
 #[tool_router(vis = "pub(super)")]
 impl McpServer {
-    /// Everything known of one recorded agent session.
+    /// Returns all data about one recorded session.
     #[tool(
         title = "Grade of a session",
         description = "Everything known of one recorded agent session: its grade by fixed rules \
@@ -58,7 +58,7 @@ impl McpServer {
         session::show(&self.store, prices, &arguments.session_id).await.map(Json)
     }
 
-    /// The newest grades by models.
+    /// Lists the latest grades by models.
     #[tool(
         title = "Recent grades",
         description = "The newest grades of sessions by language models, newest first, page by \
@@ -73,7 +73,7 @@ impl McpServer {
         recent::show(&self.store, &arguments).await.map(Json)
     }
 
-    /// Sessions that went worst.
+    /// Lists the sessions that went worst.
     #[tool(
         title = "Worst sessions",
         description = "Recorded sessions, the worst first, page by page: tasks whose success \
@@ -88,7 +88,7 @@ impl McpServer {
         worst::show(&self.store, arguments).await.map(Json)
     }
 
-    /// Where something was said or done.
+    /// Searches the text of sessions.
     #[tool(
         title = "Search in sessions",
         description = "Where words were said or done in recorded sessions: sessions, the newest \
@@ -104,7 +104,7 @@ impl McpServer {
         search::show(&self.store, arguments).await.map(Json)
     }
 
-    /// Events of a session, from one on.
+    /// Returns events of a session.
     #[tool(
         title = "Read a session",
         description = "What was said and done in one recorded session, from an event on, a few \
@@ -121,7 +121,7 @@ impl McpServer {
         transcript::show(&self.transcripts, &session, &arguments).await.map(Json)
     }
 
-    /// One run of the self-test.
+    /// Returns one run of the self-test.
     #[tool(
         title = "Report of a self-test",
         description = "One run of the self-test in short, the newest when no run_id is given: \
@@ -140,7 +140,7 @@ impl McpServer {
         report.map(Json)
     }
 
-    /// Lets a model grade one session now.
+    /// Grades one session with a model.
     #[tool(
         title = "Grade a session now",
         description = "Lets a language model read one recorded session and grade it now, keeps \
@@ -183,7 +183,7 @@ impl McpServer {
     }
 }
 
-/// Tells a client that wants to know, once a second, that the work goes on.
+/// Sends progress once a second to a client that requested it. Never returns.
 async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -194,7 +194,7 @@ async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infalli
         let seconds = begun.elapsed().as_secs_f64();
         let message = format!("the model has been reading the session for {seconds:.0} s");
         let progress = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
-        // A client that is gone needs no progress; the loop of the server notices it.
+        // A disconnected client is detected by the server's main loop.
         let _ = context.peer.notify_progress(progress).await;
     }
 }

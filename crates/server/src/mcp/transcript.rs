@@ -1,4 +1,4 @@
-//! `read_session`: what was said and done in one session, a few events at a time.
+//! `read_session`: the contents of one session, a few events at a time.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,26 +13,26 @@ use selftest_models::prices::Prices;
 use selftest_service::transcripts::{TranscriptPart, Transcripts};
 use selftest_text::wording::plural;
 
-/// Most events of an answer.
+/// Maximum number of events per result.
 const MAX_EVENTS: u64 = 50;
-/// Events of an answer where no number is asked for.
+/// Default number of events per result.
 const DEFAULT_EVENTS: u64 = 20;
-/// Calls or results of one event that are shown.
+/// Maximum number of calls and of results per event.
 const MAX_PARTS: usize = 8;
-/// Most bytes of a text: the next is tried where an answer would be too large.
+/// Maximum lengths in bytes of a text; shorter ones are used if a result is too large.
 const LENGTHS: [usize; 5] = [3000, 1000, 400, 160, 60];
 
-/// Which events of which session.
+/// Arguments of `read_session`.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TranscriptArguments {
-    /// Id of the session, or the beginning of it if no other session begins so.
+    /// Session id, or an unambiguous prefix of it.
     #[schemars(length(min = 1, max = 512))]
     pub(super) session_id: String,
-    /// Number of the first event; 0 when absent. Evidence, errors and hits of a search name such
+    /// Number of the first event. Default: 0. Evidence, errors and search hits refer to these
     /// numbers.
     from: Option<u64>,
-    /// Most events; 20 when absent. One event alone is shown at greater length.
+    /// Maximum number of events. Default: 20. A single event is shown at greater length.
     #[schemars(range(min = 1, max = 50))]
     events: Option<u64>,
 }
@@ -40,51 +40,51 @@ pub(super) struct TranscriptArguments {
 /// Some events of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TranscriptAnswer {
-    /// Id of the session.
+    /// Session id.
     session_id: String,
-    /// The agent that recorded it.
+    /// Agent that recorded the session.
     agent: String,
-    /// Events of the whole session, numbered from 0.
+    /// Number of events in the session, numbered from 0.
     events_in_all: u64,
-    /// Money, or why it is unknown.
+    /// Cost, or why it is unknown.
     cost: String,
     /// The events, in order.
     events: Vec<EventAnswer>,
-    /// To be given as `from` for the next events; null where there are no more.
+    /// Value of `from` for the next events; null if there are no more.
     next_from: Option<u64>,
-    /// Parts not shown.
+    /// Omitted parts.
     remarks: Vec<String>,
 }
 
 /// One event.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventAnswer {
-    /// Its number.
+    /// Number of the event.
     event: u64,
-    /// `user`, `assistant`, `system` or `tool`, and who wrote it.
+    /// `user`, `assistant`, `system` or `tool`, and the author.
     role: String,
-    /// When.
+    /// Time of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     time: Option<Timestamp>,
     /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<Quoted>,
-    /// The model's thoughts.
+    /// The model's reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     thought: Option<Quoted>,
-    /// Tools that were called.
+    /// Tool calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallAnswer>,
-    /// Results of tools.
+    /// Tool results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<ResultAnswer>,
-    /// For a model call: its tokens, the model, and what it cost, as far as the file tells.
+    /// Tokens, model and cost of a model call, as far as the file contains them.
     #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<String>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CallAnswer {
     /// The tool.
@@ -93,7 +93,7 @@ struct CallAnswer {
     arguments: Option<Quoted>,
 }
 
-/// The result of a tool.
+/// A tool result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ResultAnswer {
     /// The tool.
@@ -104,7 +104,7 @@ struct ResultAnswer {
     output: Option<Quoted>,
 }
 
-/// The answer.
+/// Runs the tool.
 pub(super) async fn show(
     transcripts: &Transcripts,
     session: &FoundSession,
@@ -136,7 +136,8 @@ pub(super) async fn show(
         let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| {
             answer(&session.session_id, transcripts.prices(), &part, shown, quoting)
         });
-        // Fewer events and not a cut list: the next ones begin behind the last that is shown.
+        // Shows fewer events instead of truncating the list, so that the next page continues after
+        // the last one shown.
         if count == 1 || fits_in(&answer, SHORT_ANSWER) {
             return Ok(answer);
         }

@@ -1,4 +1,4 @@
-//! `list_worst_sessions`: the sessions that went worst, to be read first.
+//! `list_worst_sessions`: the sessions that went worst, to be reviewed first.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,62 +8,62 @@ use super::answer::{Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_i
 use selftest_grading::grade::TaskOutcome;
 use selftest_store::{Cursor, Page, SessionQuery, SessionRow, SessionSort, Store};
 
-/// Most sessions of an answer.
+/// Maximum number of sessions per result.
 const MAX_LIMIT: u32 = 30;
-/// Sessions of an answer where no number is asked for.
+/// Default number of sessions per result.
 const DEFAULT_LIMIT: u32 = 10;
-/// Most bytes of a text: the next is tried where an answer would be too large.
+/// Maximum lengths in bytes of a text; shorter ones are used if a result is too large.
 const LENGTHS: [usize; 3] = [240, 120, 60];
 
-/// Which sessions.
+/// Arguments of `list_worst_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorstArguments {
     /// Only sessions of this agent, such as claude-code.
     #[schemars(length(max = 200))]
     agent: Option<String>,
-    /// Most sessions; 10 when absent.
+    /// Maximum number of sessions. Default: 10.
     #[schemars(range(min = 1, max = 30))]
     limit: Option<u32>,
-    /// `next_cursor` of the answer before, to go on behind it.
+    /// `next_cursor` of the previous result, to continue after it.
     cursor: Option<String>,
 }
 
 /// Sessions, the worst first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct WorstSessions {
-    /// Tasks that something contradicts, then those of unknown outcome, then claimed and verified
-    /// ones; of each those with most errors first; at the end what is no person's task.
+    /// Contradicted tasks, then unknown, claimed and verified ones, each sorted by number of
+    /// errors. Sessions that are not a person's task come last.
     sessions: Vec<WorstSession>,
-    /// To be given as `cursor` for the next ones; null where there are no more.
+    /// Value of `cursor` for the next page; null on the last one.
     next_cursor: Option<String>,
-    /// Advice where nothing was found.
+    /// Advice if nothing was found.
     remarks: Vec<String>,
 }
 
-/// A session in short.
+/// Summary of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorstSession {
-    /// Id of the session, for `get_session_grade` and `read_session`.
+    /// Session id, for `get_session_grade` and `read_session`.
     session_id: String,
-    /// The beginning of the first request.
+    /// Start of the first request.
     request: Option<Quoted>,
     /// `verified`, `contradicted`, `claimed` or `unknown`.
     outcome: Option<&'static str>,
-    /// `task` of a person; `subagent`, `warm_up` and `automatic` are none.
+    /// `task` for a person's task; `subagent`, `warm_up` and `automatic` for others.
     kind: &'static str,
-    /// Errors of tools.
+    /// Number of tool errors.
     errors: u64,
-    /// Average overall score of the models, 0 to 1; null where none has graded it.
+    /// Average overall score of the models, 0 to 1; null without a grade by a model.
     overall: Option<f64>,
     /// The agent.
     agent: Option<String>,
-    /// When it counts.
+    /// Time of the session.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     counts_at: Option<Timestamp>,
 }
 
-/// The answer.
+/// Runs the tool.
 pub(super) async fn show(
     store: &Store,
     arguments: WorstArguments,

@@ -1,5 +1,5 @@
-//! Style, script and icon, embedded. Their addresses hold their digests, so that browsers keep
-//! them for ever and still get new ones.
+//! Embedded style sheet, script and icon. Their URLs contain their digests, so browsers can cache
+//! them forever and still receive updates.
 
 use std::sync::LazyLock;
 
@@ -41,7 +41,7 @@ impl Asset {
         format!("/assets/{}/{}", &digest[..12], self.name)
     }
 
-    /// Where browsers get it.
+    /// Returns the URL path of the asset.
     pub(super) fn path(&'static self) -> &'static str {
         &self.path
     }
@@ -60,7 +60,7 @@ pub(super) async fn file(Path((digest, name)): Path<(String, String)>) -> Respon
     }
 }
 
-/// Browsers ask for it whatever the page says.
+/// Serves the icon at its default path, which browsers always request.
 pub(super) async fn favicon() -> Response {
     ICON.response("no-cache")
 }

@@ -1,4 +1,4 @@
-//! One case of a run: how it was generated, asked, answered and judged.
+//! The page of one case: how it was generated, asked, answered and judged.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use selftest_harness::outcome::Step;
 use selftest_models::CallRecord;
 use selftest_reports::document::{CaseDocument, ReportDocument};
 
-/// Steps, calls, attempts and notes that are shown.
+/// Maximum number of steps, calls, attempts and notes to show.
 const MAX_ROWS: usize = 100;
 
 #[derive(Template)]
@@ -40,7 +40,7 @@ impl CasePage {
         Some(self.report.cases.get(self.position + 1)?.name())
     }
 
-    /// All calls of a step, and whose they are.
+    /// Returns all calls of a step with their role.
     fn calls(step: &Step) -> Vec<(&'static str, &CallRecord)> {
         let answered = step.reply.iter().filter_map(|reply| reply.call.as_ref());
         let judged = step.judgement.iter().flat_map(|judgement| &judgement.calls);

@@ -1,5 +1,5 @@
-//! The result of the test of a proposed skill, for its page. Reads the stored record of an
-//! experiment as far as it can be read, and computes nothing.
+//! Test result of a proposed skill for its page. Reads as much of the stored experiment as possible
+//! and computes nothing.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -13,15 +13,15 @@ use selftest_harness::experiment::{Arms, Conclusion, signed};
 use selftest_reports::wording;
 use selftest_stats::Interval;
 
-/// The result of a test, or why there is none.
+/// The result of a test, or the reason why it is missing.
 #[derive(Default)]
 pub(super) struct TestView {
-    /// Text and class of a badge.
+    /// Text and CSS class of the badge.
     pub(super) verdict: (&'static str, &'static str),
     pub(super) sentence: String,
     pub(super) rows: Vec<Row>,
     pub(super) remarks: Vec<String>,
-    /// Address, id, and which one it is.
+    /// Link, id and arm of each run.
     pub(super) runs: Vec<(String, String, &'static str)>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Row {
     pub(super) treatment: String,
     pub(super) difference: String,
     pub(super) interval: String,
-    /// Cases that are better, the same and worse with the skill.
+    /// Numbers of cases that are better, equal and worse with the skill.
     pub(super) decided: [String; 3],
     pub(super) cases: String,
 }
 
-/// A measure as an experiment writes it, each part of which may be missing.
+/// A measure in a stored experiment; any part may be missing.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StoredMeasure {
@@ -50,8 +50,8 @@ struct StoredMeasure {
     losses: Option<u64>,
 }
 
-/// How a measure is shown: values as they are, differences times a factor with so many decimals
-/// and a unit.
+/// Format of a measure. Differences are multiplied by a factor and shown with these decimals and
+/// unit.
 struct Shown {
     key: &'static str,
     name: &'static str,
@@ -105,7 +105,7 @@ fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
 }
 
 impl Shown {
-    /// `None` where nothing was measured.
+    /// Formats a row. Returns `None` if nothing was measured.
     fn row(&self, details: &Value) -> Option<Row> {
         let stored: StoredMeasure = part(details, self.key)?;
         stored.mean.control.or(stored.mean.treatment).or(stored.difference)?;
@@ -154,7 +154,7 @@ fn runs(details: &Value) -> Vec<(String, String, &'static str)> {
 }
 
 impl TestView {
-    /// Of the stored test, if there is one.
+    /// Creates the view of a stored test, if there is one.
     pub(super) fn of(test: Option<&SkillTest>) -> Self {
         let (conclusion, details) = match test {
             Some(SkillTest::Tested { conclusion, details }) => (conclusion, details),

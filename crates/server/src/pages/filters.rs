@@ -1,5 +1,4 @@
-//! Askama filters: foreign text, numbers and times as the pages show them. HTML is escaped by
-//! askama, after the filters.
+//! Askama filters for untrusted text, numbers and times. Askama escapes HTML after the filters.
 
 #![expect(
     unreachable_pub,
@@ -23,14 +22,14 @@ use selftest_stats::Interval;
 use selftest_stats::score::Score;
 use selftest_text::{escape, wording};
 
-/// Shown where there is no value.
+/// Placeholder for a missing value.
 pub(super) const ABSENT: &str = "–";
-/// Bytes of a line of foreign text.
+/// Maximum number of bytes of a line of untrusted text.
 const MAX_LINE: usize = 300;
-/// Bytes of a prompt, an answer, a raw reply.
+/// Maximum number of bytes of a prompt, an answer or a raw reply.
 const MAX_BLOCK: usize = 64 * 1024;
 
-/// A value or none, owned or borrowed: expressions in templates are any of these.
+/// An optional value, owned or borrowed, as expressions in templates can be either.
 pub(super) trait Maybe<T> {
     fn value(&self) -> Option<T>;
 }
@@ -81,68 +80,68 @@ fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> Result<Stri
     Ok(value.map_or_else(|| ABSENT.to_owned(), show))
 }
 
-/// Foreign text on one line, with invisible characters made visible.
+/// Formats untrusted text on one line, with invisible characters made visible.
 #[filter_fn]
 pub(super) fn line(text: impl Display, _: &dyn Values) -> Result<String> {
     Ok(one_line(&text.to_string()))
 }
 
-/// The same outside of templates.
+/// Like the filter `line`, for use outside of templates.
 pub(super) fn one_line(text: &str) -> String {
     escape::terminal(text, MAX_LINE)
 }
 
-/// Foreign text with its lines.
+/// Formats untrusted text with its line breaks.
 #[filter_fn]
 pub(super) fn block(text: impl Display, _: &dyn Values) -> Result<String> {
     Ok(escape::block(&text.to_string(), MAX_BLOCK))
 }
 
-/// The request that a session began with.
+/// Formats the first request of a session.
 #[filter_fn]
 pub(super) fn request(summary: &Option<String>, _: &dyn Values) -> Result<String> {
     let line = one_line(summary.as_deref().unwrap_or_default());
     Ok(if line.is_empty() { "(no request)".to_owned() } else { line })
 }
 
-/// A name as it is serialised, `feature_impl`, as `feature impl`.
+/// Formats a serialised name, `feature_impl`, as `feature impl`.
 #[filter_fn]
 pub(super) fn spaced(name: impl Serialize, _: &dyn Values) -> Result<String> {
     let name = serde_json::to_value(name).map_err(askama::Error::custom)?;
     Ok(name.as_str().unwrap_or_default().replace('_', " "))
 }
 
-/// Indented JSON.
+/// Formats indented JSON.
 #[filter_fn]
 pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
     serde_json::to_string_pretty(&value).map_err(askama::Error::custom)
 }
 
-/// `0.82`.
+/// Formats a score as `0.82`.
 #[filter_fn]
 pub(super) fn score(score: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     or_absent(score.value(), |score| format!("{score:.2}"))
 }
 
-/// `3.4`.
+/// Formats a mean as `3.4`.
 #[filter_fn]
 pub(super) fn tenths(mean: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     or_absent(mean.value(), |mean| format!("{mean:.1}"))
 }
 
-/// `82 %`.
+/// Formats a share as `82 %`.
 #[filter_fn]
 pub(super) fn percent(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     or_absent(share.value(), |share| format!("{} %", wording::percent(share)))
 }
 
-/// A score or share as the width of a bar, 0 to 100.
+/// Formats a score or share as the width of a bar, 0 to 100.
 #[filter_fn]
 pub(super) fn width(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     Ok(format!("{:.0}", 100.0 * share.value().unwrap_or_default().clamp(0.0, 1.0)))
 }
 
-/// The class of a score, which gives it its colour. The number stands beside it.
+/// Returns the CSS class of a score, which sets its colour. The number is shown as well.
 #[filter_fn]
 pub(super) fn grade(score: impl Maybe<f64>, _: &dyn Values) -> Result<&'static str> {
     Ok(match score.value() {
@@ -153,7 +152,7 @@ pub(super) fn grade(score: impl Maybe<f64>, _: &dyn Values) -> Result<&'static s
     })
 }
 
-/// `38 to 96 %`.
+/// Formats an interval as `38 to 96 %`.
 #[filter_fn]
 pub(super) fn percents(interval: &Option<Interval>, _: &dyn Values) -> Result<String> {
     or_absent(*interval, |Interval { low, high }| {
@@ -161,32 +160,32 @@ pub(super) fn percents(interval: &Option<Interval>, _: &dyn Values) -> Result<St
     })
 }
 
-/// `0.38 to 0.96`.
+/// Formats an interval as `0.38 to 0.96`.
 #[filter_fn]
 pub(super) fn interval(interval: &Option<Interval>, _: &dyn Values) -> Result<String> {
     or_absent(*interval, |Interval { low, high }| format!("{low:.2} to {high:.2}"))
 }
 
-/// `1,234,567`.
+/// Formats a count as `1,234,567`.
 #[filter_fn]
 pub(super) fn count(count: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
     or_absent(count.value(), thousands)
 }
 
-/// The same outside of templates.
+/// Like the filter `count`, for use outside of templates.
 pub(super) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
 }
 
-/// `4 min 05 s`, from milliseconds.
+/// Formats milliseconds as `4 min 05 s`.
 #[filter_fn]
 pub(super) fn duration(milliseconds: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
     or_absent(milliseconds.value(), wording::duration)
 }
 
-/// `4 min 05 s`, from seconds.
+/// Formats seconds as `4 min 05 s`.
 #[filter_fn]
 pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     or_absent(seconds.value(), |seconds| match wording::minutes(seconds) {
@@ -197,31 +196,31 @@ pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String
     })
 }
 
-/// `4 min`, from seconds.
+/// Formats seconds as `4 min`.
 #[filter_fn]
 pub(super) fn minutes(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
     or_absent(seconds.value(), wording::minutes)
 }
 
-/// `2026-11-20 10:00`, in UTC.
+/// Formats a UTC time as `2026-11-20 10:00`.
 #[filter_fn]
 pub(super) fn minute(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// `2026-11-20 10:00 UTC`.
+/// Formats a UTC time as `2026-11-20 10:00 UTC`.
 #[filter_fn]
 pub(super) fn minute_utc(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// `2026-11-20 10:00:05`, in UTC.
+/// Formats a UTC time as `2026-11-20 10:00:05`.
 #[filter_fn]
 pub(super) fn date_time(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), wording::date_time)
 }
 
-/// The class of a case's badge.
+/// Returns the CSS class of a case's badge.
 #[filter_fn]
 pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'static str> {
     Ok(match status.pass() {
@@ -231,7 +230,7 @@ pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'stat
     })
 }
 
-/// The class of a run's badge.
+/// Returns the CSS class of a run's badge.
 #[filter_fn]
 pub(super) fn outcome_class(outcome: &Option<RunOutcome>, _: &dyn Values) -> Result<&'static str> {
     Ok(match outcome {
@@ -248,7 +247,7 @@ pub(super) fn outcome_class(outcome: &Option<RunOutcome>, _: &dyn Values) -> Res
     })
 }
 
-/// The class of the badge of a gap or a proposal, by its status.
+/// Returns the CSS class of the badge of a gap or proposal by its status.
 #[filter_fn]
 pub(super) fn decision_class(status: &str, _: &dyn Values) -> Result<&'static str> {
     Ok(match status {
@@ -258,7 +257,7 @@ pub(super) fn decision_class(status: &str, _: &dyn Values) -> Result<&'static st
     })
 }
 
-/// The class of the badge of a skill's version.
+/// Returns the CSS class of the badge of a skill version.
 #[filter_fn]
 pub(super) fn skill_class(status: &SkillStatus, _: &dyn Values) -> Result<&'static str> {
     Ok(match status {
@@ -268,7 +267,7 @@ pub(super) fn skill_class(status: &SkillStatus, _: &dyn Values) -> Result<&'stat
     })
 }
 
-/// Reasons on one line.
+/// Formats reasons on one line.
 #[filter_fn]
 pub(super) fn reasons(reasons: &[Reason], _: &dyn Values) -> Result<String> {
     let lines = reasons.iter().map(|reason| one_line(&reason.to_string()));

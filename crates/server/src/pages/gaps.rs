@@ -1,4 +1,4 @@
-//! Gaps in the agent's skills with what is proposed for them, and how each type of task goes.
+//! The page of gaps in the agent's skills, with proposals and results by task type.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use selftest_grading::improve::recommend::Routing;
 use selftest_grading::improve::routing::Direction;
 use selftest_service::grader::routing;
 
-/// Gaps and proposals of the page.
+/// Maximum number of gaps and proposals on the page.
 const MAX_ROWS: u64 = 200;
-/// Sessions that are linked for a gap.
+/// Maximum number of linked sessions per gap.
 const MAX_SESSIONS: usize = 3;
 
 #[derive(Template)]
@@ -35,7 +35,7 @@ impl GapsPage {
         self.proposals.iter().filter(|proposal| proposal.gap_id == gap.id)
     }
 
-    /// A few of the sessions that show a gap.
+    /// Returns the first few sessions that show a gap.
     fn sessions(gap: &Gap) -> Vec<&str> {
         let mut sessions = Vec::new();
         for evidence in &gap.evidence {

@@ -1,4 +1,4 @@
-//! The scheduled jobs with their last runs, the queue of gradings, and what failed in it.
+//! The page of scheduled jobs with their last runs, the grading queue and its failures.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ struct JobsPage {
 }
 
 impl JobsPage {
-    /// How many failed gradings are not listed.
+    /// Returns the number of failed gradings that are not listed.
     fn more_failed(&self) -> u64 {
         self.listing.gradings.failed.saturating_sub(self.listing.failed.len() as u64)
     }
 
-    /// Counts of the summary, and why the run failed or was skipped.
+    /// Returns the counts of the summary, and why the run failed or was skipped.
     fn facts(run: &LastRun) -> Vec<(String, String)> {
         let mut facts = Vec::new();
         if let Some(summary) = &run.summary {

@@ -1,5 +1,6 @@
-//! The answers of a run, one at a time, for a person to label: blind to what checks and judge said
-//! of them. The form works without JavaScript; what it says is kept where the terminal keeps it.
+//! The labelling page: a person labels the answers of a run one at a time, without seeing the
+//! results of checks and judge. The form works without JavaScript, and labels are stored in the
+//! same file as in the terminal.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LabelStore, LabelStoreError};
 use selftest_reports::labelling::{Part, answers, parts};
 
-/// One label at a time is written.
+/// Serialises writes of labels.
 static WRITING: Mutex<()> = Mutex::new(());
 
 #[derive(Template)]
@@ -28,17 +29,17 @@ static WRITING: Mutex<()> = Mutex::new(());
 struct LabelPage {
     section: &'static str,
     run_id: String,
-    /// How many answers have a label, and how many there are.
+    /// Number of labelled answers, and of all answers.
     done: usize,
     all: usize,
-    /// The next answer without a label; `None` where there is none behind those that were skipped.
+    /// Next unlabelled answer after the skipped ones, if any.
     open: Option<OpenAnswer>,
 }
 
-/// An answer without a label.
+/// An unlabelled answer.
 struct OpenAnswer {
     id: AnswerId,
-    /// Its place in the order of labelling.
+    /// Position in the labelling order.
     position: usize,
     parts: Vec<Part>,
 }
@@ -48,13 +49,13 @@ impl LabelPage {
         link::label(&self.run_id)
     }
 
-    /// Answers without a label.
+    /// Returns the number of unlabelled answers.
     fn left(&self) -> usize {
         self.all - self.done
     }
 }
 
-/// From which place in the order of labelling on.
+/// Query parameter: first position in the labelling order.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct From {
@@ -77,7 +78,7 @@ impl std::convert::From<LabelStoreError> for Problem {
     }
 }
 
-/// The report of a run, its answers in the order of labelling, and where their labels are kept.
+/// Returns the report of a run, its answers in labelling order, and the store of their labels.
 fn labelled(
     app: &App,
     run_id: &str,
@@ -114,7 +115,7 @@ pub(super) async fn page(
     html(&blocking(page).await?)
 }
 
-/// A person's answer.
+/// The user's choice.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
@@ -123,11 +124,11 @@ enum Said {
     Skip,
 }
 
-/// The fields of the form.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct LabelForm {
     case: String,
-    /// Digest of the answer that was shown.
+    /// Digest of the displayed answer.
     answer: String,
     position: usize,
     said: Said,
@@ -157,7 +158,7 @@ pub(super) async fn given(
             let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
             store.add(&answers, &[(answer, label)])?;
         }
-        // Those before were labelled or skipped.
+        // Earlier answers were labelled or skipped.
         let from = form.position.saturating_add(1).to_string();
         Ok(link::query(&link::label(report.run_id.as_str()), &[("from", &from)]))
     };

@@ -1,7 +1,7 @@
-//! The pages for people. Everything is embedded; no page asks another machine for anything.
+//! The web pages. All assets are embedded, and no page loads anything from another host.
 //!
-//! Rendered on the server and readable without JavaScript. All text of sessions and models is
-//! escaped by the templates, after characters that hide or reorder text were made visible.
+//! Pages are rendered on the server and readable without JavaScript. Templates escape all text of
+//! sessions and models, after characters that hide or reorder text were made visible.
 
 mod assets;
 mod case;
@@ -80,7 +80,7 @@ struct ErrorPage {
     problem: Problem,
 }
 
-/// Shows problems as pages to browsers, whatever they asked for; programs get them as they are.
+/// Middleware that renders problems as HTML pages for browsers. Programs receive JSON.
 pub(super) async fn show_problems(request: Request, next: Next) -> Response {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_browser = accept.is_some_and(wants_page);
@@ -88,18 +88,19 @@ pub(super) async fn show_problems(request: Request, next: Next) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     if is_browser && let Ok(text) = (ErrorPage { section: "", problem }).render() {
         *response.body_mut() = Body::from(text);
-        // Of the body that it had, which may have been compressed.
+        // These describe the replaced body, which may have been compressed.
         for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
             response.headers_mut().remove(name);
         }
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, html);
     }
+    // The body depends on `Accept`.
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     response
 }
 
-/// Whether a client asks for a page to look at and not for JSON.
+/// Returns true if a client prefers HTML to JSON.
 fn wants_page(accept: &str) -> bool {
     accept.contains("text/html") && !accept.contains("json")
 }
@@ -119,12 +120,12 @@ fn svg(text: String) -> Response {
     (headers, text).into_response()
 }
 
-/// Foreign text in a message.
+/// Quotes untrusted text for a message.
 fn quoted(text: &str) -> String {
     format!("{:?}", filters::one_line(text))
 }
 
-/// The place that a page of a list begins behind; an empty text stands for its first page.
+/// Parses a pagination cursor; an empty text means the first page.
 fn cursor(text: &str, fits: impl FnOnce(&Cursor) -> bool) -> Result<Option<Cursor>, Problem> {
     if text.is_empty() {
         return Ok(None);

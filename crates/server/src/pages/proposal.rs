@@ -1,5 +1,5 @@
-//! A proposed skill: its text, its gap, the result of its test, and the forms by which people
-//! decide. They work without JavaScript.
+//! The page of a proposed skill: its text, its gap, its test result and the decision forms, which
+//! work without JavaScript.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct ProposalPage {
     proposal: Proposal,
     gap: Option<Gap>,
     test: TestView,
-    /// Folder that an accepted skill is written to.
+    /// Folder for accepted skills.
     folder: String,
 }
 
@@ -47,17 +47,17 @@ pub(super) async fn page(
     })
 }
 
-/// The fields of a form.
+/// Fields of the decision form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DecisionForm {
     reason: String,
-    /// `yes`, where another skill is to be drafted.
+    /// `yes` to draft another skill.
     again: Option<String>,
 }
 
 impl DecisionForm {
-    /// The words, where they are not too long.
+    /// Returns the reason, if given. Fails if it is too long.
     fn reason(&self) -> Result<Option<&str>, Problem> {
         let reason = self.reason.trim();
         if reason.chars().count() > MAX_REASON {

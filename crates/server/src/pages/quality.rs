@@ -1,5 +1,5 @@
-//! Grades by models, dimension by dimension: the mean and spread over the models, and what each
-//! of them quoted and argued. Decides nothing: `grade::quality` reads what is kept.
+//! Grades by models per dimension: mean and spread over the models, and the quotes and reasoning of
+//! each. Only presents stored grades.
 
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
@@ -18,12 +18,12 @@ pub(super) struct DimensionView<'g> {
     pub(super) mean: Option<f64>,
     pub(super) spread: Option<f64>,
     pub(super) weight: Option<f64>,
-    /// The notes of each model; of a single one only if they say anything.
+    /// Notes of each model. With a single model, empty notes are omitted.
     pub(super) notes: Vec<(&'g QualityGrade, Option<f64>, Note)>,
 }
 
 impl Quality {
-    /// `None` without a grade.
+    /// Combines grades. Returns `None` for an empty list.
     pub(super) fn of(grades: Vec<QualityGrade>) -> Option<Self> {
         Some(Self { combined: combine(&grades)?, grades })
     }
@@ -32,7 +32,7 @@ impl Quality {
         self.grades.len() > 1
     }
 
-    /// The rubric, where its prompt is the project's own.
+    /// Returns the rubric's name if the project has its own prompt.
     pub(super) fn own_rubric(&self) -> Option<String> {
         let version = self.combined.rubric_version;
         (version >= FIRST_OWN_VERSION).then(|| rubric_name(version))
@@ -62,7 +62,7 @@ pub(super) fn mean(several: Spread) -> f64 {
     several.mean
 }
 
-/// The highest score less the lowest, where several models differ.
+/// Returns the highest score minus the lowest, if models differ.
 pub(super) fn spread(several: Spread) -> Option<f64> {
     Some(several.spread).filter(|spread| *spread > 0.0)
 }

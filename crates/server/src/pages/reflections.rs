@@ -1,4 +1,4 @@
-//! Reflections: the projects, how their scores go over the weeks, and what is weak
+//! The reflections page: projects, weekly trends and weak reflections
 //! (docs/spec/reflections.md#dashboard).
 
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use selftest_grading::grade::reflection::{ProjectReflections, ReflectionScore, R
 use selftest_grading::report::reflections::{self, proposal, trend_picture};
 use selftest_store::{Page, ReflectionQuery};
 
-/// Projects of the list.
+/// Maximum number of projects in the list.
 const MAX_PROJECTS: u32 = 200;
-/// Weak reflections of a page.
+/// Maximum number of weak reflections per page.
 const MAX_WEAK: u32 = 50;
 
-/// The query as it came; an empty text stands for none, as forms send it.
+/// Raw query parameters. Forms send empty texts for missing values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Params {
@@ -32,20 +32,20 @@ pub(super) struct Params {
 #[template(path = "page/reflections.html")]
 struct Reflections {
     section: &'static str,
-    /// The one that is looked at; empty for all.
+    /// Selected project; empty for all.
     project: String,
     projects: Vec<ProjectReflections>,
     /// Newest first.
     weeks: Vec<ReflectionWeek>,
-    /// Of the project.
+    /// Proposal for the project.
     proposal: Option<String>,
     weak: Page<ReflectionScore>,
-    /// Whether this is another page than the first.
+    /// True unless this is the first page.
     is_later: bool,
 }
 
 impl Reflections {
-    /// A path of this project, with the place that a page begins behind.
+    /// Returns a link for this project with a pagination cursor.
     fn href(&self, path: &str, after: &str) -> String {
         link::query(path, &[("project", &self.project), ("after", after)])
     }
@@ -68,7 +68,7 @@ pub(super) async fn list(
         return Err(Problem::not_found(message));
     }
     let mut weeks = app.reflections.trend(project).await?;
-    // The picture has the oldest first, tables the newest.
+    // The chart shows the oldest week first, tables the newest.
     weeks.reverse();
     let proposal = match project {
         Some(project) => {

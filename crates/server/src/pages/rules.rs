@@ -1,4 +1,4 @@
-//! The fields of the grade by rules, which people may override, in words.
+//! Display names and values of the fields in a grade by rules that people may override.
 
 use selftest_grading::grade::Field;
 

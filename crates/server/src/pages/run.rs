@@ -1,5 +1,5 @@
-//! One selftest run: its result and its cases. The parts that change while a run goes
-//! on are templates of their own, which live events send again.
+//! The page of one selftest run with its result and cases. The parts that change during a run are
+//! separate templates, which live events send again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use selftest_harness::outcome::CaseStatus;
 use selftest_reports::document::{CaseDocument, ReportDocument};
 use selftest_reports::{RunFile, wording};
 
-/// A run writes after each case; hardly any takes longer.
+/// A run writes its report after each case; cases rarely take longer than this.
 const MAX_CASE_TIME: Duration = Duration::from_mins(30);
-/// Lines of a list that are shown.
+/// Maximum number of lines of a list to show.
 const MAX_LINES: usize = 100;
 
-/// The result of a run so far, whether it has ended or not.
+/// Current result of a run, finished or not.
 #[derive(Template)]
 #[template(path = "page/run_progress.html")]
 pub(crate) struct Progress<'r> {
     pub(crate) report: &'r ReportDocument,
 }
 
-/// A row of the table of finished cases.
+/// A row in the table of finished cases.
 #[derive(Template)]
 #[template(path = "page/case_row.html")]
 pub(crate) struct CaseRow<'r> {
@@ -40,7 +40,7 @@ pub(crate) struct CaseRow<'r> {
 struct RunPage {
     section: &'static str,
     report: ReportDocument,
-    /// Seconds since a run that goes on wrote anything, if it was probably killed.
+    /// Seconds since an unfinished run last wrote its report; set if it was probably killed.
     silence: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ impl Progress<'_> {
         self.report.cases.len() as f64 / self.report.scenarios.len().max(1) as f64
     }
 
-    /// The same in a sentence, for those who do not see the page.
+    /// Describes the progress in a sentence, for screen readers.
     pub(crate) fn sentence(&self) -> String {
         let Self { report } = self;
         let summary = &report.summary;
@@ -67,7 +67,7 @@ impl Progress<'_> {
 }
 
 impl CaseRow<'_> {
-    /// Position in the plan, by which rows are kept in order.
+    /// Returns the position in the plan, by which rows are sorted.
     fn order(&self) -> usize {
         let Self { report, case } = self;
         let planned = report.scenarios.iter().enumerate().filter(|(_, id)| **id == case.id);
@@ -87,7 +87,7 @@ impl RunPage {
     }
 }
 
-/// The report of a run, and its file.
+/// Returns the report of a run and its file.
 pub(super) fn read(app: &App, run_id: &str) -> Result<(ReportDocument, RunFile), Problem> {
     app.read_run(run_id)?.ok_or_else(|| {
         Problem::not_found(format!("there is no report of a run {}", quoted(run_id)))

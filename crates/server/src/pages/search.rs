@@ -1,4 +1,4 @@
-//! The page that searches what was said and done in sessions.
+//! The page for searching sessions.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::App;
 use crate::problem::Problem;
 use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
 
-/// Sessions of a page.
+/// Maximum number of sessions per page.
 const MAX_ROWS: u32 = 20;
 
-/// Characters of any field of the form.
+/// Maximum length of any form field in characters.
 const MAX_FIELD: usize = 500;
 
-/// The query as it came; an empty text stands for none, as forms send it.
+/// Raw query parameters. Forms send empty texts for missing values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Params {
@@ -39,9 +39,9 @@ struct Search {
     section: &'static str,
     params: Params,
     agents: Vec<String>,
-    /// `None` where nothing is searched for.
+    /// `None` if the query is empty.
     found: Option<Found>,
-    /// Why nothing was searched.
+    /// Reason why nothing was searched.
     fault: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The list of selftest runs and the picture of their pass rates.
+//! The list of selftest runs and the chart of their pass rates.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::App;
 use crate::problem::Problem;
 use selftest_reports::{RunArchive, RunEntry, trend_picture, wording};
 
-/// Runs of a page.
+/// Maximum number of runs per page.
 const MAX_ROWS: usize = 50;
-/// Runs whose heads are read for the picture, which shows the latest of them.
+/// Maximum number of runs to read for the chart, which shows the latest of them.
 const MAX_PICTURED: usize = 40;
 
 #[derive(Debug, Default, Deserialize)]
@@ -29,7 +29,7 @@ struct Selftests {
     section: &'static str,
     total: usize,
     rows: Vec<RunEntry>,
-    /// JSON files of the page that are not reports.
+    /// JSON files on this page that are not reports.
     foreign: usize,
     older: Option<String>,
     newer: bool,

@@ -1,5 +1,5 @@
-//! One session: its grades by models and by rules side by side, and its errors. As a page of its
-//! own, and as a panel that the list shows.
+//! One session with its grades by models and rules and its errors, as a page and as a panel beside
+//! the list.
 
 use std::sync::Arc;
 
@@ -14,47 +14,48 @@ use crate::problem::Problem;
 use selftest_grading::grade::{Cost, Field, GradeRecord, Override, TaskOutcome};
 use selftest_service::jobs::GradingRequest;
 
-/// Evidence, overrides and errors that are shown.
+/// Maximum number of evidence points, overrides and errors to show.
 const MAX_ROWS: usize = 60;
 
 pub(super) struct Session {
     pub(super) grade: GradeRecord,
     pub(super) overrides: Vec<Override>,
     quality: Option<Quality>,
-    /// The last grading that was asked for.
+    /// Last requested grading.
     request: Option<GradingRequest>,
-    /// Whether the session that started it has a page.
+    /// True if the parent session has a page.
     has_parent: bool,
-    /// Cost of its tokens, in words.
+    /// Formatted cost of its tokens.
     cost: String,
     /// Parts of its file that could not be read.
     lost: Option<String>,
 }
 
 impl Session {
-    /// The value that the rules gave.
+    /// Returns the value given by the rules.
     pub(super) fn by_rules(&self, field: Field) -> String {
+        // Without errors, the rule's value is meaningless.
         if field == Field::ErrorsRecovered && self.grade.total_errors == 0 {
             return "no errors".to_owned();
         }
         rules::value(field, field.value(&self.grade))
     }
 
-    /// Whether its file tells how many tokens it took.
+    /// Returns true if the session's file contains token counts.
     fn has_tokens(&self) -> bool {
         let tokens = self.grade.details.tokens;
         tokens.input > 0 || tokens.output > 0 || tokens.cached > 0
     }
 
-    /// Whether the error at that place of the list is the first of its event: it carries the
-    /// event's anchor.
+    /// Returns true for the first error of its event in the list, which carries the event's anchor.
     fn is_first_error_at(&self, place: usize) -> bool {
         let errors = &self.grade.details.errors;
         let event = errors.get(place).map(|error| error.first_event);
         errors.iter().position(|error| Some(error.first_event) == event) == Some(place)
     }
 
-    /// The same for a sign of the outcome, where no error stands at its event.
+    /// Returns true for the first outcome sign of its event, unless an error carries the event's
+    /// anchor.
     fn is_first_sign_at(&self, place: usize) -> bool {
         let signs = &self.grade.details.outcome_evidence;
         let event = signs.get(place).map(|sign| sign.event);
@@ -63,7 +64,7 @@ impl Session {
             && !errors.any(|error| Some(error.first_event) == event)
     }
 
-    /// The last value that a person gave instead.
+    /// Returns the last correction by a person.
     pub(super) fn by_person(&self, field: Field) -> Option<String> {
         let last = self.overrides.iter().rev().find(|made| made.field == field)?;
         Some(rules::value(field, last.human_value))
@@ -87,6 +88,7 @@ async fn load(app: &App, id: &str) -> Result<Session, Problem> {
     let grade = app.store.grade(id).await?;
     let mut grade = grade
         .ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))?;
+    // In the order of the transcript.
     grade.details.errors.sort_by_key(|error| error.first_event);
     let file = app.store.file(&grade.session_file).await?;
     let has_parent = match &grade.parent_session {
@@ -119,7 +121,7 @@ pub(super) async fn panel(
     html(&SessionPanel { session: load(&app, &id).await? })
 }
 
-/// The panel of a session as a part of another page, in HTML.
+/// Renders the panel of a session as HTML for another page.
 pub(super) async fn beside_list(app: &App, id: &str) -> Result<String, Problem> {
     Ok(SessionPanel { session: load(app, id).await? }.render()?)
 }

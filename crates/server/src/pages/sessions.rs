@@ -1,5 +1,5 @@
-//! The list of sessions: sorted, filtered and paged by the database. One of them may be open beside
-//! it, which `?session=ID` says.
+//! The list of sessions, sorted, filtered and paged by the database. With `?session=ID`, one
+//! session is open in a panel beside it.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::problem::Problem;
 use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
 use selftest_store::{Page, SessionQuery, SessionRow, SessionSort};
 
-/// Rows of a page.
+/// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
 
-/// The query as it came; an empty text stands for none, as forms send it.
+/// Raw query parameters. Forms send empty texts for missing values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Params {
@@ -30,11 +30,11 @@ pub(super) struct Params {
     min_quality: String,
     q: String,
     after: String,
-    /// The session whose panel is open.
+    /// Session whose panel is open.
     session: String,
 }
 
-/// Sort, heading, class of the column, and whether the highest come first at the first click.
+/// Sort key, heading, CSS class, and true if the first click sorts in descending order.
 const COLUMNS: [(SessionSort, &str, &str, bool); 10] = [
     (SessionSort::Quality, "Quality", "num", true),
     (SessionSort::Outcome, "Outcome", "", false),
@@ -57,12 +57,13 @@ struct Sessions {
     total: u64,
     agents: Vec<String>,
     page: Page<SessionRow>,
-    /// The open session, in HTML.
+    /// HTML of the open session.
     panel: Option<String>,
 }
 
 impl Sessions {
-    /// Where the heading of a column leads: the other way round for the one that is sorted by.
+    /// Returns the link of a column heading. It reverses the order if the list is sorted by this
+    /// column.
     fn sorted_by(&self, sort: SessionSort, first: bool) -> String {
         let descending = if sort == self.query.sort { !self.query.descending } else { first };
         self.params.link(sort.name(), if descending { "desc" } else { "asc" }, "")
@@ -72,7 +73,7 @@ impl Sessions {
         self.params.link(&self.params.sort, &self.params.dir, after)
     }
 
-    /// The same list without a panel.
+    /// Returns the link to the same list without a panel.
     fn closed(&self) -> String {
         self.page(&self.params.after)
     }
@@ -133,7 +134,7 @@ impl Params {
     }
 }
 
-/// A parameter of the query, if it is given.
+/// Parses a query parameter unless it is empty.
 fn given<T>(
     text: &str,
     expected: &str,

@@ -1,5 +1,5 @@
-//! One version of a skill: its score and what it is made of, its executions, and what was done
-//! with the versions of the skill.
+//! The page of one skill version: its score and components, its executions, and the history of the
+//! skill.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use selftest_grading::improve::skill::{AuditEntry, ExecutionStatus, SkillExecuti
 use selftest_service::grader::skills::ChangeError;
 use selftest_store::Page;
 
-/// Rows of a page.
+/// Maximum number of rows per page.
 const MAX_ROWS: u32 = 50;
 
 #[derive(Template)]
@@ -34,7 +34,7 @@ struct SkillPage {
 }
 
 impl SkillPage {
-    /// The name of the version that an entry of the history is about.
+    /// Returns the version that a history entry is about.
     fn version(&self, entry: &AuditEntry) -> &str {
         let version = self.versions.iter().find(|version| version.id == entry.skill_version_id);
         version.map(|version| version.version.as_str()).unwrap_or_default()

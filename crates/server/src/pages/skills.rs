@@ -1,4 +1,4 @@
-//! The list of skills: every version, with its latest score and how often it was used.
+//! The list of skill versions with their latest scores and usage.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use selftest_grading::improve::skill::SkillVersion;
 use selftest_grading::improve::trend::WeekCount;
 use selftest_store::{Cursor, DayCount, Page};
 
-/// Rows of a page.
+/// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
-/// Height, width and distance of the bars of [`Weeks`], in its own units.
+/// Height, width and spacing of the bars of [`Weeks`], in SVG units.
 const HEIGHT: f64 = 18.0;
 const WIDTH: usize = 6;
 const STEP: usize = 8;
 
-/// The query as it came; an empty text stands for none.
+/// Raw query parameters; an empty text means a missing value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Params {
@@ -44,8 +44,8 @@ impl SkillList {
     }
 }
 
-/// A small picture of executions per week: bars of all of them, and in front of these bars of
-/// those that ended well. As paths of SVG.
+/// A small chart of executions per week as SVG paths: bars for all executions, with the successful
+/// ones in front.
 pub(super) struct Weeks {
     pub(super) description: String,
     pub(super) all: String,
@@ -78,7 +78,7 @@ impl Weeks {
     }
 }
 
-/// The place that a page of skills or executions begins behind.
+/// Parses the cursor of a page of skills or executions.
 pub(super) fn after(params: &Params) -> Result<Option<Cursor>, Problem> {
     cursor(&params.after, |cursor| cursor.value.is_some())
 }

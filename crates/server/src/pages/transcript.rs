@@ -1,5 +1,5 @@
-//! A session as it was recorded: its events, page by page, each with an anchor. Reads the file that
-//! the store names; an address names a session and an event, never a file.
+//! The page of a recorded session with its events, each with an anchor. The file path comes from
+//! the store: URLs contain only session and event, never a file.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use selftest_grading::report::session::{Showing, events_html, shown};
 use selftest_service::transcripts::{TranscriptError, TranscriptPart};
 use selftest_store::{SessionQuery, SessionRow, SessionSort};
 
-/// Events of a page.
+/// Number of events per page.
 const PAGE: u64 = 200;
 
-/// Sessions that are named as started by this one.
+/// Maximum number of listed sessions started by this one.
 const MAX_STARTED: u32 = 50;
 
-/// Characters of a quote that is looked for.
+/// Maximum length of a quote in characters.
 const MAX_QUOTE: usize = 2000;
 
 /// Query parameters: the part of a session to show.
@@ -32,13 +32,13 @@ const MAX_QUOTE: usize = 2000;
 pub(super) struct Params {
     from: Option<u64>,
     event: Option<u64>,
-    /// The event by itself, with texts that a page would shorten.
+    /// Set to show a single event without shortening its texts.
     alone: Option<String>,
-    /// A quote that no event holds led here.
+    /// Set after a search for a quote that no event contains.
     lost: Option<String>,
 }
 
-/// Which event is looked for.
+/// Query parameters: the event to find.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Wanted {
@@ -53,7 +53,7 @@ struct Transcript {
     grade: GradeRecord,
     part: TranscriptPart,
     events: String,
-    /// Sessions that this one started, or that go on from it.
+    /// Sessions that this one started, or that continue it.
     started: Vec<SessionRow>,
     from: u64,
     is_alone: bool,
@@ -87,8 +87,8 @@ async fn grade(app: &App, id: &str) -> Result<GradeRecord, Problem> {
     grade.ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))
 }
 
-/// The file is gone or has changed, which is no fault of this server: said plainly, beside what is
-/// still known.
+/// Reports that the file is missing or changed, which is not a server error. The page still shows
+/// the stored grade.
 fn gone(grade: GradeRecord, error: &TranscriptError) -> Result<Response, Problem> {
     if let TranscriptError::Failed { why } = error {
         return Err(Problem::internal(why));
@@ -139,12 +139,12 @@ pub(super) async fn page(
     html(&Transcript { section: "sessions", grade, part, events, started, from, is_alone, is_lost })
 }
 
-/// The page with an event.
+/// Redirects to the page of an event.
 pub(super) async fn event(Path((id, number)): Path<(String, u64)>) -> Redirect {
     Redirect::to(&link::shown_event(&id, number))
 }
 
-/// The page with the event of that number, or with the first that holds a quote.
+/// Redirects to the event with this number, or to the first one that contains a quote.
 pub(super) async fn find(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,

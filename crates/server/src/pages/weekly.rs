@@ -1,4 +1,4 @@
-//! Weekly reports: the list, one of them in words and tables, and its pictures.
+//! The pages of weekly reports: the list, a single report and its charts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use selftest_grading::report::weekly::{
     errors_picture, finding, format, lead, table, trend_picture,
 };
 
-/// Weeks of the list.
+/// Maximum number of weeks in the list.
 const MAX_WEEKS: u64 = 200;
 
 #[derive(Template)]

@@ -1,5 +1,5 @@
-//! Secrets in JSON: in its texts, and by the names they stand under. Serialised JSON is not to be
-//! redacted as text: what is escaped looks like something else.
+//! Secrets in JSON values: in strings, and under secret key names. JSON is redacted before
+//! serialisation, because escaping makes values look different.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use super::quoted::may_be_secret;
 use super::shapes::{AUTHORIZATION, NAME};
 use super::{REDACTED, Redactor};
 
-/// Digits of the shortest number that is a secret by its name.
+/// Minimum digits of a number that is redacted because of its key.
 const MIN_NUMBER: usize = 6;
 
 impl Redactor {
-    /// Takes the secrets out of every text of a JSON value, and what stands under a name such as
-    /// `password`. Names stay as they are.
+    /// Redacts all strings of a JSON value, and values under keys such as `password`. Keys are left
+    /// unchanged.
     pub fn apply_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -28,7 +28,7 @@ impl Redactor {
         }
     }
 
-    /// The same for the members of a JSON object.
+    /// Like [`Redactor::apply_json`], for the members of a JSON object.
     pub fn apply_object(&self, members: &mut Map<String, Value>) {
         for (name, member) in members {
             self.apply_json(member);

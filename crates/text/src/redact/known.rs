@@ -1,12 +1,12 @@
-//! Values that are secret because of where they stand: in the environment, in arguments of programs, in
-//! files that hold secrets. Pure; reads none of these itself.
+//! Secrets recognised by their position: in environment variables, program arguments and credential
+//! files. Pure functions; the caller reads the sources.
 
-/// Fewest bytes of a value: shorter ones would take ordinary words with them.
+/// Minimum length in bytes of a value; shorter values would match ordinary words.
 const MIN_VALUE: usize = 8;
-/// Most bytes of a value that is looked for in every text.
+/// Maximum length in bytes of a value that is searched for in every text.
 const MAX_VALUE: usize = 16 * 1024;
 
-/// Words of names under which secrets stand.
+/// Parts of names that suggest a secret.
 const SECRET: [&str; 22] = [
     "KEY",
     "KEYS",
@@ -31,23 +31,24 @@ const SECRET: [&str; 22] = [
     "BEARER",
     "PRIVATEKEY",
 ];
-/// Words of names whose values say where something is or how much, whatever else they say.
+/// Last parts of names that hold a location or an amount, even if another part suggests a secret.
 const NO_SECRET: [&str; 16] = [
     "PATH", "FILE", "DIR", "FOLDER", "SOCK", "NAME", "ID", "USER", "HOST", "PORT", "MAX", "LIMIT",
     "TYPE", "METHOD", "EXPIRES", "COUNT",
 ];
 
-/// Whether something of this name holds a secret: `GITHUB_TOKEN`, `dbPassword`, `api-key`.
+/// Returns true if a name suggests a secret: `GITHUB_TOKEN`, `dbPassword`, `api-key`.
 pub fn is_secret_name(name: &str) -> bool {
     let words = words_of(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    // `PWD` and `OLDPWD` are the shell's current and previous folder.
     let is_folder = ["PWD", "OLDPWD"].contains(&name);
     !is_folder
         && has(&SECRET)
         && !words.last().is_some_and(|last| NO_SECRET.contains(&last.as_str()))
 }
 
-/// The words of a name in capitals: parted by signs and by humps.
+/// Splits a name at separators and camel-case humps, and converts the parts to upper case.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -66,16 +67,17 @@ fn words_of(name: &str) -> Vec<String> {
     words
 }
 
-/// The secrets in a variable, setting or line of this name: its value, or the password in an address.
+/// Returns the secrets in a variable, setting or line: its value, or the password in a URL.
 pub fn of_setting(name: &str, value: &str) -> Vec<String> {
     let value = value.trim();
+    // A reference or a path, such as `$TOKEN` or `~/key.pem`, points to a secret but is not one.
     let is_reference = value.starts_with(['$', '{', '<', '/', '~', '%']) || value.contains("://");
     let own = (is_secret_name(name) && !is_reference).then(|| value.to_owned());
     kept(own.into_iter().chain(password_of_address(value)))
 }
 
-/// The secrets among the arguments of a program: `--api-key VALUE`, `--token=VALUE`, `KEY=VALUE`,
-/// `-H "Authorization: Bearer VALUE"`, the password in an address.
+/// Returns the secrets in program arguments: `--api-key VALUE`, `--token=VALUE`, `KEY=VALUE`, `-H
+/// "Authorization: Bearer VALUE"`, or the password in a URL.
 pub fn of_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, argument) in arguments.iter().enumerate() {
@@ -98,9 +100,9 @@ pub fn of_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
     kept(found)
 }
 
-/// The secrets in the text of a file that holds some, in any of the common forms: `.env`, `.npmrc`,
-/// `.netrc`, `.pypirc`, `.git-credentials`, `.pgpass`, `credentials` of AWS, `hosts.yml` of gh,
-/// `config.json` of Docker.
+/// Returns the secrets in a credential file. Supports `.env`, `.npmrc`, `.netrc`, `.pypirc`,
+/// `.git-credentials`, `.pgpass`, the `credentials` of AWS, `hosts.yml` of gh and `config.json` of
+/// Docker.
 pub fn of_file(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -115,6 +117,7 @@ pub fn of_file(text: &str) -> Vec<String> {
             };
             found.extend(of_setting(unquoted(name), value));
         }
+        // `.netrc` separates names and values by white space.
         let words: Vec<&str> = line.split_whitespace().collect();
         let after_password = words.windows(2).filter(|pair| pair[0] == "password");
         found.extend(after_password.map(|pair| pair[1].to_owned()));
@@ -132,18 +135,19 @@ fn unquoted(value: &str) -> &str {
     value.trim().trim_end_matches(',').trim_matches(['"', '\'', '`'])
 }
 
-/// The password in `scheme://user:password@host`.
+/// Returns the password in `scheme://user:password@host`.
 fn password_of_address(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#', ' ']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
     let (_, password) = user.split_once(':')?;
+    // A shell variable is not the password itself.
     (!password.starts_with('$')).then(|| password.to_owned())
 }
 
 fn kept(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let fits = |value: &String| (MIN_VALUE..=MAX_VALUE).contains(&value.len());
-    // A word of prose or a number is in every text.
+    // Numbers occur in ordinary text as well.
     let is_plain = |value: &String| value.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
     let mut values: Vec<String> =
         values.into_iter().filter(|value| fits(value) && !is_plain(value)).collect();

@@ -1,7 +1,8 @@
 //! Removes secrets from text before it is judged, stored or printed.
 //!
-//! Works by well-known shapes, by a table of rules and by values that the caller knows. It reads no environment and
-//! no file; what it cannot recognise it leaves as it is, so it is a net and not a wall.
+//! Secrets are found by well-known shapes, by a table of rules and by values that the caller
+//! provides. It reads neither the environment nor files. Redaction is best effort: an unrecognised
+//! secret stays in the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,19 +20,21 @@ mod tests;
 
 use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SET, SHAPES, Secret};
 
-/// Replaces a secret.
+/// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Known values shorter than this are not replaced: they would take ordinary words with them.
+/// Minimum length of a known value; replacing shorter ones would affect ordinary words.
 const MIN_KNOWN_VALUE: usize = 8;
 
-/// Most passes over a text with secrets: what is left of one stands nearer to other words than before.
+/// Maximum number of passes over a text with secrets. A replacement brings the remaining text
+/// closer to other keywords, so another pass can find more.
 const MAX_PASSES: usize = 8;
 
-/// Replaces secrets by [`REDACTED`].
+/// Replaces secrets with [`REDACTED`].
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Longest first, so that a value that contains another goes whole.
+    /// Sorted by length, longest first, so that a value that contains another is replaced as a
+    /// whole.
     known: Vec<String>,
 }
 
@@ -42,8 +45,9 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor that also knows these values, such as the keys in use, also as they stand in
-    /// JSON and in JSON inside of JSON. Values of fewer than eight bytes are ignored.
+    /// Creates a redactor that also replaces these values, such as the keys in use. Their forms in
+    /// JSON and in JSON nested in JSON are replaced as well. Values shorter than eight bytes are
+    /// ignored.
     pub fn new(known: impl IntoIterator<Item = String>) -> Self {
         let mut known: Vec<String> = known
             .into_iter()
@@ -55,13 +59,14 @@ impl Redactor {
                 [value, once, twice]
             })
             .collect();
+        // Also ordered by value, so that `dedup` finds equal neighbours.
         known.sort_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
         known.dedup();
         Self { known }
     }
 
-    /// The text without its secrets; borrowed when there are none. Applying it twice changes
-    /// nothing more.
+    /// Returns the text without its secrets, borrowed if it has none. Applying it again changes
+    /// nothing.
     pub fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for value in &self.known {
@@ -69,6 +74,7 @@ impl Redactor {
                 text = Cow::Owned(text.replace(value.as_str(), REDACTED));
             }
         }
+        // One pass finds which patterns match at all; most texts match none.
         for index in SET.matches(&text) {
             let pattern = &PATTERNS[index];
             let replaced = match SHAPES[index].secret {
@@ -80,7 +86,7 @@ impl Redactor {
                     pattern.replace_all(&text, |found: &Captures<'_>| replacement(found, true))
                 }
             };
-            // Something may match and yet stay.
+            // A replacement can leave the match unchanged.
             if replaced != text {
                 text = Cow::Owned(replaced.into_owned());
             }
@@ -101,7 +107,7 @@ impl Redactor {
     }
 }
 
-/// The text without these parts, which are in order.
+/// Removes these sorted, disjoint ranges from a text.
 fn without(text: &str, parts: &[Range<usize>]) -> String {
     let mut result = String::with_capacity(text.len());
     let mut kept = 0;
@@ -114,7 +120,7 @@ fn without(text: &str, parts: &[Range<usize>]) -> String {
     result
 }
 
-/// The value as it stands in a JSON string.
+/// Escapes a value as in a JSON string.
 fn escaped(value: &str) -> String {
     let json = serde_json::Value::from(value).to_string();
     json[1..json.len() - 1].to_owned()
@@ -131,7 +137,7 @@ fn replacement(found: &Captures<'_>, needs_digit: bool) -> String {
     format!("{before}{REDACTED}{after}")
 }
 
-/// The text without the quoted values behind what the pattern matches.
+/// Removes the quoted values that follow matches of the pattern.
 fn without_quoted<'t>(pattern: &Regex, text: &'t str) -> Cow<'t, str> {
     let (mut result, mut kept) = (String::new(), 0);
     let mut at = 0;

@@ -1,24 +1,26 @@
-//! Values in quotes, also where the text around them is JSON inside of JSON, so that quotes stand
-//! behind backslashes.
+//! Quoted values, including those in JSON nested in JSON, whose quotes are preceded by backslashes.
 
 use std::ops::Range;
 
-/// Characters of the shortest value.
+/// Minimum number of characters of a value.
 const MIN_VALUE: usize = 4;
 
-/// Whether it may be a secret: no reference such as `${NAME}`, no placeholder, and long enough.
+/// Returns true if a value may be a secret: long enough, and neither a reference such as `${NAME}`
+/// nor a placeholder.
 pub(super) fn may_be_secret(value: &str) -> bool {
     !value.starts_with(|c: char| c.is_whitespace() || "$<{[".contains(c))
         && value.chars().nth(MIN_VALUE - 1).is_some()
 }
 
-/// The value that begins at `from`, behind an opening quote with its backslashes.
+/// Returns the range of the value that starts at `from`, after an opening quote with its
+/// backslashes.
 ///
-/// A value in double quotes that were never closed goes to the end of the line: its end was cut
-/// off. A single quote without another one is an apostrophe.
+/// A double-quoted value without a closing quote extends to the end of the line, since the text was
+/// truncated. A single quote without another one is an apostrophe.
 pub(super) fn value(text: &str, from: usize, opening: &str) -> Option<Range<usize>> {
     let quote = opening.bytes().last()?;
-    // JSON inside of JSON doubles them and adds one: 0, 1, 3, 7. It leaves single quotes alone.
+    // Each level of JSON nesting doubles the backslashes and adds one: 0, 1, 3, 7. Single quotes
+    // are not escaped.
     let escapes = opening.len() - 1;
     let (mut backslashes, mut escaped) = (0, None);
     for (at, byte) in text.bytes().enumerate().skip(from) {
@@ -35,7 +37,7 @@ pub(super) fn value(text: &str, from: usize, opening: &str) -> Option<Range<usiz
                 _ => backslashes % (2 * (escapes + 1)) == escapes,
             };
             if closes || backslashes < escapes {
-                // With fewer of them it is the end of a text around it.
+                // Fewer backslashes close an enclosing string.
                 return Some(from..at - backslashes.min(escapes));
             }
             escaped.get_or_insert(at);

@@ -1,11 +1,11 @@
-//! Whether a value looks like a key: drawn at random, and no word, path, name of a version or time.
+//! Detection of randomly generated values, as opposed to words, paths, version names and times.
 
-/// Characters of the shortest random value.
+/// Minimum number of characters of a random value.
 const MIN_VALUE: usize = 16;
-/// Characters of a part of a value between dots and slashes that shows that it is random.
+/// Minimum number of characters of a segment between separators to count as random.
 const MIXED: usize = 10;
 
-/// Shannon's entropy of the bytes of a text, in bits for each.
+/// Returns the Shannon entropy of a text in bits per byte.
 pub(super) fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in text.bytes() {
@@ -19,8 +19,8 @@ pub(super) fn entropy(text: &str) -> f64 {
     counts.into_iter().filter(|count| *count > 0).map(bits).sum()
 }
 
-/// Whether a value looks random. Of a bare `key` it may be many other things: a digest, the name of an
-/// entry.
+/// Returns true if a value looks random. Under a bare `key`, digests and UUIDs are excluded,
+/// because the value may be an entry's key.
 pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> bool {
     let value = value.trim_end_matches(['.', '!', '%', '@', '-']);
     if value.len() < MIN_VALUE || value.starts_with(['/', '.', '@', '%', '-']) {
@@ -42,8 +42,8 @@ pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> b
     value.split(['.', '/', '_', '-', ':', '%', '@', '!']).any(is_mixed)
 }
 
-/// Words with numbers between them, as people write names: `utf8Decoder2`, `sessionToken1234`. In what is
-/// drawn at random, upper and lower case change more often than words do.
+/// Returns true if a value consists of words with numbers between them: `utf8Decoder2`,
+/// `sessionToken1234`. Random values change case more often than words do.
 fn is_identifier(value: &str) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let runs = value.split(|c: char| !c.is_ascii_alphabetic());
@@ -51,7 +51,7 @@ fn is_identifier(value: &str) -> bool {
     in_words * 10 >= letters * 7
 }
 
-/// The parts of a name between its humps.
+/// Splits a name at its camel-case humps.
 fn words(run: &str) -> Vec<&str> {
     let bytes = run.as_bytes();
     let mut words = Vec::new();
@@ -66,7 +66,8 @@ fn words(run: &str) -> Vec<&str> {
     words
 }
 
-/// Whether letters could be spoken: with vowels among them, and capitals at the beginning or throughout.
+/// Returns true if letters look pronounceable: some vowels, and capitals only at the start or
+/// throughout.
 fn is_word(word: &str) -> bool {
     let vowels = word.bytes().filter(|byte| b"aeiouyAEIOUY".contains(byte)).count();
     let rest = word.as_bytes().get(1..).unwrap_or_default();
@@ -75,7 +76,7 @@ fn is_word(word: &str) -> bool {
     word.len() >= 3 && is_even && vowels * 5 >= word.len() && vowels * 5 <= word.len() * 4
 }
 
-/// Whether a value is as long as the digest of a common function, in hexadecimal.
+/// Returns true for hexadecimal values with the length of a common digest.
 fn is_digest(value: &str) -> bool {
     matches!(value.len(), 32 | 40 | 56 | 64 | 96 | 128)
         && value.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,23 +1,23 @@
-//! The shapes of secrets, as patterns. Decides nothing.
+//! Regexes for well-known secret formats.
 
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
-/// One shape. Text in the groups `before` and `after` is kept.
+/// One secret format. Text in the groups `before` and `after` is kept.
 pub(super) struct Shape {
     pattern: &'static str,
     pub(super) secret: Secret,
 }
 
-/// The part of a match that is the secret.
+/// Part of a match that is the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secret {
-    /// All but `before` and `after`.
+    /// Everything except `before` and `after`.
     Matched,
-    /// The same, if it holds a digit, which ordinary words and identifiers rarely do.
+    /// The same, but only if it contains a digit, which is rare in ordinary words and identifiers.
     WithDigit,
-    /// The text that follows, as far as the quotes go that the match ends with.
+    /// The quoted text that follows the match, up to the closing quote.
     Quoted,
 }
 
@@ -29,22 +29,22 @@ const fn shape_with_digit(pattern: &'static str) -> Shape {
     Shape { pattern, secret: Secret::WithDigit }
 }
 
-/// The ends of names of settings that hold a secret.
+/// Endings of setting names that hold a secret.
 macro_rules! secret_word {
     () => {
         "(?:password|passwd|passphrase|secret|(?:secret|private|access|api)[_-]?key|(?:access|auth|refresh|bearer|id|api)[_-]?token)"
     };
 }
 
-/// Such names with what may stand around them: `DB_PASSWORD`, `"api_key"`, `x-api-key`; and
-/// `\"api_key\"`, because what an agent writes is often JSON inside of JSON.
+/// Full names with these endings: `DB_PASSWORD`, `"api_key"`, `x-api-key`. Also matches
+/// `\"api_key\"`, because agents often write JSON nested in JSON.
 macro_rules! secret_name {
     () => {
         concat!(r"(?i)(?P<before>\b[a-z0-9_.-]*", secret_word!(), r#"(?:\\*["'])?"#)
     };
 }
 
-/// A character of a value without quotes. An escaped line break is the end of one.
+/// A character of an unquoted value. An escaped line break ends the value.
 macro_rules! bare {
     () => {
         r#"(?:[^\s"'`&(){}<>\[\]$,;\\]|\\(?-i:[^\s"'`&(){}<>\[\]$,;\\nrt]))"#
@@ -64,8 +64,8 @@ pub(super) const SHAPES: &[Shape] = &[
     shape(r"\bnpm_[A-Za-z0-9]{30,}"),
     // The signature may be empty.
     shape(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
-    // An end that is missing was cut off: what is left is still the key, as far as the string
-    // goes that it may stand in.
+    // If the end is missing, the key was truncated: the remainder is still secret, up to the end of
+    // the string that contains it.
     shape(
         r#"(?s)----[- ]BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?[- ]----(?:.*?----[- ]END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?[- ]----|(?:[^"\\]|\\+[nrt/])*)"#,
     ),
@@ -90,15 +90,15 @@ pub(super) const SHAPES: &[Shape] = &[
         pattern: concat!(secret_name!(), r#"\s*[:=]\s*(?P<quote>\\*["']))"#),
         secret: Secret::Quoted,
     },
-    // NAME=value, alone, in quotes or in a query string
+    // NAME=value, on its own, quoted or in a query string
     shape(concat!(secret_name!(), "=)", bare!(), r#"{4,}(?P<after>[\s&"'`\\]|\z)"#)),
     // name: value
     shape_with_digit(concat!(secret_name!(), r"\s*[:=]\s*)", bare!(), "{6,}")),
 ];
 
-/// The pattern with word boundaries of ASCII: with those of Unicode the regex engine leaves its
-/// fast path at the first character that is not ASCII. They stand in more places, so that nothing
-/// less is replaced.
+/// Replaces Unicode word boundaries by ASCII ones: with Unicode boundaries, the regex engine leaves
+/// its fast path at the first non-ASCII character. ASCII boundaries match in more places, so
+/// nothing is missed.
 fn ascii_boundaries(shape: &Shape) -> String {
     shape.pattern.replace(r"\b", r"(?-u:\b)")
 }
@@ -111,22 +111,22 @@ pub(super) static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 pub(super) static PATTERNS: LazyLock<Vec<Regex>> =
     LazyLock::new(|| SHAPES.iter().map(|shape| compile(&ascii_boundaries(shape))).collect());
 
-/// The end of a private key.
+/// Marker at the end of a private key.
 pub(super) const KEY_END: &str = "-----END ";
 
-/// The rest of a private key whose beginning was cut off. Not among the others: it begins like
-/// any word, which would cost time in every text.
+/// Rest of a private key whose start was cut off. Kept apart from [`SHAPES`], because it can start
+/// with any word and would slow down every text.
 pub(super) static REST_OF_KEY: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r"(?:[A-Za-z0-9+/=]{40,}(?:\\+[nr]|\s)+)+(?:[A-Za-z0-9+/=]+(?:\\+[nr]|\s)+)?-----END [A-Z ]*PRIVATE KEY-----",
     )
 });
 
-/// A name under which a secret stands.
+/// A setting name that suggests a secret.
 pub(super) static NAME: LazyLock<Regex> =
     LazyLock::new(|| compile(concat!("(?i)", secret_word!(), r"\z")));
 
-/// The value of a header `Authorization`.
+/// Value of an `Authorization` header.
 pub(super) static AUTHORIZATION: LazyLock<Regex> =
     LazyLock::new(|| compile(r"(?i)\A(?:bearer|basic|token)\s+[^\s\[]\S{3,}"));
 

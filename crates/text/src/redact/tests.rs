@@ -1,4 +1,4 @@
-//! Secrets that are taken out, and texts that stay.
+//! Secrets that are redacted, and texts that are kept.
 
 use std::borrow::Cow;
 
@@ -113,7 +113,7 @@ fn secrets_in_json_inside_of_json_go_and_nothing_else() {
         ("{'client_secret': 'it\\'s open', 'user': 'me'}", ""),
         ("{\"key\": \"-----BEGIN PRIVATE KEY-----\\nMIIE\\r\\nabc\", \"user\": \"me\"}", ""),
     ] {
-        // As deep as JSON is nested in arguments of a call that another agent is told about.
+        // The nesting depth of JSON in a call whose arguments describe another agent's call.
         let mut text = text.to_owned();
         let mut expected = match expected {
             "" => redactor.apply(&text).into_owned(),

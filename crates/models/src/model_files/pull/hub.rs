@@ -1,5 +1,5 @@
-//! Fetching a file of a model hub under a name of ours, checked against the SHA-256 that the hub
-//! states: in the head of its answer, before it hands over to whoever stores the bytes.
+//! Downloads a catalogue file from a model hub, verified against the SHA-256 that the hub states.
+//! The hub states it in a response header before it redirects to the storage host.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,19 @@ use crate::model_files::{OnProgress, failed};
 use crate::model_settings::ModelEnvironment;
 use crate::{ModelError, http};
 
-/// Repositories that were renamed lead on to where they are now.
+/// Maximum number of redirects to follow, as for renamed repositories.
 const MAX_RENAMES: usize = 5;
-/// The head of the hub's answer that has the digest of a large file.
+/// Response header of the hub with the digest of a large file.
 const DIGEST: &str = "x-linked-etag";
 
-/// A file of a hub, and what it must be.
+/// A file of a hub and its expected digest.
 pub(in crate::model_files) struct HubFile<'a> {
     pub(in crate::model_files) repository: &'a str,
     pub(in crate::model_files) file: &'a str,
     pub(in crate::model_files) sha256: &'a str,
 }
 
-/// Fetches a file of a repository as `<name>.gguf` of the cache folder.
+/// Downloads a file of a repository as `<name>.gguf` in the cache folder.
 pub(in crate::model_files) async fn from_hub(
     name: &str,
     wanted: HubFile<'_>,
@@ -45,7 +45,7 @@ pub(in crate::model_files) async fn from_hub(
     fetch(address, &format!("{name}.gguf"), Some(digest), environment, progress).await
 }
 
-/// The SHA-256 that the hub states for a file.
+/// Returns the SHA-256 that the hub states for a file.
 async fn stated_digest(address: &Url, source: &str) -> Result<String, ModelError> {
     let shown = shown(address);
     let broken = |error: reqwest::Error| ModelError::Unreachable {
@@ -72,7 +72,7 @@ async fn stated_digest(address: &Url, source: &str) -> Result<String, ModelError
         }
         let next = answer.headers().get(LOCATION).and_then(|place| place.to_str().ok());
         match next.and_then(|place| at.join(place).ok()) {
-            // Elsewhere is whoever stores the bytes: it knows nothing of the hub's digests.
+            // Another origin is the storage host, which does not provide the hub's digest.
             Some(next) if next.origin() == at.origin() => at = next,
             _ => break,
         }

@@ -1,4 +1,4 @@
-//! Fetching a GGUF file over HTTP: resumed after a break, checked, and put in place whole.
+//! Downloads a GGUF file over HTTP: resumable, verified and put in place atomically.
 
 mod hub;
 
@@ -17,22 +17,23 @@ use crate::model_settings::ModelEnvironment;
 use crate::{ModelError, http};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
-/// Longest silence of a server.
+/// Maximum time without data from a server.
 const READ_LIMIT: Duration = Duration::from_mins(1);
 const MAX_REDIRECTS: usize = 10;
-/// More than any file that this engine could load; ends a stream that never ends.
+/// Larger than any file that this engine can load; stops endless streams.
 const MAX_BYTES: u64 = 1 << 40;
 const MAGIC: &[u8] = b"GGUF";
 const TICK: Duration = Duration::from_millis(200);
 
-/// Fetches a GGUF file into the cache folder under its own name and returns its path. `source` is
-/// an `https://` address, an `http://` address of this machine, or `hf:owner/repo/file.gguf`. What
-/// a broken transfer left is completed by the next one. A file that is there already, and has
-/// the digest if one is given, is not fetched again.
+/// Downloads a GGUF file into the cache folder under its own name and returns its path. `source` is
+/// an `https://` address, an `http://` address of this machine, or `hf:owner/repo/file.gguf`.
+/// Interrupted transfers are resumed. An existing file is not downloaded again, unless a digest is
+/// given and differs.
 ///
 /// # Errors
-/// An address of another kind; offline; no connection or a broken one; an error status; not a
-/// GGUF file; a digest other than `sha256` (64 hexadecimal digits), after which nothing is kept.
+/// Returns an error for any other kind of address, when offline, on connection errors and error
+/// statuses, or if the file is not GGUF. If the digest is not `sha256` (64 hexadecimal digits), the
+/// file is also deleted.
 pub async fn pull(
     source: &str,
     sha256: Option<&str>,
@@ -45,7 +46,7 @@ pub async fn pull(
     fetch(address, &name, expected, environment, progress).await
 }
 
-/// Fetches from an address into a file of the cache folder, unless it is there.
+/// Downloads from an address into a file of the cache folder, unless it exists.
 async fn fetch(
     address: Url,
     name: &str,
@@ -65,12 +66,13 @@ async fn fetch(
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
     let mut part = Part::open(folder.join(format!("{name}.part")))?;
-    // Another process may have finished between the first look and the lock.
+    // Another process may have finished the download before we got the lock.
     if is_there(&file, expected.as_deref()).await? {
         return Ok(file);
     }
     let client = client(&address)?;
     Transfer { client, address, shown: shown.clone() }.run(&mut part, progress).await?;
+    // Flushed before the rename, so that a crash cannot leave a truncated file in place.
     part.file.sync_all().map_err(|error| unwritable(&part.path, &error))?;
     if let Some(expected) = expected {
         let actual = super::file::sha256(part.path.clone()).await?;
@@ -130,7 +132,7 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
     }
 }
 
-/// TLS, or a connection that does not leave the machine.
+/// Allows TLS, or connections that do not leave the machine.
 fn allowed(address: &Url) -> bool {
     match address.scheme() {
         "https" => address.has_host(),
@@ -151,7 +153,7 @@ fn file_name(address: &Url) -> Result<String, ModelError> {
     Ok(name.to_owned())
 }
 
-/// The address without what may be secret: user, password, query.
+/// Formats the address without parts that may be secret: user, password, query.
 fn shown(address: &Url) -> String {
     format!("{}{}", address.origin().ascii_serialization(), address.path())
 }
@@ -160,6 +162,7 @@ fn client(address: &Url) -> Result<Client, ModelError> {
     let builder = http::client_builder(address.as_str())
         .connect_timeout(CONNECT_LIMIT)
         .read_timeout(READ_LIMIT)
+        // Every hop is checked: a redirect must not downgrade to plain HTTP.
         .redirect(redirect::Policy::custom(|attempt| {
             if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("too many redirects")
@@ -177,7 +180,7 @@ fn client(address: &Url) -> Result<Client, ModelError> {
     })
 }
 
-/// An error with its causes; reqwest's own text stops at the first.
+/// Formats an error with its causes, since reqwest's own message omits them.
 fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -188,7 +191,7 @@ fn causes(error: &reqwest::Error) -> String {
     selftest_text::one_line(&text, 400)
 }
 
-/// The unfinished file, locked against other processes.
+/// The partial file, locked against other processes.
 struct Part {
     path: PathBuf,
     file: File,
@@ -197,6 +200,7 @@ struct Part {
 impl Part {
     fn open(path: PathBuf) -> Result<Self, ModelError> {
         let mut options = OpenOptions::new();
+        // Not truncated: an interrupted transfer is resumed.
         let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(|error| unwritable(&path, &error))?;
         match file.try_lock() {
@@ -213,7 +217,7 @@ impl Part {
         self.file.metadata().map(|data| data.len()).map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Cuts the file to this length; the next bytes go to its end.
+    /// Truncates the file to this length and moves the cursor to its end.
     fn keep(&mut self, length: u64) -> Result<(), ModelError> {
         let result =
             self.file.set_len(length).and_then(|()| self.file.seek(SeekFrom::Start(length)));
@@ -230,7 +234,7 @@ impl Part {
     }
 
     fn remove(&self) {
-        // What cannot be removed is found incomplete by the next fetch.
+        // If it cannot be removed, the next download finds it invalid.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -247,10 +251,11 @@ impl Transfer {
         let response = self.ask(held).await?;
         let (response, start) = match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(held) => (response, held),
+            // The partial file was already complete.
             StatusCode::RANGE_NOT_SATISFIABLE if range_total(&response) == Some(held) => {
                 return self.verify(part);
             }
-            // A range that we did not ask for, or a part that is no part of this file.
+            // An unexpected range, or a partial file that does not belong to this one.
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE if held > 0 => {
                 (self.ask(0).await?, 0)
             }
@@ -265,7 +270,7 @@ impl Transfer {
     }
 
     async fn ask(&self, start: u64) -> Result<Response, ModelError> {
-        // A compressed reply would make the ranges meaningless.
+        // Compression would make the ranges meaningless.
         let mut request = self.client.get(self.address.clone()).header(ACCEPT_ENCODING, "identity");
         if start > 0 {
             request = request.header(RANGE, format!("bytes={start}-"));
@@ -288,9 +293,11 @@ impl Transfer {
             part.file.write_all(&chunk).map_err(|error| unwritable(&part.path, &error))?;
             let before = done;
             done += chunk.len() as u64;
-            // As soon as it can be known: no gigabytes of a web page.
+            // Checked as soon as the magic is complete, to avoid downloading gigabytes of a web
+            // page.
             if before < 4 && done >= 4 {
                 self.verify(part)?;
+                // `verify` has moved the cursor.
                 part.keep(done)?;
             }
             if done > MAX_BYTES {
@@ -339,13 +346,13 @@ impl Transfer {
     }
 }
 
-/// `a` of `Content-Range: bytes a-b/c`.
+/// Returns `a` of `Content-Range: bytes a-b/c`.
 fn range_start(response: &Response) -> Option<u64> {
     let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     range.strip_prefix("bytes ")?.split_once('-')?.0.trim().parse().ok()
 }
 
-/// `c` of `Content-Range: bytes */c`.
+/// Returns `c` of `Content-Range: bytes */c`.
 fn range_total(response: &Response) -> Option<u64> {
     let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     range.split_once('/')?.1.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Pulls over loopback: whole, torn, resumed, refused.
+//! Downloads over loopback: complete, interrupted, resumed and rejected.
 
 use std::fs;
 use std::sync::Mutex;
@@ -11,19 +11,19 @@ use tokio::task::JoinHandle;
 use super::*;
 use selftest_text::digest;
 
-/// A server's reaction to one request.
+/// A server's response to one request.
 enum Answer {
-    /// The content, or the asked range of it.
+    /// The content, or the requested range of it.
     Whole,
-    /// The whole content whatever range is asked, and no length.
+    /// The whole content without a length, ignoring the range.
     Unmeasured,
-    /// Announces all and closes after so many bytes.
+    /// Announces the full length and closes after this many bytes.
     Torn(usize),
-    /// Just this status.
+    /// Only this status.
     Status(&'static str),
-    /// To this path.
+    /// Redirects to this path.
     Redirect(&'static str),
-    /// Elsewhere, with the digest of what is there, as a model hub does it.
+    /// Redirects to another host and states the digest, as a model hub does.
     Linked(String),
 }
 
@@ -33,7 +33,7 @@ fn content() -> Vec<u8> {
     content
 }
 
-/// Serves one connection per answer; gives back the heads of the requests.
+/// Serves one connection per response and returns the heads of the requests.
 async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -84,7 +84,7 @@ async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Ve
             };
             let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
-            // The other side may hang up as soon as it has seen enough.
+            // The client may hang up as soon as it has seen enough.
             let _ = stream.write_all(body).await;
             let _ = stream.shutdown().await;
         }
@@ -130,7 +130,7 @@ async fn a_file_is_fetched_once_and_whole() {
     assert_eq!(world.files(), ["model.gguf"]);
     let all = content().len() as u64;
     assert_eq!(told.lock().unwrap().last(), Some(&Progress { done: all, total: Some(all) }));
-    // The server is gone; only a file that is there already can be the answer.
+    // The server is gone, so only an existing file can be the result.
     server.await.unwrap();
     assert_eq!(world.pull(&source, Some(&digest)).await.unwrap(), file);
     assert_eq!(world.pull(&source, None).await.unwrap(), file);
@@ -285,7 +285,7 @@ async fn two_pulls_of_one_file_do_not_mix() {
     drop(part);
 }
 
-/// A world whose hub is this server.
+/// An environment whose hub is this server.
 fn hub(base: &str) -> World {
     let mut world = World::new();
     world.environment.hf_endpoint = Some(base.to_owned());
