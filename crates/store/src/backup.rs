@@ -40,7 +40,7 @@ pub enum BackupError {
 
 impl Store {
     /// Copies the database into a new file, readable only by its owner. The copy is a consistent
-    /// snapshot even if other processes write meanwhile, and contains no space of deleted rows.
+    /// snapshot even if other processes write meanwhile, without the space of deleted rows.
     pub async fn backup(&self, file: &Path) -> Result<Backup, BackupError> {
         if self.engine == Engine::Postgres {
             let query = "SELECT CAST(current_schema() AS TEXT) AS name";

@@ -194,7 +194,7 @@ impl SelfGrader {
                 Ok(()) => {
                     let metrics = alerts.iter().map(|alert| alert.metric);
                     report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
-                    // Save after each receiver, so that a crash does not send an alert twice.
+                    // Saved at once, because alerts without a recorded delivery are sent again.
                     self.keep(report).await?;
                 }
                 Err(fault) => faults.push(fault),
