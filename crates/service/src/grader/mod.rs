@@ -30,7 +30,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Prints nothing; writes no report files. What happens is told to a [`ScanObserver`].
+//! Prints nothing and writes no report files. Progress is reported to a [`ScanObserver`].
 
 pub mod decision;
 mod deliver;
