@@ -97,6 +97,7 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    // The schema check reports sections that cannot be deserialized.
     serde_json::from_value(value.clone()).ok()
 }
 

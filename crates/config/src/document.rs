@@ -315,12 +315,14 @@ pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(without_null).transform(&mut schema);
     let mut schema = Value::from(schema);
+    // A required key has no default.
     for key in required {
         if let Some(property) = schema["properties"][key].as_object_mut() {
             property.remove("default");
         }
     }
     schema["required"] = json!(required);
+    // Puts the descriptive keys first, for readers of the generated file.
     let mut ordered = Map::new();
     for key in ["$schema", "title", "description", "type"] {
         ordered.insert(key.to_owned(), schema[key].take());

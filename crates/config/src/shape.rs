@@ -37,6 +37,7 @@ pub(super) fn kind(node: &Value) -> Kind {
 /// Returns the schema at a pointer.
 pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(schema, |node, part| {
+        // `~1` is decoded before `~0`, otherwise `~01` would become `/`.
         let key = part.replace("~1", "/").replace("~0", "~");
         match kind(node) {
             Kind::List => node.get("items"),

@@ -106,6 +106,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
+            // The remaining characters include invisible and bidirectional ones.
             ' '..='~' | '\u{a1}'..='\u{1fff}' | '\u{3041}'..='\u{d7ff}' => quoted.push(c),
             other => _ = write!(quoted, "\\U{:08X}", u32::from(other)),
         }

@@ -60,6 +60,7 @@ impl Structure {
         let shown = selftest_text::one_line(key, 60);
         let keys = shape::keys(node);
         let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
+            // The key may belong to another section; then its full path is suggested.
             let end = yaml::join("", key);
             let elsewhere = self.scalars.iter().find(|(pointer, _)| pointer.ends_with(&end))?;
             Some(shape::path(&elsewhere.0))

@@ -60,6 +60,7 @@ impl Store {
         let name = file.to_str().ok_or_else(|| {
             of_file(io::Error::new(io::ErrorKind::InvalidFilename, "expected a name in UTF-8"))
         });
+        // `VACUUM INTO` reads one snapshot and writes a compact copy.
         let copied = match name {
             Ok(name) => self.execute("VACUUM INTO $1", params![name]).await.map_err(Into::into),
             Err(error) => Err(error),

@@ -33,10 +33,12 @@ impl Store {
     /// Starts watching for changes. Returns `None` for a database in memory, which has only one
     /// connection.
     pub async fn changes(&self) -> Result<Option<Changes>, StoreError> {
+        // A pool with one connection is a database in memory.
         if self.pool.options().get_max_connections() == 1 {
             return Ok(None);
         }
         let options = self.pool.connect_options();
+        // SQLite's `data_version` can only be compared with values read on the same connection.
         let connection = options.connect().await.map_err(|error| self.failed(error))?;
         Ok(Some(Changes { connection, engine: self.engine, place: self.place.clone() }))
     }

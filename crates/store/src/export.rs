@@ -37,6 +37,7 @@ impl Store {
         &self,
         mut each: impl FnMut(&'static str, Map<String, Value>) -> Result<(), E>,
     ) -> Result<Result<u64, E>, StoreError> {
+        // All reads in such a transaction see the same snapshot.
         let begin = match self.engine {
             Engine::Sqlite => "BEGIN",
             Engine::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",

@@ -144,6 +144,7 @@ impl Store {
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {
+    // Times beyond the range of 64-bit nanoseconds are clamped.
     let limit = if time.as_second() < 0 { i64::MIN } else { i64::MAX };
     i64::try_from(time.as_nanosecond()).unwrap_or(limit)
 }

@@ -20,6 +20,7 @@ impl Store {
 
     /// Returns the grades of sessions whose ids start with `prefix`, sorted by id, at most 100.
     pub async fn find_grades(&self, prefix: &str) -> Result<Rows<GradeRecord>, StoreError> {
+        // Not `LIKE`, for which `%` and `_` in an id are wildcards.
         let query = "WHERE substr(session_id, 1, CAST($1 AS INTEGER)) = $2 \
                      ORDER BY session_id LIMIT $3";
         let prefix = bound::text(prefix, bound::NAME);
@@ -32,6 +33,7 @@ impl Store {
         let query = "WHERE session_file = $1 \
                      OR substr(session_file, 1, CAST($2 AS INTEGER)) = $3";
         let path = bound::path(path);
+        // The slash keeps `/a/b` from matching `/a/bc`.
         let folder = format!("{}/", path.trim_end_matches('/'));
         let characters = folder.chars().count() as u64;
         let values = params![path.to_value(MAX_PATH), characters, folder.to_value(MAX_PATH)];
@@ -87,6 +89,7 @@ impl Store {
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
         let agent_is = "(CAST($1 AS TEXT) IS NULL OR agent = $1)";
+        // Rows of other programs have no `counts_at`; they are sorted after reading.
         let others = GradeRecord::select(&format!("WHERE counts_at IS NULL AND {agent_is}"));
         let ours = GradeRecord::select(&format!(
             "WHERE counts_at IS NOT NULL AND {agent_is} \

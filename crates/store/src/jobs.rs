@@ -49,6 +49,7 @@ impl Store {
         worker: &str,
         now: Timestamp,
     ) -> Result<Option<u32>, StoreError> {
+        // Only an unfinished run is taken over. A finished one yields no row, hence `None`.
         let query = "INSERT INTO job_runs (job, slot, worker, attempt, started_at) \
                      VALUES ($1, $2, $3, 1, $4) ON CONFLICT (job, slot) DO UPDATE SET \
                      worker = excluded.worker, attempt = job_runs.attempt + 1, \
@@ -69,6 +70,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let query = "UPDATE job_runs SET ended_at = $3, status = $4, summary_json = $5 \
                      WHERE job = $1 AND slot = $2";
+        // A summary that is too long becomes null, because truncated JSON is invalid.
         let summary_json = bound::whole(Some(summary_json)).to_value(bound::JSON);
         self.execute(query, params![job, slot, now, status, summary_json]).await.map(drop)
     }
@@ -100,12 +102,14 @@ impl Store {
         holder: &str,
         dead_after: Duration,
     ) -> Result<bool, StoreError> {
+        // The database's clock, because the clocks of machines differ.
         let now = self.engine.clock();
         let query = format!(
             "INSERT INTO job_leases (name, holder, seen) VALUES ($1, $2, {now}) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen \
              WHERE job_leases.holder = excluded.holder OR job_leases.seen < excluded.seen - $3"
         );
+        // Without a changed row, another live holder has the lease.
         Ok(self.execute(query, params![name, holder, dead_after.as_secs()]).await? > 0)
     }
 

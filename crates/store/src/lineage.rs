@@ -77,6 +77,7 @@ impl Kin {
 
     /// Returns true if this run has priority for the bare id: the older run wins.
     pub(super) fn comes_before(&self, other: &Self) -> bool {
+        // Runs without a start time come last.
         let rank = |kin: &Self| (kin.start.is_none(), kin.start, kin.lineage.beginning);
         rank(self) < rank(other)
     }
@@ -202,6 +203,7 @@ pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Resul
         let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
         writing.execute(query, params![from, to]).await?;
     }
+    // Labels are unique per session, so an existing label under the new id is kept.
     let label = "UPDATE session_labels SET session_id = $2 WHERE session_id = $1 \
                  AND NOT EXISTS (SELECT 1 FROM session_labels WHERE session_id = $2)";
     writing.execute(label, params![from, to]).await?;

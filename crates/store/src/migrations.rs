@@ -78,6 +78,7 @@ impl Store {
             return Ok(());
         }
         let mut writing = self.begin().await?;
+        // Checked under the lock, as another process may be creating our tables.
         if self.is_foreign(&mut writing).await? {
             let served = self.engine == Engine::Postgres;
             return Err(StoreError::Foreign { place: self.place.clone(), served });

@@ -55,6 +55,7 @@ impl Store {
         let what = || format!("the skill {}", selftest_text::one_line(&proposal.skill_name, 80));
         StoreError::check_size(what, &proposal.skill_md, bound::JSON)?;
         let mut writing = self.begin().await?;
+        // The conditional update claims the gap, so only one process can propose for it.
         let query = "UPDATE skill_gaps SET status = $2, status_at = $3, last_fault = NULL \
                      WHERE id = $1 AND status <> $2";
         let values = params![proposal.gap_id, GapStatus::Proposed, proposal.created_at];
@@ -87,6 +88,7 @@ impl Store {
     /// proposal was already decided.
     pub async fn decide_proposal(&self, id: &str, made: &Decision) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
+        // Conditional, so that the first of two concurrent decisions wins.
         let query = "UPDATE skill_proposals SET status = $2, decided_at = $3, reason = $4, \
                      file = $5 WHERE id = $1 AND status = 'proposed'";
         let reason = made.reason.to_value(bound::TEXT);

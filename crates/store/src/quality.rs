@@ -55,6 +55,7 @@ impl Store {
              WHERE grade.session_id = session_grades.session_id AND {})",
             of_version(version)
         );
+        // Read first: usually there is nothing to recompute, and no write lock is needed.
         let any = format!("SELECT session_id FROM session_grades WHERE {others} LIMIT 1");
         if self.fetch_one("a session", any, [], |_| Ok(())).await?.is_none() {
             return Ok(self);
@@ -96,6 +97,7 @@ impl Store {
             QualityGrade::columns().join(", "),
             self.rubric
         );
+        // Ids order grades with the same timestamp.
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
         let since = after.and_then(|cursor| cursor.value.as_deref());
         let values = params![min_overall, since, id, i64::from(limit) + 1];
@@ -130,6 +132,7 @@ impl Store {
         let mut writing = self.begin().await?;
         let query = QualityGrade::upsert("session_id, grader_model, rubric_version");
         writing.execute(query, grade.values()).await?;
+        // Stored with the session, so that lists can sort and filter by it.
         let average = average(grade.rubric_version, "$1");
         let query = format!("UPDATE session_grades SET {average} WHERE session_id = $1");
         writing.execute(query, params![grade.session_id]).await?;

@@ -144,6 +144,7 @@ async fn postgres(place: &Place) -> Opened {
     let options: PgConnectOptions = place.url().parse()?;
     let options = options.disable_statement_logging();
     let engine = Engine::Postgres;
+    // The pool's connections have another search path, so the schema is read before.
     let mut first = options.connect().await?;
     let schema = sqlx::query_scalar("SELECT CAST(current_schema() AS TEXT)");
     let schema: Option<String> = schema.fetch_one(&mut first).await?;

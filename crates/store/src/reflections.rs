@@ -188,6 +188,7 @@ impl Store {
         at: Option<Timestamp>,
         before: &str,
     ) -> Result<bool, StoreError> {
+        // The condition makes the claim atomic.
         let query = format!(
             "UPDATE reflection_scores SET told_at = $1 WHERE {before} AND reflection = \
              (SELECT id FROM reflections WHERE project_id = $2 AND reflection_id = $3)"

@@ -51,6 +51,7 @@ impl Store {
 
 /// Records the key of a request. Returns false if it is already known.
 pub(super) async fn note(writing: &mut Writing, key: &RequestKey) -> Result<bool, StoreError> {
+    // Expired keys are removed here, because nothing else deletes them.
     let query = "DELETE FROM request_keys WHERE made_at < $1";
     writing.execute(query, params![key.known_since()]).await?;
     let query = "INSERT INTO request_keys (scope, request_key, digest, made_at) \

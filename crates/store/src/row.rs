@@ -291,6 +291,7 @@ impl Store {
         place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Page<T>, StoreError> {
+        // Unreadable rows stay in the list as `None`, so that they count and can end a page.
         let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
         let (mut items, limit) = (rows.items, limit as usize);
         let more = items.len() as u64 + rows.unreadable > limit as u64;

@@ -130,6 +130,7 @@ async fn place(
     known: &mut Known,
     lost: &mut Vec<Lost>,
 ) -> Result<Place, StoreError> {
+    // Most sessions have no relatives, and the batch lookup saves a query for each.
     if !known.has_kin(own) {
         return Ok(Place::Under(own.session_id.clone()));
     }
@@ -231,6 +232,7 @@ async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<boo
 /// Makes the grades of a file lose against any other.
 async fn release(writing: &mut Writing, path: &str) -> Result<(), StoreError> {
     let path = [path.to_value(MAX_PATH)];
+    // A grade without a message count loses against every other.
     let query = "UPDATE session_grades SET messages = NULL WHERE session_file = $1";
     writing.execute(query, path.clone()).await?;
     writing.execute("UPDATE session_files SET rules = NULL WHERE path = $1", path).await?;

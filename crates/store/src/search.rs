@@ -216,6 +216,7 @@ impl Store {
         writing.execute("DELETE FROM session_transcripts WHERE path = $1", [path()]).await?;
         for session in sessions {
             let id = session.session_id.to_value(bound::NAME);
+            // The session may have been indexed from another file before.
             let query = "DELETE FROM session_transcripts WHERE session_id = $1";
             writing.execute(query, [id.clone()]).await?;
             // The session may have lost its grade since its file was read.
@@ -277,6 +278,7 @@ impl Store {
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, StoreError> {
         let matching = self.engine.matching(query);
         let least = query.since.map_or(0, second);
+        // Row numbers encode the time, so time filters become ranges of numbers.
         let mut below = query.until.map_or(i64::MAX, second).min(query.after.unwrap_or(i64::MAX));
         let limit = query.limit as usize;
         let (mut found, mut next) = (Vec::<Found>::new(), None);
@@ -288,6 +290,7 @@ impl Store {
                     break;
                 }
                 below = one.first;
+                // The batch ended within this session, so its first hits may be missing.
                 if one.is_cut {
                     one.hits = self.first_hits(&matching, least, &one).await?;
                 }
@@ -337,6 +340,7 @@ impl Store {
         if let Some(last) = found.last_mut() {
             last.is_cut = rest.is_some();
         }
+        // Hits were read newest first, but a session lists them in order.
         for one in &mut found {
             one.hits.reverse();
         }
@@ -435,6 +439,7 @@ async fn free(writing: &mut Writing, session: &IndexedSession) -> Result<i64, St
     if let Some(last) = number(writing.fetch_text(query, params![end]).await?) {
         first = first.max(last + 1);
     }
+    // The range may reach into that of a later session; skip past it until it fits.
     loop {
         let query = "SELECT CAST(last_id AS TEXT) FROM session_transcripts \
                      WHERE first_id >= $1 AND first_id < $2 ORDER BY first_id DESC LIMIT 1";

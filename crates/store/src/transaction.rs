@@ -54,6 +54,7 @@ impl Writing {
         value: &str,
         row: &T,
     ) -> Result<(), StoreError> {
+        // One statement cannot replace the same row twice.
         if self.waiting.iter().any(|one| one.table == T::TABLE && one.keys.contains(value)) {
             self.flush().await?;
         }

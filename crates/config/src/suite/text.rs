@@ -155,6 +155,7 @@ fn flow(value: &Value) -> String {
 fn readable(value: &str, indent: &str) -> String {
     let plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a1}'..='\u{1fff}');
     let ends_well = |line: &str| !line.ends_with(' ');
+    // A block scalar would not preserve leading spaces or a trailing line break.
     let is_block = value.contains('\n')
         && !value.starts_with([' ', '\n'])
         && !value.ends_with('\n')

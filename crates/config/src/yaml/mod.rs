@@ -92,11 +92,13 @@ pub(crate) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
 
 /// Returns the JSON Pointer of a member.
 pub(crate) fn join(pointer: &str, key: &str) -> String {
+    // `~` is escaped first because the escape of `/` contains it.
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 fn options(max_bytes: usize) -> Options {
     serde_yaml::options! {
+        // Aliases can expand a small file to an enormous one, so time and memory are bounded.
         budget: serde_yaml::budget! {
             max_events: max_bytes,
             max_nodes: max_bytes / 4,
@@ -114,6 +116,7 @@ fn options(max_bytes: usize) -> Options {
         // Duplicates are detected in this module instead, so that all of them are reported together
         // with the first occurrence.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        // `yes`, `no`, `on` and `off` stay text.
         strict_booleans: true,
         reject_unsupported_tags: true,
         with_snippet: false,
@@ -123,6 +126,7 @@ fn options(max_bytes: usize) -> Options {
 fn syntax_error(error: &Error, text: &str) -> SyntaxError {
     let span = error.location().map(|location| span(location, text));
     let mut cause = error;
+    // Reports the error inside the alias instead of its use.
     while let Error::AliasError { error, .. } = cause {
         cause = error;
     }

@@ -139,6 +139,7 @@ fn write_new(file: &Path, text: &str) -> io::Result<bool> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
+    // `create_new` never overwrites a file, even one created at the same moment.
     match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(mut new) => {
             let written = new.write_all(text.as_bytes());
@@ -148,6 +149,7 @@ fn write_new(file: &Path, text: &str) -> io::Result<bool> {
             }
             written.map(|()| true)
         }
+        // The same text may be left from an earlier attempt.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Ok(fs::read(file)? == text.as_bytes())
         }

@@ -94,6 +94,7 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())
+        // The timeout drops this future, which must end the program too.
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| error.to_string())?;

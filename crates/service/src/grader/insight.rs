@@ -253,6 +253,7 @@ impl SelfGrader {
         };
         let mut report = WeeklyReport::of(week, &records, coverage, rules, now);
         report.agent = agent.map(str::to_owned);
+        // Keeps the record of deliveries, so that a regenerated report sends no alert twice.
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =
             earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());

@@ -306,6 +306,7 @@ impl SelfGrader {
     ) -> Result<(), StoreError> {
         let found: HashSet<_> =
             found.iter().map(|file| file.source.path().to_string_lossy()).collect();
+        // Files outside the sources were not searched, so they do not count as gone.
         let is_gone = |path: &&String| {
             !found.contains(path.as_str())
                 && self.options.sources.iter().any(|source| Path::new(path).starts_with(source))

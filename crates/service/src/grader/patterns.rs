@@ -37,6 +37,7 @@ pub async fn patterns(
     loop {
         let days = store.pattern_days(first, last, BATCH).await?;
         let is_last = days.len() < BATCH as usize;
+        // Oldest day covered by this batch; foreign rows are merged down to it.
         let end = if is_last { first } else { days.last().map_or(first, |day| day.day) };
         let mut days: BTreeMap<Date, Option<PatternTally>> =
             days.into_iter().map(|day| (day.day, day.tally)).collect();
@@ -46,6 +47,7 @@ pub async fn patterns(
         }
         for (day, kept) in days.into_iter().rev() {
             let (start, end) = span(day);
+            // A tally covers a whole day and cannot stand for a part of it.
             let kept = kept.filter(|_| from <= start && end <= to);
             let foreign = foreign.remove(&day).unwrap_or_default();
             tally.append(match kept {

@@ -266,6 +266,7 @@ impl ReflectionGrader {
         let receivers = receivers("recovery", command, webhook, MAX_RECOVERY);
         let faults = tell_all(&receivers, &body).await;
         if !faults.is_empty() {
+            // Lets the next call try again.
             self.store.release_recovery(score).await?;
         }
         Ok(faults)
@@ -296,6 +297,7 @@ impl ReflectionGrader {
         let number = kept.number;
         let score = self.score(kept, selftest_clock::now()).await?;
         if let Some(before) = self.store.reflection_score(number).await? {
+            // An unchanged score keeps its original timestamp.
             let same = ReflectionScore { timestamp: before.timestamp, ..score.clone() };
             if same == before {
                 return Ok(before);
@@ -310,6 +312,7 @@ impl ReflectionGrader {
         kept: StoredReflection,
         now: Timestamp,
     ) -> Result<ReflectionScore, StoreError> {
+        // Later reflections do not influence the threshold of this one.
         let past = match self.settings.adaptive {
             AdaptiveThreshold::Propose => Vec::new(),
             AdaptiveThreshold::Apply => {

@@ -108,6 +108,7 @@ fn order(size: u64) -> (Reverse<u64>, u64) {
 /// Reads and grades one file; returns `None` if no session matches the filter.
 fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let path = found.source.path().to_string_lossy().into_owned();
+    // Only the date may have changed, and a digest is cheaper than grading.
     if let Some(known) = task.known.get(&path)
         && known.by_these_rules
         && let Ok(digest) = digest_of(&found.source)
@@ -119,6 +120,7 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
             KnownFile { size, modified_ns, digest, by_these_rules: true },
         ));
     }
+    // Computes the digest while grading reads the file.
     let source = match &found.source {
         Source::File(file) => Source::Watched(file.clone(), Digest::default()),
         other => other.clone(),

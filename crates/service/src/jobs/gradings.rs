@@ -84,6 +84,7 @@ impl Gradings {
         let most = self.settings.max_attempts as usize;
         tracing::info!("{NAME} START  session={session} attempt={attempt}");
         let started = Instant::now();
+        // Crashed workers count as attempts, so the number can exceed the maximum.
         let done = if attempt > most {
             Err(Fault::Final(format!("its worker ended in the middle of it {} times", attempt - 1)))
         } else {

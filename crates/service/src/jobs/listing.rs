@@ -97,6 +97,7 @@ impl Listing {
         settings: &JobSettings,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
+        // An unfinished run counts as running only while its worker holds the lease.
         let holder = Lease::holder(store, settings).await?;
         let mut runs = store.last_job_runs().await?.items;
         let scheduled = Job::ALL.into_iter().map(|job| {

@@ -87,6 +87,7 @@ impl Scheduler {
     }
 
     async fn due(&self, now: Timestamp) -> Result<Vec<Slot>, StoreError> {
+        // Ignores slots recorded by a worker whose clock was far ahead.
         let until = now.checked_add(AHEAD).unwrap_or(now);
         let ended = self.store().jobs_ended(until).await?;
         Ok(due(&self.jobs, &self.settings.schedule, &ended, now))
@@ -119,6 +120,7 @@ impl Scheduler {
             let times = attempt - 1;
             Err(format!("its worker ended in the middle of it {times} times"))
         } else {
+            // A panic in one job must not end the scheduler.
             match lease.hold(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
                 Some(Ok(done)) => done,
                 Some(Err(_)) => Err("it panicked; the log says where".to_owned()),

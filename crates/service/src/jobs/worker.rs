@@ -114,6 +114,7 @@ impl Worker {
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
                 tracing::warn!("the queue cannot be read{why}; trying again");
                 sleep(RESTART_DELAY).await;
+                // Otherwise its gradings would wait until its heartbeats count as missing.
                 self.release().await;
             }
         };

@@ -101,6 +101,7 @@ fn facets_of_session(head: &Head, details: &Details) -> String {
     words.extend(head.models.iter().map(|model| Facet::Model.word(model)));
     if let Some(project) = &details.project {
         words.push(Facet::Project.word(project));
+        // The last component of the path can be searched too.
         let name = project.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
         words.extend(name.map(|name| Facet::Project.word(name)));
     }

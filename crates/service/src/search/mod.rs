@@ -97,6 +97,7 @@ impl SearchIndex {
                 return Ok(());
             }
             for file in files {
+                // Taking the lease again for each file also serves as the heartbeat.
                 if !self.store.take_lease(LEASE, &self.holder, DEAD_AFTER).await? {
                     indexing.is_busy = true;
                     return Ok(());

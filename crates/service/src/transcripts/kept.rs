@@ -34,6 +34,7 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn of(found: &Found, session_id: &str) -> Self {
         let path = found.source.path().to_owned();
+        // SQLite adds new rows to the `-wal` file first, leaving the database file unchanged.
         let mut log = path.clone().into_os_string();
         log.push("-wal");
         let log = std::fs::metadata(log).ok().map(|log| {
@@ -76,6 +77,7 @@ pub(super) fn around(wanted: &Range<u64>) -> Range<u64> {
     let count = wanted.end.saturating_sub(wanted.start);
     let few = Transcripts::MAX_EVENTS / 2;
     let half = if count <= few { few } else { Transcripts::MAX_EVENTS };
+    // Aligned, so that neighboring pages share a cached part.
     let start = wanted.start - wanted.start % half;
     start..start.saturating_add(2 * half)
 }
@@ -99,6 +101,7 @@ impl Kept {
     }
 
     pub(super) fn put(&mut self, identity: Identity, part: Arc<Part>) {
+        // Entries for earlier versions of the file can never match again.
         let is_older = |of: &Identity| {
             of.path == identity.path && of.session_id == identity.session_id && *of != identity
         };

@@ -122,6 +122,7 @@ impl Transcripts {
             self.lock().put(identity, Arc::clone(&part));
             part
         };
+        // Cached parts contain the original text, so each result is redacted.
         let mut session = part.session(&wanted);
         session.rewrite(|text| self.redactor.apply(text));
         let redact = |text: String| self.redactor.apply(&text).into_owned();

@@ -147,6 +147,7 @@ impl Finder<'_> {
         if self.quoted.stands_in(event) {
             return true;
         }
+        // Redacting an event is expensive, so it is skipped unless the quote was redacted.
         if !self.quoted.has_redaction() {
             return false;
         }

@@ -73,6 +73,7 @@ impl Store {
         back: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
+        // In one transaction, so that a failure leaves the first version active.
         let disabled = disable(&mut writing, out).await?;
         if disabled {
             activate(&mut writing, earlier, back).await?;
@@ -120,6 +121,7 @@ async fn add(
     if known.contains(&version) {
         return Ok(false);
     }
+    // At most one version of a skill is active.
     supersede(writing, user_id, skill_name).await?;
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, content, \
                  created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $6)";
@@ -157,6 +159,7 @@ async fn disable(writing: &mut Writing, audit: &AuditEntry) -> Result<bool, Stor
     let query = "UPDATE skill_versions SET is_active = 0, disabled_at = $2 \
                  WHERE id = $1 AND is_active <> 0";
     let disabled = writing.execute(query, params![audit.skill_version_id, audit.time]).await? > 0;
+    // No audit entry without a change.
     if disabled {
         writing.execute(AuditEntry::insert(), audit.values()).await?;
     }

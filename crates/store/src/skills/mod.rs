@@ -32,6 +32,7 @@ fn read(row: &Columns<'_>) -> Result<SkillVersion, String> {
         (false, None) => SkillStatus::Superseded,
     };
     let is_disabled = status == SkillStatus::Disabled;
+    // A later activation makes the reasons obsolete.
     let reasons = if is_disabled { row.optional("reasons_json") } else { None };
     Ok(SkillVersion {
         id: row.get("id")?,

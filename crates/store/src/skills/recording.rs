@@ -180,6 +180,7 @@ async fn resolve(
             return seen(writing, skill_name, execution).await.map(Some);
         }
     };
+    // An exact id wins over a name. By name, the active version wins, then the newest.
     let query = "SELECT id FROM skill_versions WHERE id = $1 OR (user_id = $2 \
                  AND skill_name = $1 AND (CAST($3 AS TEXT) IS NULL OR version = $3)) \
                  ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END, is_active DESC, \
@@ -209,6 +210,7 @@ async fn seen(
     if let Some(id) = writing.fetch_text(oldest, params![user_id, skill_name]).await? {
         return Ok(id);
     }
+    // Derived from owner and name, so that the same skill always gets the same id.
     let id =
         selftest_text::digest::uuid_of(&format!("skill\0{user_id}\0{skill_name}\0{UNVERSIONED}"));
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, \
@@ -242,6 +244,7 @@ async fn react(
     reaction: &Reaction,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
+    // `DO NOTHING`: only the first message after an execution counts.
     let query = "INSERT INTO skill_signals \
                  (execution_id, made_at, gratitude, repetition, frustration) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (execution_id) DO NOTHING";

@@ -112,6 +112,7 @@ impl QualityGrader {
                 outcome.note(&fault);
                 observer.skipped(&session_id, &fault);
                 silent = if fault.is_lasting() { silent + 1 } else { 0 };
+                // An unreadable session is not the model's failure.
                 vain += u64::from(!matches!(fault, QualityFault::Session { .. }));
                 if matches!(fault, QualityFault::Store(_)) || self.is_gone(silent, &fault).await {
                     outcome.stopped = Some(fault);

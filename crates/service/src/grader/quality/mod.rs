@@ -246,6 +246,7 @@ impl QualityGrader {
         let read = |reply: &str| self.reader.read(reply, &condensed.text);
         let mut calls: Vec<CallRecord> = Vec::new();
         let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
+        // Only the first call has exactly this prompt; repeated ones are longer.
         if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
             lock(&self.calibration).observe(bytes, tokens);
         }

@@ -154,6 +154,7 @@ impl SkillTracker {
             return Err(ChangeError::Inactive(label(skill)));
         }
         let all = self.store().skill_versions(&skill.user_id, &skill.skill_name).await?;
+        // Disabled versions are skipped, since a rollback must not bring them back.
         let earlier = all.into_iter().find(|other| other.status == SkillStatus::Superseded);
         let earlier = earlier.ok_or_else(|| ChangeError::NothingBefore(label(skill)))?;
         let (from, to) = (skill.version.clone(), earlier.version.clone());

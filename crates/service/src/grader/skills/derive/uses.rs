@@ -216,6 +216,7 @@ impl Sink for Uses {
                 open.broken = true;
             } else if event.role == Role::Assistant {
                 open.broken = false;
+                // Several events can belong to one model call.
                 open.turns += u32::from(!event.continues);
             }
         }
