@@ -35,7 +35,7 @@ pub struct Config {
     /// Version of this format; 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
-    /// How strictly to judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
+    /// Strictness of the judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
     pub strictness: Strictness,
     /// Minimum overall score to pass, before strictness is added.
     pub min_score_to_pass: Score,
@@ -395,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Those of every file that people write.
+    /// Returns the nodes of the schemas of all files that users write.
     fn all_nodes() -> Vec<(String, Value)> {
         let mut found = Vec::new();
         nodes(schema(), "", &mut found);

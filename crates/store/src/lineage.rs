@@ -17,7 +17,7 @@ use selftest_sessions::Lineage;
 /// The part of a graded session that is needed to compare it with related ones.
 #[derive(Debug, Clone)]
 pub(super) struct Kin {
-    /// For a grade that is not yet saved, the id in its file.
+    /// Id in the store, or the id in the file for a grade that is not saved yet.
     pub(super) session_id: String,
     pub(super) file: String,
     /// 0 for a row of another program, which loses against everything.

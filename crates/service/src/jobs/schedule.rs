@@ -160,7 +160,7 @@ mod tests {
         Cron::parse(text).unwrap().unwrap()
     }
 
-    /// Whether the report is due with the specified schedule.
+    /// Returns the due slots of the report with the specified schedule.
     fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
         due_of(&[Job::WeeklyReport], now, ended)
     }
