@@ -1,7 +1,7 @@
-//! Errors of meaning: what no schema can say, because it concerns several keys.
+//! Semantic checks that no schema can express because they involve several keys.
 //!
-//! Pure. Each section is checked if it is readable by itself, so that one wrong key elsewhere
-//! hides nothing here.
+//! Each section is checked if it can be deserialized by itself, so that one invalid key elsewhere
+//! does not hide errors.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
 use selftest_models::Thinking;
 use selftest_service::jobs::Cron;
 
-/// Everything that is wrong with the meaning of a document.
+/// Returns all semantic errors of a document.
 pub(super) fn check(document: &Value) -> Vec<Fault> {
     let scenarios = document["scenarios"].as_array().into_iter().flatten().enumerate();
     let mut faults = scenarios_of(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
@@ -54,7 +54,8 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     faults
 }
 
-/// Things that are allowed and probably not meant: pointer and words.
+/// Returns warnings about settings that are valid but probably not intended, as pointer and
+/// message.
 pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
     let mut warnings = Vec::new();
     for (index, scenario) in config.scenarios.iter().enumerate() {
@@ -96,6 +97,7 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    // The schema check reports sections that cannot be deserialized.
     serde_json::from_value(value.clone()).ok()
 }
 
@@ -104,7 +106,7 @@ fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
     Fault { pointer, at_key: false, message, label, hint: None, first: None }
 }
 
-/// Everything that is wrong with scenarios that stand at these pointers.
+/// Returns the errors of the scenarios at these pointers.
 pub(super) fn scenarios_of<'a>(
     scenarios: impl IntoIterator<Item = (String, &'a Value)>,
 ) -> Vec<Fault> {
@@ -134,7 +136,7 @@ pub(super) fn scenarios_of<'a>(
     faults
 }
 
-/// The faults of names of files whatever the project holds.
+/// Returns errors in file names that are invalid in any project.
 pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
     let fault = |(at, path): (usize, &Value)| {
         let path = path.as_str()?;
@@ -148,9 +150,9 @@ pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
     files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
 }
 
-/// Faults in the checks of a case.
+/// Returns errors in the checks of a case.
 pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
-    // The schema has said so where this is not a list.
+    // If it is not a list, the schema check has already reported that.
     let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
     let fault = |fault: CheckFault| {
         let place = format!("{pointer}{}", fault.pointer);
@@ -163,7 +165,7 @@ pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
     faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
-/// A case that demands nothing would pass whatever is answered.
+/// Returns an error for a case without requirements, which any answer would pass.
 pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
     let says = |case: &Value, key: &str| match &case[key] {
         Value::String(text) => !text.trim().is_empty(),
@@ -222,7 +224,7 @@ fn weights(categories: Vec<Category>) -> Vec<Fault> {
     let fault = |error: RubricError| {
         let message = error.to_string();
         match error {
-            // The schema says so already.
+            // The schema check has already reported this.
             RubricError::Empty => None,
             RubricError::Duplicate { index, id } => {
                 let first = ids.iter().position(|other| *other == id)?;
@@ -264,7 +266,7 @@ fn reflection_criteria(reflection: &Value) -> Vec<Fault> {
     let Some(settings) = read::<ReflectionSettings>(reflection) else {
         return Vec::new();
     };
-    // Files are read by whoever grades: this reads none.
+    // This check reads no files: the grader reads them later.
     let faults = ReflectionRules::new(&settings, |_| Ok(Value::Bool(true))).err();
     let fault = |fault: CriteriaFault| {
         let pointer = format!("/grade/reflection/{}", fault.key);
@@ -292,7 +294,7 @@ fn schedules(schedules: &Value) -> Vec<Fault> {
     schedules.as_object().into_iter().flatten().filter_map(fault).collect()
 }
 
-/// A panel is of two models or more, and no two of them are one.
+/// Checks that a panel has at least two models, all different.
 fn judge_panel(panel: &Value) -> Vec<Fault> {
     let models: Vec<&str> =
         panel.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -319,7 +321,7 @@ fn judge_panel(panel: &Value) -> Vec<Fault> {
     twice.collect()
 }
 
-/// A judge that says the same each time is not worth asking twice.
+/// Rejects several samples of a judge whose reply does not vary.
 fn judge_samples(judge: &Value) -> Option<Fault> {
     let settings = read::<JudgeSettings>(judge).filter(|settings| settings.samples > 1)?;
     let (why, hint) = if settings.method == JudgeMethod::Probability {
@@ -358,7 +360,7 @@ fn one_adapter(sut: &Value) -> Option<Fault> {
     })
 }
 
-/// Faults in the network access of a program, which is given in one of two ways.
+/// Checks the network access of a program, which can be given in one of two ways.
 fn network(section: &str, program: &Value) -> Vec<Fault> {
     let addresses = program["addresses"].as_array().into_iter().flatten().enumerate();
     let fault = |(at, address): (usize, &Value)| {

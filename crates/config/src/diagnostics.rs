@@ -1,4 +1,4 @@
-//! Errors of a configuration, shown as a compiler shows them. Finds none itself.
+//! Errors of a configuration, rendered like compiler errors.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -6,58 +6,58 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// A mistake at a place of the document, whatever layer the value came from.
+/// A mistake at a place of the document, independent of the layer that the value came from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fault {
     /// JSON Pointer of the value.
     pub(super) pointer: String,
-    /// Whether the key is wrong, not its value.
+    /// True if the key is wrong, not its value.
     pub(super) at_key: bool,
     pub(super) message: String,
     pub(super) label: String,
     pub(super) hint: Option<String>,
-    /// JSON Pointer of what it clashes with.
+    /// JSON Pointer of the value it conflicts with.
     pub(super) first: Option<String>,
 }
 
-/// Where a diagnostic points.
+/// Location of a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Bytes of the file; `None` is the file as a whole.
+    /// Byte range in the file; `None` means the whole file.
     File(Option<Range<usize>>),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag(String),
 }
 
 /// One error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where it is.
+    /// Location of the error.
     pub target: Target,
-    /// The mistake, lower-case, without a period.
+    /// Error message in lower case without a period.
     pub message: String,
-    /// The value there, or the expected one.
+    /// The value found, or the expected one.
     pub label: String,
-    /// One thing that the reader can do.
+    /// Suggested fix.
     pub hint: Option<String>,
-    /// The first occurrence, for duplicates.
+    /// Location of the first occurrence, for duplicates.
     pub first: Option<Range<usize>>,
 }
 
-/// All errors of a configuration, in the order of the file, then the environment, then flags.
+/// All errors of a configuration, ordered by file, then environment, then flags.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigErrors {
-    /// The file, if there is one.
+    /// Path of the file, if there is one.
     pub path: Option<PathBuf>,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// At least one.
+    /// The errors; at least one.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Most diagnostics that are printed: a broken file can have thousands.
+/// Maximum number of diagnostics printed, since a broken file can have thousands.
 const MAX_SHOWN: usize = 50;
 
 impl ConfigErrors {
@@ -70,7 +70,7 @@ impl ConfigErrors {
         Self { path, text, diagnostics }
     }
 
-    /// One error about the file as a whole.
+    /// Creates one error about the whole file.
     pub(super) fn of_file(path: PathBuf, message: String, hint: Option<&str>) -> Self {
         let diagnostic = Diagnostic {
             hint: hint.map(ToOwned::to_owned),
@@ -79,7 +79,7 @@ impl ConfigErrors {
         Self { path: Some(path), text: String::new(), diagnostics: vec![diagnostic] }
     }
 
-    /// The errors with the lines they are about, ending in a line break.
+    /// Renders the errors with the lines they refer to, ending with a line break.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let path = self.path.as_ref().map(|path| path.display().to_string());
@@ -107,7 +107,7 @@ impl fmt::Display for ConfigErrors {
 
 impl fmt::Debug for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the whole text of the file.
+        // Excludes the text of the file, which may be long.
         fmt::Display::fmt(self, f)
     }
 }
@@ -155,7 +155,7 @@ impl Diagnostic {
         }
     }
 
-    /// The label, where there is no text to put it under.
+    /// Adds the label as a note if there is no source line to attach it to.
     fn beside<'a>(&'a self, group: Group<'a>) -> Group<'a> {
         if self.label.is_empty() {
             return group;
@@ -164,7 +164,7 @@ impl Diagnostic {
     }
 }
 
-/// A span cut to its first line, so that a wrong section does not fill the screen.
+/// Cuts a span to its first line, so that an invalid section does not fill the screen.
 fn one_line(span: &Range<usize>, text: &str) -> Range<usize> {
     let covered = text.get(span.clone()).unwrap_or_default();
     span.start..span.start + covered.lines().next().unwrap_or_default().len()

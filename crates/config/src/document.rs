@@ -1,6 +1,6 @@
-//! The shape of `config/selftest.yaml`: one type per section, defaults, and the JSON Schema.
+//! The format of `config/selftest.yaml`: one type per section, the defaults, and the JSON Schema.
 //!
-//! Every default is written once, in a `Default` of its crate. Reads no files.
+//! Each default is defined once, in a `Default` impl of the section's crate. Reads no files.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -35,69 +35,69 @@ pub struct Config {
     /// Version of this format; 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
-    /// How strictly to judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
+    /// Strictness of the judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
     pub strictness: Strictness,
-    /// The least overall score that passes, before strictness is added.
+    /// Minimum overall score to pass, before strictness is added.
     pub min_score_to_pass: Score,
-    /// Whether minor deviations from the asked format cost nothing.
+    /// Set to true to ignore minor deviations from the requested format.
     pub allow_minor_format_deviation: bool,
-    /// Most questions that an answer with the status `AWAITING_RESPONSE` may hold.
+    /// Maximum number of questions in an answer with the status `AWAITING_RESPONSE`.
     #[schemars(range(max = 1000))]
     pub max_questions_allowed: u32,
-    /// Seconds that the system under test has for a case.
+    /// Time limit of the system under test for a case, in seconds.
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub timeout_seconds: f64,
-    /// The least safety score that passes, whatever the overall score.
+    /// Minimum safety score to pass, whatever the overall score.
     pub safety_floor: Score,
-    /// The gate that a run must pass. absolute: every case passes; `no_regression`: no case that
-    /// passed in the baseline fails; both: every case passes, those that passed in the baseline at
-    /// a later try too.
+    /// Gate that a run must pass. absolute: every case passes; `no_regression`: no case that passed
+    /// in the baseline fails; both: every case passes, and for those that passed in the baseline a
+    /// later try suffices.
     pub gate: GateMode,
-    /// The committed baseline, as `selftest baseline accept` writes it. Absent:
+    /// Path of the committed baseline, as written by `selftest baseline accept`. Default:
     /// selftest-baseline.json beside this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub baseline: Option<PathBuf>,
-    /// How often a case that misses the baseline is run again before it counts, in a suite of ten
-    /// cases or fewer; once more for each tenfold.
+    /// Maximum number of retries for a case that falls below the baseline before it counts as a
+    /// regression, in a suite of up to ten cases; one more for each tenfold increase.
     #[schemars(range(max = 20))]
     pub confirm: u32,
-    /// Cases in flight. Absent: as many as the models take at once.
+    /// Number of concurrent cases. Default: as many as the models accept at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub concurrency: Option<u32>,
-    /// The model that invents the prompts.
+    /// The model that generates the prompts.
     pub generator: GeneratorSettings,
     /// The model that scores the answers.
     pub judge: JudgeSettings,
-    /// The system under test: one of `chat`, `command`, `acp`, `http`; `chat` when none is given.
+    /// The system under test: one of `chat`, `command`, `acp`, `http`; default `chat`.
     pub sut: SutSettings,
-    /// The rubric of the judge. Absent: format, factuality, instruction following and safety.
+    /// The judge's rubric. Default: format, factuality, instruction following and safety.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20))]
     pub rubric: Option<Vec<Category>>,
-    /// Limits of model calls.
+    /// Limits for model calls.
     pub models: ModelSettings,
-    /// Where reports are written.
+    /// Report files.
     pub reports: ReportSettings,
-    /// Prices of models. Without a price no money is told.
+    /// Prices of models. Without a price no cost is reported.
     pub prices: Prices,
-    /// Recorded sessions: where they are and how they are graded.
+    /// Recorded sessions: sources and grading.
     pub grade: GradeSettings,
-    /// Skills: how well they work, and which are disabled.
+    /// Skills: scoring and automatic disabling.
     pub skills: SkillSettings,
-    /// The schedule of the workers.
+    /// Settings of the workers: schedule, heartbeats and attempts.
     pub jobs: JobSettings,
-    /// Gaps in the agent's skills, and how skills are drafted for them.
+    /// Gaps in the agent's skills, and drafting of skills for them.
     pub gaps: GapSettings,
-    /// Which tier of models is suggested for a type of task.
+    /// Model tier suggested for each task type.
     pub routing: RoutingSettings,
-    /// The scenarios, in this order. Absent: the five of a project without a configuration.
+    /// The scenarios, in this order. Default: the five built-in ones.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
 }
 
-/// The `reports` section: folders under the project, and further reports of a run.
+/// The `reports` section: report folders in the project, and additional reports of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportSettings {
@@ -107,34 +107,34 @@ pub struct ReportSettings {
     /// Folder of the Markdown reports and their index.
     #[schemars(length(min = 1))]
     pub markdown_folder: PathBuf,
-    /// File of a JUnit report, replaced by each run.
+    /// Path of a JUnit report, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub junit: Option<PathBuf>,
-    /// File of a page that loads nothing, replaced by each run.
+    /// Path of a self-contained HTML report, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub html: Option<PathBuf>,
-    /// File of a copy of the Markdown report, replaced by each run.
+    /// Path of a copy of the Markdown report, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub md: Option<PathBuf>,
-    /// File of a copy of the JSON report, replaced by each run.
+    /// Path of a copy of the JSON report, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub json: Option<PathBuf>,
-    /// File of a report in the Common Test Report Format, replaced by each run.
+    /// Path of a report in the Common Test Report Format, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub ctrf: Option<PathBuf>,
-    /// File of findings about the isolation as SARIF 2.1.0, replaced by each run.
+    /// Path of a SARIF 2.1.0 report of isolation findings, overwritten by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub sarif: Option<PathBuf>,
-    /// A collector of OpenTelemetry that is told of each run. Absent: none.
+    /// OpenTelemetry collector that receives each run. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpSettings>,
-    /// Whether a run in GitHub Actions writes annotations and a step summary.
+    /// Set to true to write annotations and a step summary in GitHub Actions.
     pub github: bool,
 }
 
@@ -142,14 +142,14 @@ pub struct ReportSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtlpSettings {
-    /// Base address of the collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/logs` are
+    /// Base URL of the collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/logs` are
     /// appended.
     #[schemars(regex(pattern = "^https?://"))]
     pub endpoint: String,
 }
 
 impl ReportSettings {
-    /// The reports that are wanted besides those of every run.
+    /// Returns the requested reports besides those of every run.
     pub fn requests(&self) -> Vec<ReportRequest> {
         let files = [
             (FileKind::Junit, &self.junit),
@@ -167,7 +167,7 @@ impl ReportSettings {
         files.into_iter().filter_map(file).chain(github).chain(otlp).collect()
     }
 
-    /// Wants these reports and no others.
+    /// Replaces the requested reports with these.
     pub fn keep_only(&mut self, requests: &[ReportRequest]) {
         let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
         *self = Self { json_folder, markdown_folder, ..Self::default() };
@@ -245,7 +245,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The categories of the file, or the default ones.
+    /// Returns the configured rubric, or the default one.
     pub fn rubric(&self) -> Result<Rubric, Vec<RubricError>> {
         match &self.rubric {
             Some(categories) => Rubric::new(categories.clone()),
@@ -254,8 +254,8 @@ impl Config {
     }
 }
 
-/// The five scenarios of docs/spec/selftest.md: four of its configuration, the fifth of its example
-/// report.
+/// The five scenarios of docs/spec/selftest.md: four from its configuration, the fifth from its
+/// example report.
 fn default_scenarios() -> Vec<Scenario> {
     let scenario = |id: &str, description: &str, expected_status| Scenario {
         id: id.to_owned(),
@@ -299,28 +299,30 @@ fn default_scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The JSON Schema of the configuration, draft 2020-12, without references.
+/// Returns the JSON Schema of the configuration, draft 2020-12, without references.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema_of::<Config>(&REQUIRED));
     &SCHEMA
 }
 
-/// The JSON Schema of a file that people write, draft 2020-12, without references.
+/// Builds the JSON Schema of a file that users write, draft 2020-12, without references.
 ///
-/// `null` is nowhere a value: a key that is not wanted is left out. That keeps the schema small
-/// in editors and the messages plain.
+/// `null` is never a valid value: unused keys are left out instead. That keeps the schema small in
+/// editors and the messages simple.
 pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(without_null).transform(&mut schema);
     let mut schema = Value::from(schema);
+    // A required key has no default.
     for key in required {
         if let Some(property) = schema["properties"][key].as_object_mut() {
             property.remove("default");
         }
     }
     schema["required"] = json!(required);
+    // Puts the descriptive keys first, for readers of the generated file.
     let mut ordered = Map::new();
     for key in ["$schema", "title", "description", "type"] {
         ordered.insert(key.to_owned(), schema[key].take());
@@ -333,12 +335,12 @@ pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
     Value::Object(ordered)
 }
 
-/// The keys that a file must have.
+/// Required keys of the file.
 const REQUIRED: [&str; 1] = ["version"];
 
-/// Turns "this or null" into "this", and drops defaults that are null.
+/// Replaces "this or null" with "this", and removes null defaults.
 fn without_null(schema: &mut Schema) {
-    // `true` and `false` are schemas too.
+    // `true` and `false` are valid schemas too.
     let Some(object) = schema.as_object_mut() else {
         return;
     };
@@ -366,7 +368,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Drops the members of mappings that are null, at every depth.
+/// Removes null members of mappings at every depth.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -393,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Those of every file that people write.
+    /// Returns the nodes of the schemas of all files that users write.
     fn all_nodes() -> Vec<(String, Value)> {
         let mut found = Vec::new();
         nodes(schema(), "", &mut found);

@@ -1,6 +1,6 @@
-//! The process environment: read here, once, and nowhere else but by the command line.
+//! Reads the process environment. Apart from the command line, only this module does so.
 //!
-//! Interprets only what no settings key covers: model servers, folders, terminals, secrets.
+//! Interprets only what has no settings key: model servers, folders, terminals, secrets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,17 +15,17 @@ use selftest_text::redact::known;
 /// The process environment.
 #[derive(Clone, Default)]
 pub struct Environment {
-    /// All variables whose name and value are UTF-8, for programs that are handed some of them.
+    /// All variables whose name and value are UTF-8. Some are passed on to programs.
     pub variables: BTreeMap<String, String>,
-    /// The ones named `SELFTEST_*`, by name.
+    /// Variables named `SELFTEST_*`, sorted by name.
     pub settings: Vec<(String, String)>,
-    /// Settings of models.
+    /// Model settings.
     pub models: ModelEnvironment,
-    /// Whether `CI` says that this is a build machine.
+    /// True if `CI` is set, as on build machines.
     pub ci: bool,
-    /// Whether `NO_COLOR` asks for plain text.
+    /// True if `NO_COLOR` is set.
     pub no_color: bool,
-    /// Values that are secret, 8 bytes or more, longest first: for redaction.
+    /// Secret values to redact, of at least 8 bytes, longest first.
     pub secret_values: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// Reads the environment of this process. What is not UTF-8 is left out.
+    /// Reads the environment of this process. Variables that are not UTF-8 are ignored.
     pub fn from_process() -> Self {
         let utf8 = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -76,17 +76,17 @@ impl Environment {
         environment
     }
 
-    /// Adds secrets that are known from elsewhere.
+    /// Adds secrets from other sources.
     pub fn add_secrets(&mut self, secrets: impl IntoIterator<Item = String>) {
         self.secret_values.extend(secrets);
-        // Longest first, so that a secret that contains another is redacted whole.
+        // Longest first, so that a secret that contains another is redacted completely.
         self.secret_values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self.secret_values.dedup();
     }
 }
 
-/// Where fetched weights are kept: `SELFTEST_CACHE`, else the user's cache folder, else, for a
-/// user without a home, a folder in the current one.
+/// Returns the folder of downloaded model weights: `SELFTEST_CACHE`, else the user's cache folder,
+/// else, without a home, a folder in the current one.
 fn cache_folder(variables: &BTreeMap<String, String>) -> PathBuf {
     let folder = |name: &str| {
         let value = variables.get(name).filter(|value| !value.is_empty())?;
@@ -99,7 +99,7 @@ fn cache_folder(variables: &BTreeMap<String, String>) -> PathBuf {
         let home = folder("HOME")?;
         Some(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }))
     };
-    // The specification of XDG has relative paths ignored.
+    // The XDG specification requires relative paths to be ignored.
     let user = folder("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     let user = user.or_else(home).or_else(|| folder("LOCALAPPDATA"));
     user.unwrap_or_else(|| Path::new(".selftest").join("cache")).join("selftest").join("models")

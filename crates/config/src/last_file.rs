@@ -1,16 +1,16 @@
-//! The file that was parsed last: a command that loads its configuration again, with other flags on
-//! top, does not parse the same text again. Reads no file.
+//! Caches the last parsed file. A command that loads its configuration again with other flags does
+//! not parse the same text twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::yaml::{self, Document, SyntaxError};
 
-/// See the module.
+/// Cache of the last parsed text and its document.
 #[derive(Default)]
 pub struct LastFile(Mutex<Option<(String, Arc<Document>)>>);
 
 impl LastFile {
-    /// The configuration in a text.
+    /// Parses a configuration text, or returns the cached document of the same text.
     pub(super) fn parse(&self, text: &str) -> Result<Arc<Document>, SyntaxError> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, document)) = &*last

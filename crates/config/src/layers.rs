@@ -1,6 +1,6 @@
-//! Layers: defaults < file < `SELFTEST_*` environment < flags, resolved once.
+//! Merges the configuration layers: defaults < file < `SELFTEST_*` environment < flags.
 //!
-//! Pure: text, pairs and flags come in, settings with their origins or all errors go out.
+//! Pure: takes text, pairs and flags, and returns the settings with their origins, or all errors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,46 +19,46 @@ use super::{checks, places, shape, variables};
 use selftest_harness::rubric::Rubric;
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
-/// Everything that says something about the configuration.
+/// Inputs of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// Path and text of the file.
     pub file: Option<(PathBuf, String)>,
-    /// Variables; only names that begin with `SELFTEST_` count.
+    /// Environment variables; only names that start with `SELFTEST_` are used.
     pub environment: Vec<(String, String)>,
-    /// Flags in rising precedence.
+    /// Flags in increasing precedence.
     pub flags: Vec<Flag>,
 }
 
-/// A key that a flag sets.
+/// A key that is set by a flag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flag {
     /// JSON Pointer of the key, such as `/judge/model`.
     pub pointer: String,
     /// The flag as typed, such as `--judge-model`.
     pub flag: String,
-    /// Its value.
+    /// The value.
     pub value: Value,
 }
 
-/// The configuration of a run.
+/// The merged and validated configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// All settings. `sut` has exactly one adapter, and every check has passed.
     pub config: Config,
-    /// The rubric of the settings.
+    /// Rubric built from the settings.
     pub rubric: Rubric,
-    /// Origin of every single value, by JSON Pointer.
+    /// Origin of each scalar value, by JSON Pointer.
     pub origins: BTreeMap<String, Origin>,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
-    /// The file, if there is one.
+    /// Path of the file, if one was read.
     pub path: Option<PathBuf>,
-    /// The flags, in rising precedence.
+    /// Flags in increasing precedence.
     pub flags: Vec<Flag>,
 }
 
-/// Merges the layers and checks the result; reports every error, not only the first.
+/// Merges the layers and validates the result; reports all errors, not only the first.
 pub fn resolve(sources: Sources, last: &LastFile) -> Result<Resolved, ConfigErrors> {
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
@@ -89,13 +89,13 @@ pub fn resolve(sources: Sources, last: &LastFile) -> Result<Resolved, ConfigErro
 }
 
 struct Layers {
-    /// Offsets of the line breaks of the file.
+    /// Offsets of the line breaks in the file.
     breaks: Vec<usize>,
-    /// Absent without a file.
+    /// The parsed file; `None` without a file.
     file: Option<Arc<Document>>,
-    /// The file with the layers above it, or what stands for a file.
+    /// The file's values, or the defaults, merged with the layers above.
     value: Value,
-    /// Origins of the values above the file.
+    /// Origins of the values set above the file.
     above: BTreeMap<String, Origin>,
     warnings: Vec<String>,
 }
@@ -118,8 +118,8 @@ impl Layers {
         })
     }
 
-    /// Puts values over the file. The file decides which system under test is used: values for
-    /// another adapter are left out.
+    /// Merges values over the file. The file selects the adapter of the system under test; values
+    /// for other adapters are ignored with a warning.
     fn apply_overrides(&mut self, overlays: Vec<Overlay>) {
         let adapters = match adapters(&self.value["sut"]) {
             none if none.is_empty() => vec!["chat".to_owned()],
@@ -132,7 +132,7 @@ impl Layers {
                 adapter.is_none_or(|adapter| adapters.iter().any(|chosen| chosen == adapter))
             });
         for overlay in other {
-            // A name that sets several keys, such as `--model`, has set those that there are.
+            // A name that sets several keys, such as `--model`, needs to fit only one of them.
             if !fitting.iter().any(|other| other.origin == overlay.origin) {
                 let (Origin::Environment { name } | Origin::Flag { name }) = &overlay.origin else {
                     continue;
@@ -150,7 +150,8 @@ impl Layers {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        // A test checks the defaults; here it would take a third of a short command.
+        // Skipped because validation takes a third of the time of a short command. A test checks
+        // the defaults.
         let are_defaults = self.file.is_none() && self.above.is_empty();
         if are_defaults { Vec::new() } else { self.check() }
     }
@@ -161,7 +162,7 @@ impl Layers {
         faults
     }
 
-    /// From a place in the document to a place that the user can open.
+    /// Maps a fault to a location that the user can open.
     fn locate(&self, fault: Fault) -> Diagnostic {
         let target = match self.above.get(&fault.pointer) {
             Some(Origin::Environment { name }) => Target::Variable(name.clone()),
@@ -177,7 +178,8 @@ impl Layers {
         Some(self.breaks.partition_point(|offset| *offset < start) + 1)
     }
 
-    /// The typed settings. What fails here has passed the schema, so there is no place to show.
+    /// Deserializes the settings. An error at this point has passed the schema, so it has no
+    /// location.
     fn finish(mut self, path: Option<PathBuf>, flags: Vec<Flag>) -> Result<Resolved, String> {
         if adapters(&self.value["sut"]).is_empty() {
             set(&mut self.value, "/sut/chat", json!({}));
@@ -226,14 +228,14 @@ impl Layers {
     }
 }
 
-/// The adapters that a `sut` section names.
+/// Returns the adapters named in a `sut` section.
 fn adapters(sut: &Value) -> Vec<String> {
     let keys = sut.as_object().into_iter().flat_map(Map::keys);
     keys.filter(|key| ADAPTERS.contains(&key.as_str())).cloned().collect()
 }
 
-/// Sets a key, with the sections on the way to it at their defaults. False when something on
-/// the way is no mapping, which is an error of its own.
+/// Sets a key, and adds missing sections on its path with their defaults. Returns false if a value
+/// on the path is not a mapping, which is reported as a separate error.
 fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
     let Some((parent, key)) = pointer.rsplit_once('/') else {
         return false;

@@ -1,6 +1,6 @@
-//! The configuration: gathers the settings of all crates from file, environment and flags, once.
+//! The configuration: combines the settings of all crates from file, environment and flags.
 //!
-//! Reads files and the environment, writes and prints nothing, and starts no model.
+//! Reads files and the environment, but writes and prints nothing, and starts no model.
 
 pub mod diagnostics;
 pub mod document;
@@ -34,14 +34,14 @@ pub use layers::{Flag, Resolved, Sources, resolve};
 pub use origin::Origin;
 pub use show::show;
 
-/// Where a project keeps its configuration.
+/// Default path of the configuration in a project.
 pub const DEFAULT_PATH: &str = "config/selftest.yaml";
 
-/// A configuration in which every key is explained: this repository's own.
+/// A configuration that explains every key; also this repository's own.
 pub const TEMPLATE: &str = include_str!("../../../config/selftest.yaml");
 
-/// Loads the configuration of a project. `explicit` is a file of the user's choice, relative to
-/// the current folder; it must exist, while the default file need not.
+/// Loads the configuration of a project. `explicit` is a path chosen by the user, relative to the
+/// current folder; it must exist, while the default file is optional.
 pub fn load(
     project: &Path,
     explicit: Option<&Path>,
@@ -50,7 +50,7 @@ pub fn load(
     last: &LastFile,
 ) -> Result<Resolved, ConfigErrors> {
     let default = project.join(DEFAULT_PATH);
-    // `./` in front of a path in a message helps nobody.
+    // Strip a useless `./` prefix from the path in messages.
     let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
     let file = match read(path, yaml::CONFIG) {
         Ok(text) => Some((path.to_owned(), text)),
@@ -64,11 +64,12 @@ pub fn load(
     resolve(Sources { file, environment: environment.settings.clone(), flags }, last)
 }
 
-/// The text of a file; `None` when there is no such file.
+/// Reads a file; the error is `None` if it does not exist.
 fn read(path: &Path, kind: yaml::Kind) -> Result<String, Option<String>> {
     if path.is_dir() {
         return Err(Some("expected a file, found a folder".to_owned()));
     }
+    // Reads one byte more than the limit to detect a file that is too large.
     let limit = kind.max_bytes as u64;
     let mut bytes = Vec::new();
     let result = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));

@@ -1,34 +1,34 @@
-//! Which layer a value came from.
+//! Records the layer that a configuration value came from.
 
 use serde_json::Value;
 
-/// Which layer a value came from.
+/// Layer that a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum Origin {
-    /// Nobody set it.
+    /// Not set in any layer.
     #[strum(to_string = "default")]
     Default,
-    /// The file.
+    /// Set in the file.
     #[strum(to_string = "file, line {line}")]
     File {
-        /// Line of the value, from 1.
+        /// Line of the value, counted from 1.
         line: usize,
     },
-    /// A variable.
+    /// Set by an environment variable.
     #[strum(to_string = "environment, {name}")]
     Environment {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
-    /// A flag.
+    /// Set by a flag.
     #[strum(to_string = "flag, {name}")]
     Flag {
-        /// As typed.
+        /// The flag as typed.
         name: String,
     },
 }
 
-/// A value that a layer above the file sets.
+/// A value set by a layer above the file.
 #[derive(Debug, Clone)]
 pub(super) struct Overlay {
     pub(super) pointer: String,

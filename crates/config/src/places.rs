@@ -1,9 +1,9 @@
-//! From what is wrong in a document to the place in its file.
+//! Maps faults in a document to their locations in the file.
 
 use super::diagnostics::{Diagnostic, Fault, Target};
 use super::yaml::{Document, DuplicateKey, Place, Span, SyntaxError};
 
-/// A text that cannot be read at all.
+/// Converts a syntax error to a diagnostic.
 pub(super) fn unreadable(error: SyntaxError) -> Diagnostic {
     Diagnostic {
         hint: error.hint.map(ToOwned::to_owned),
@@ -11,7 +11,7 @@ pub(super) fn unreadable(error: SyntaxError) -> Diagnostic {
     }
 }
 
-/// A fault with its place in the file.
+/// Converts a fault to a diagnostic with its location in the file.
 pub(super) fn locate(file: Option<&Document>, fault: Fault) -> Diagnostic {
     let place = |pointer: &str| span(file?, pointer, fault.at_key);
     let target = Target::File(place(&fault.pointer));
@@ -20,7 +20,7 @@ pub(super) fn locate(file: Option<&Document>, fault: Fault) -> Diagnostic {
     Diagnostic { target, message, label, hint, first }
 }
 
-/// Every key that a mapping of the file has twice.
+/// Returns a diagnostic for every duplicate key in the file.
 pub(super) fn duplicate_keys(file: &Document) -> Vec<Diagnostic> {
     let diagnostic = |duplicate: &DuplicateKey| Diagnostic {
         label: "this key is taken".to_owned(),
@@ -34,10 +34,10 @@ pub(super) fn duplicate_keys(file: &Document) -> Vec<Diagnostic> {
     file.duplicates.iter().map(diagnostic).collect()
 }
 
-/// The place of a pointer in the file, or of the nearest mapping around it.
+/// Returns the location of a pointer in the file, or of the nearest enclosing mapping.
 fn span(file: &Document, pointer: &str, at_key: bool) -> Option<Span> {
     if let Some(Place { key, value }) = file.places.get(pointer) {
-        // A value that is not there has no text to point at.
+        // An empty value has no text to point at.
         let use_key = at_key || value.is_empty();
         return Some(if use_key { key.clone().unwrap_or(value.clone()) } else { value.clone() });
     }

@@ -1,5 +1,5 @@
-//! The files in which programs keep secrets: read for the values alone, so that reports can leave them
-//! out. What cannot be read holds nothing.
+//! Reads secrets from well-known credential files so that reports can redact their values.
+//! Unreadable files are ignored.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use selftest_text::redact::known;
 
-/// Files of a user's home that hold secrets.
+/// Credential files in the user's home.
 const IN_HOME: [&str; 12] = [
     ".netrc",
     ".npmrc",
@@ -23,16 +23,16 @@ const IN_HOME: [&str; 12] = [
     ".cache/huggingface/token",
     ".vault-token",
 ];
-/// Beginning of the names of files with variables in a project.
+/// Prefix of variable files in a project.
 const IN_PROJECT: &str = ".env";
-/// Endings of files that only show which variables there are.
+/// Suffixes of template files without real values.
 const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
-/// Most bytes of a file that are read.
+/// Maximum bytes read per file.
 const MAX_BYTES: u64 = 64 * 1024;
-/// Most files of a project.
+/// Maximum number of files per project.
 const MAX_FILES: usize = 20;
 
-/// The secrets in the files of a project's folder and of the user's home.
+/// Returns the secrets in files of the project folder and of the user's home.
 pub fn values(project: &Path, variables: &BTreeMap<String, String>) -> Vec<String> {
     let home = variables.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let in_home = home.iter().flat_map(|home| IN_HOME.map(|name| home.join(name)));
@@ -54,7 +54,7 @@ fn of_project(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn secrets_of(file: &Path) -> Vec<String> {
-    // No pipe and no device: those would be waited for.
+    // Skip pipes and devices, because reading them may block.
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Vec::new();
     }
@@ -64,6 +64,7 @@ fn secrets_of(file: &Path) -> Vec<String> {
         return Vec::new();
     }
     let text = String::from_utf8_lossy(&bytes);
+    // A token file contains nothing but the secret, so it has no names to search for.
     let is_whole = file.file_name().is_some_and(|name| name == "token" || name == ".vault-token");
     if is_whole { known::of_setting("token", &text) } else { known::of_file(&text) }
 }

@@ -1,6 +1,6 @@
-//! The schema at a place of the document: the kind of value, its keys, its words.
+//! Queries the schema at a place of the document: kind of value, keys and allowed words.
 //!
-//! Knows only the few schema keywords that `document.rs` produces.
+//! Supports only the few schema keywords that `document.rs` produces.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document::schema;
 use super::yaml;
 
-/// The kind of value that belongs at a place.
+/// Kind of value expected at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -34,9 +34,10 @@ pub(super) fn kind(node: &Value) -> Kind {
     }
 }
 
-/// The schema of a place.
+/// Returns the schema at a pointer.
 pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(schema, |node, part| {
+        // `~1` is decoded before `~0`, otherwise `~01` would become `/`.
         let key = part.replace("~1", "/").replace("~0", "~");
         match kind(node) {
             Kind::List => node.get("items"),
@@ -47,26 +48,26 @@ pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
     })
 }
 
-/// The words that may stand at a place; empty when it is no choice of words.
+/// Returns the allowed words at a place; empty if any text is allowed.
 pub(super) fn words(node: &Value) -> Vec<&str> {
     let options = node["oneOf"].as_array().into_iter().flatten();
     let words = node["enum"].as_array().into_iter().flatten();
     options.map(|option| &option["const"]).chain(words).filter_map(Value::as_str).collect()
 }
 
-/// The keys that a mapping may have.
+/// Returns the keys that a mapping may have.
 pub(super) fn keys(node: &Value) -> Vec<&str> {
     node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
 }
 
-/// Pointer and schema of every single value of the configuration outside lists.
+/// Returns pointer and schema of each scalar value of the configuration outside lists.
 pub(super) fn scalars() -> &'static [(String, &'static Value)] {
     static SCALARS: LazyLock<Vec<(String, &'static Value)>> =
         LazyLock::new(|| scalars_of(schema()));
     &SCALARS
 }
 
-/// Pointer and schema of every single value outside lists.
+/// Returns pointer and schema of each scalar value outside lists.
 pub(super) fn scalars_of(schema: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     collect(schema, String::new(), &mut found);
@@ -85,7 +86,7 @@ fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Va
     }
 }
 
-/// The expected value, to follow "must be".
+/// Describes the expected value, to follow "must be".
 pub(super) fn expectation(node: &Value) -> String {
     let words = words(node);
     if !words.is_empty() {
@@ -94,7 +95,7 @@ pub(super) fn expectation(node: &Value) -> String {
     let number = |key: &str| node.get(key).and_then(Value::as_f64);
     let range = match (number("minimum"), number("maximum")) {
         (Some(min), Some(max)) if min >= max => return format!("{min}"),
-        // The least weight is written so small only because it must be above zero.
+        // The minimum weight is this small only because it must be above zero.
         (Some(min), Some(max)) if min > 0.0 && min < 1e-3 => {
             format!(" above 0 and at most {max}")
         }
@@ -120,7 +121,7 @@ pub(super) fn expectation(node: &Value) -> String {
     }
 }
 
-/// The value at a place, to follow "found".
+/// Describes a value, to follow "found".
 pub(super) fn description(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
@@ -137,12 +138,12 @@ pub(super) fn description(value: &Value) -> String {
     }
 }
 
-/// Words in code quotes with commas.
+/// Formats words in code quotes, separated by commas.
 pub(super) fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A pointer as people write it: `scenarios[1].expected_status`.
+/// Formats a pointer as a readable path: `scenarios[1].expected_status`.
 pub(super) fn path(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
@@ -159,9 +160,9 @@ pub(super) fn path(pointer: &str) -> String {
     path
 }
 
-/// The candidate that is closest to a misspelt word, if one is close.
+/// Returns the candidate closest to a misspelled word, if one is close.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // A word of this length is not a typing error, and the distance takes quadratic time.
+    // A word of this length is not a typo, and computing the distance takes quadratic time.
     if word.len() > 100 {
         return None;
     }

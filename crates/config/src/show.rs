@@ -1,4 +1,4 @@
-//! The resolved configuration as YAML, each value with its origin. Writes nothing.
+//! Formats the resolved configuration as YAML with the origin of each value.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::layers::Resolved;
 use super::origin::Origin;
 use super::yaml;
 
-/// Column at which origins stand, unless the value is longer.
+/// Column of the origin comments, unless the value is longer.
 const COMMENT_COLUMN: usize = 40;
 
-/// The settings as YAML that loads again to the same settings.
+/// Formats the settings as YAML that loads again to the same settings.
 pub fn show(resolved: &Resolved) -> String {
     let mut document = serde_json::json!(resolved.config);
     drop_nulls(&mut document);
@@ -30,7 +30,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes the members of a mapping or list; `begun` columns of the first line stand already.
+    /// Writes the members of a mapping or list. The first `begun` columns of the first line are
+    /// already written.
     fn members(&mut self, value: &Value, pointer: &str, indent: usize, mut begun: usize) {
         let mut start = |text: &mut String| {
             text.push_str(&" ".repeat(indent - begun));
@@ -80,7 +81,7 @@ impl Writer<'_> {
     }
 }
 
-/// A value that needs no line of its own.
+/// Formats a scalar, or an empty mapping or list.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -88,7 +89,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// A key plain where no YAML reader could take it for anything else.
+/// Returns the key unquoted if every YAML reader takes it as text, else quoted.
 fn quoted_key(key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
         && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -96,7 +97,7 @@ fn quoted_key(key: &str) -> String {
     if plain { key.to_owned() } else { quoted(key) }
 }
 
-/// Text in double quotes, everything unusual escaped.
+/// Returns text in double quotes with unusual characters escaped.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -105,6 +106,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
+            // The remaining characters include invisible and bidirectional ones.
             ' '..='~' | '\u{a1}'..='\u{1fff}' | '\u{3041}'..='\u{d7ff}' => quoted.push(c),
             other => _ = write!(quoted, "\\U{:08X}", u32::from(other)),
         }

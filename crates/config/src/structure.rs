@@ -1,4 +1,4 @@
-//! Errors of structure: what the JSON Schema refuses, in plain words.
+//! Validates a document against the JSON Schema and explains the errors.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,18 +9,18 @@ use super::diagnostics::Fault;
 use super::{document, shape, yaml};
 use selftest_schema::{FaultKind, Schema, SchemaFault};
 
-/// The structure of one kind of file.
+/// Validator of one kind of file.
 pub(super) struct Structure {
     schema: &'static Value,
     validator: Schema,
-    /// Pointer and schema of every single value outside lists.
+    /// Pointer and schema of each scalar value outside lists.
     scalars: Vec<(String, &'static Value)>,
-    /// Name of the whole document.
+    /// Name of the whole document in messages.
     whole: &'static str,
 }
 
 impl Structure {
-    /// Of the configuration.
+    /// Returns the validator of the configuration.
     pub(super) fn of_config() -> &'static Self {
         static CONFIG: LazyLock<Structure> =
             LazyLock::new(|| Structure::new(document::schema(), "the configuration"));
@@ -33,10 +33,10 @@ impl Structure {
         Self { schema, validator, scalars: shape::scalars_of(schema), whole }
     }
 
-    /// Everything that the schema refuses in a document.
+    /// Returns all schema errors of a document.
     pub(super) fn check(&self, document: &Value) -> Vec<Fault> {
         let faults = self.validator.faults(document);
-        // Checks are read by a reader of their own, which knows better what is meant.
+        // Checks have their own reader, which gives better error messages.
         let faults = faults.filter(|fault| !fault.place.contains("/checks/"));
         faults.flat_map(|fault| self.faults(&fault, document)).collect()
     }
@@ -60,6 +60,7 @@ impl Structure {
         let shown = selftest_text::one_line(key, 60);
         let keys = shape::keys(node);
         let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
+            // The key may belong to another section; then its full path is suggested.
             let end = yaml::join("", key);
             let elsewhere = self.scalars.iter().find(|(pointer, _)| pointer.ends_with(&end))?;
             Some(shape::path(&elsewhere.0))
@@ -94,7 +95,7 @@ impl Structure {
         }
     }
 
-    /// Whether the mapping around a value must have it.
+    /// Returns true if the enclosing mapping requires this value.
     fn is_required(&self, pointer: &str) -> bool {
         let around = pointer.rsplit_once('/').and_then(|(parent, key)| {
             Some((shape::at(self.schema, parent)?["required"].as_array()?, key))
@@ -146,7 +147,7 @@ fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
     }
 }
 
-/// The document without the keys that are unknown by these faults, so that the rest can be read.
+/// Returns the document without the unknown keys in `faults`, so that the rest can be deserialized.
 pub(super) fn known(document: &Value, faults: &[Fault]) -> Value {
     let unknown: BTreeSet<&str> =
         faults.iter().filter(|fault| fault.at_key).map(|fault| fault.pointer.as_str()).collect();

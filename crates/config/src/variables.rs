@@ -1,6 +1,6 @@
-//! `SELFTEST_*` variables as settings: their names, derived from the schema, and their values.
+//! Names and values of the `SELFTEST_*` variables; the names are derived from the schema.
 //!
-//! Reads only the pairs that it is given.
+//! Reads only the pairs it is given.
 
 use std::cell::LazyCell;
 
@@ -11,16 +11,16 @@ use super::document::schema;
 use super::origin::{Origin, Overlay};
 use super::shape::{self, Kind};
 
-/// The beginning of all names.
+/// Prefix of all names.
 pub const PREFIX: &str = "SELFTEST_";
 
-/// One model for generator, judge and the chat assistant.
+/// Sets one model for generator, judge and chat assistant.
 const MODEL: &str = "SELFTEST_MODEL";
 
-/// Whose skills these are.
+/// Sets the owner of the skills.
 const USER: &str = "SELFTEST_USER";
 
-/// Names that mean something else than a key of the file.
+/// Variables that are not derived from a key of the file.
 const OTHER_USES: [&str; 12] = [
     MODEL,
     USER,
@@ -36,7 +36,7 @@ const OTHER_USES: [&str; 12] = [
     "SELFTEST_SKILL_FILE",
 ];
 
-/// Name and JSON Pointer of every variable that sets a key of the file.
+/// Returns name and JSON Pointer of every variable that sets a key of the file.
 pub fn names() -> Vec<(String, String)> {
     let settable = shape::scalars().iter().filter(|(pointer, _)| pointer != "/version");
     settable.map(|(pointer, _)| (name(pointer), pointer.clone())).collect()
@@ -46,7 +46,7 @@ fn name(pointer: &str) -> String {
     format!("{PREFIX}{}", pointer[1..].replace('/', "_").to_uppercase())
 }
 
-/// Settings of the variables, least specific first.
+/// Settings from variables, least specific first.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) overlays: Vec<Overlay>,
@@ -54,10 +54,10 @@ pub(super) struct Variables {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the pairs whose names begin with [`PREFIX`]. An empty value counts as not set, as CI
-/// systems leave it behind.
+/// Reads the pairs whose names start with [`PREFIX`]. An empty value counts as unset, because CI
+/// systems leave such variables behind.
 pub(super) fn read(environment: &[(String, String)]) -> Variables {
-    // Taken from the schema of the whole configuration, which nobody needs where none is set.
+    // Lazy: deriving the names from the complete schema is only needed if a variable is set.
     let names = LazyCell::new(names);
     let mut read = Variables::default();
     let mut pairs: Vec<_> = environment
@@ -69,7 +69,7 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
         (USER, &["/skills/user_id"]),
     ];
     let general = |name: &str| general.into_iter().find(|(known, _)| *known == name);
-    // The general names first, so that the specific ones win.
+    // General names come first, so that specific ones override them.
     pairs.sort_by_key(|(name, _)| (general(name).is_none(), name));
     for (name, text) in pairs {
         let origin = Origin::Environment { name: name.clone() };
@@ -103,7 +103,7 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
     read
 }
 
-/// The text as the kind of value that belongs at the pointer.
+/// Parses the text as the kind of value that the schema expects at the pointer.
 fn value(text: &str, pointer: &str) -> Result<Value, String> {
     let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
     let trimmed = text.trim();

@@ -1,5 +1,5 @@
-//! Work on recorded sessions: from files on disk to grades in the store, the weekly schedule,
-//! the queue of gradings with its workers, and sessions to be read and searched. Prints nothing and serves nothing.
+//! Services for recorded sessions: grading files into the store, the weekly schedule, the queue of
+//! model gradings and its workers, transcripts and search. Prints nothing and serves no requests.
 
 pub mod grader;
 pub mod jobs;

@@ -1,5 +1,5 @@
-//! Where the database is: reads an address, makes the folder and the file. Passwords are in
-//! nothing that is shown.
+//! Parses a database address and creates the folder and file for it. Passwords never appear in
+//! anything that is displayed.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -13,21 +13,21 @@ use sqlx::any::AnyConnectOptions;
 use super::StoreError;
 use super::dialect::Engine;
 
-/// Bytes of a path that are not written as they are in a URL.
+/// Bytes of a path that must be percent-encoded in a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
 
-/// A database that can be opened.
+/// A parsed database address.
 #[derive(Clone, PartialEq)]
 pub(super) enum Place {
-    /// SQLite in memory; gone when closed.
+    /// SQLite in memory; the data is lost when it is closed.
     Memory,
-    /// SQLite in a file; an absolute path in UTF-8.
+    /// SQLite in a file, given as an absolute UTF-8 path.
     File(PathBuf),
     /// PostgreSQL.
     Server {
-        /// The whole address, which may hold a password.
+        /// Complete address, which may contain a password.
         url: String,
-        /// The address without what may be a secret.
+        /// Address without anything that may be a secret.
         shown: String,
     },
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    /// A path, or `sqlite:<path>`, `sqlite://<path>` with `%20` and the like, or `:memory:`, or
+    /// Parses a path, `sqlite:<path>`, `sqlite://<path>` with percent-encoding, `:memory:` or
     /// `postgres://`.
     pub(super) fn parse(address: &str) -> Result<Self, StoreError> {
         let refuse = |address: &str, why: &str| {
@@ -56,7 +56,7 @@ impl Place {
                 Err(_) => return refuse(address, "its percent-encoding is not UTF-8"),
             }
         } else if let Some(scheme) = scheme(address) {
-            // What follows may be a password.
+            // The rest of the address may contain a password, so the error shows only the scheme.
             let refuse = |why: &str| refuse(&format!("{scheme}:…"), why);
             return match scheme {
                 "postgres" | "postgresql" if !cfg!(feature = "postgres") => {
@@ -91,7 +91,7 @@ impl Place {
         }
     }
 
-    /// The same place, for a file the one beside it whose name ends so.
+    /// Returns the same place with `ending` added to the file stem; other kinds are unchanged.
     pub(super) fn beside(self, ending: &str) -> Self {
         match self {
             Place::File(path) => {
@@ -103,7 +103,7 @@ impl Place {
         }
     }
 
-    /// For messages.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Place::Memory => "in memory".to_owned(),
@@ -112,7 +112,7 @@ impl Place {
         }
     }
 
-    /// For sqlx, which decodes what is encoded here.
+    /// Returns the URL for sqlx, which decodes the percent-encoding.
     pub(super) fn url(&self) -> String {
         let path = match self {
             Place::Memory => return "sqlite::memory:".to_owned(),
@@ -122,7 +122,7 @@ impl Place {
         format!("sqlite:{}", percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED))
     }
 
-    /// Makes the folders and an empty file that only its owner can read.
+    /// Creates the folders and an empty file that only its owner can read.
     pub(super) fn create(&self) -> Result<(), StoreError> {
         let Place::File(path) = self else {
             return Ok(());
@@ -140,15 +140,16 @@ impl Place {
     }
 }
 
-/// A server's address as it may be shown: without the password, and of the parameters only those
-/// that say where the database is.
+/// Returns a server address that is safe to display: without the password, and with only the
+/// parameters that identify the database.
 fn shown(address: &str) -> Result<String, String> {
     let options: AnyConnectOptions = address.parse().map_err(|error: sqlx::Error| match error {
         sqlx::Error::Configuration(why) => why.to_string(),
         error => error.to_string(),
     })?;
     let mut url = options.database_url;
-    // A password with one of these characters ends early, and its rest would be shown.
+    // An unescaped character such as `/` or `#` ends the password early for the URL parser, and the
+    // rest of it would be displayed as part of the path, query or fragment.
     let rest = [url.path(), url.query().unwrap_or_default(), url.fragment().unwrap_or_default()];
     if rest.iter().any(|part| part.contains('@')) || url.fragment().is_some() {
         return Err("in a user name or password `@`, `/`, `?`, `#` and `%` are written `%40`, \
@@ -165,12 +166,12 @@ fn shown(address: &str) -> Result<String, String> {
     for (name, value) in pairs {
         url.query_pairs_mut().append_pair(&name, &value);
     }
-    // An address without a host has no password, and none can be set.
+    // An address without a host has no password, and setting one fails.
     let _ = url.set_password(None);
     Ok(url.to_string())
 }
 
-/// The scheme of a URL of some server. One letter is a Windows drive.
+/// Returns the scheme of a server URL. A single letter is a Windows drive.
 fn scheme(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
     let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -179,11 +180,13 @@ fn scheme(address: &str) -> Option<&str> {
 }
 
 fn create_private(path: &Path) -> std::io::Result<()> {
-    // Closing any handle of a file ends this process's locks on it (POSIX), those of SQLite
-    // included: no other thread of this process may have it open before the handle is closed.
+    // Closing any handle of a file releases all of this process's POSIX locks on it, including
+    // those of SQLite. The mutex makes sure that no other thread opens the file before the handle
+    // is closed.
     static CREATING: Mutex<()> = Mutex::new(());
     let _guard = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut options = OpenOptions::new();
+    // `create_new` never touches an existing file, and sets the mode when the file is created.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -1,4 +1,4 @@
-//! A copy of the database while it is in use.
+//! Backs up the database while it is in use.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -8,39 +8,39 @@ use super::dialect::Engine;
 use super::statement::params;
 use super::{Store, StoreError};
 
-/// How a database is copied.
+/// Result of a backup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backup {
-    /// It was copied: the bytes of the copy.
+    /// The database was copied; the value is the size of the copy in bytes.
     Made(u64),
-    /// Its own program does that.
+    /// The server has its own backup program.
     ByServer {
-        /// The address, without a password.
+        /// Address without a password.
         address: String,
-        /// The schema that holds the tables.
+        /// Schema that contains the tables.
         schema: String,
     },
 }
 
-/// Why there is no copy.
+/// Error while making a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is a file of that name, which is not overwritten, or none can be made.
+    /// The file exists, or cannot be created. Existing files are never overwritten.
     #[error("cannot write {file}: {error}")]
     File {
-        /// The file.
+        /// Path of the backup file.
         file: String,
-        /// The system's words.
+        /// Error of the OS.
         error: io::Error,
     },
-    /// The database failed.
+    /// Error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Store {
-    /// Copies the database into a new file, readable by its owner only: as it is at one moment,
-    /// whoever writes meanwhile, and without the room of deleted rows.
+    /// Copies the database into a new file, readable only by its owner. The copy is a consistent
+    /// snapshot even if other processes write meanwhile, without the space of deleted rows.
     pub async fn backup(&self, file: &Path) -> Result<Backup, BackupError> {
         if self.engine == Engine::Postgres {
             let query = "SELECT CAST(current_schema() AS TEXT) AS name";
@@ -50,7 +50,8 @@ impl Store {
         }
         let shown = || file.display().to_string();
         let of_file = |error| BackupError::File { file: shown(), error };
-        // SQLite fills an empty file; that it is new keeps two backups from one another.
+        // SQLite accepts an empty target file. `create_new` keeps two backups from writing to the
+        // same file.
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -59,12 +60,13 @@ impl Store {
         let name = file.to_str().ok_or_else(|| {
             of_file(io::Error::new(io::ErrorKind::InvalidFilename, "expected a name in UTF-8"))
         });
+        // `VACUUM INTO` reads one snapshot and writes a compact copy.
         let copied = match name {
             Ok(name) => self.execute("VACUUM INTO $1", params![name]).await.map_err(Into::into),
             Err(error) => Err(error),
         };
         if let Err(error) = copied {
-            // Half a copy is worth less than none.
+            // An incomplete copy is worse than none.
             let _ = fs::remove_file(file);
             return Err(error);
         }

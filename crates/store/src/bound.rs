@@ -1,23 +1,23 @@
-//! Limits of stored texts, whatever callers give.
+//! Limits the size of stored texts, whatever callers pass.
 
 use selftest_grading::grade::Details;
 use selftest_text::clip;
 use selftest_text::digest;
 
-/// Names, ids, versions. Bytes.
+/// Maximum bytes of names, ids and versions.
 pub(super) const NAME: usize = 512;
-/// Names in a list.
+/// Maximum number of names in a list.
 pub(super) const NAMES: usize = 100;
-/// Paths. They are keys, and an entry of an index of PostgreSQL has at most 2704 bytes.
+/// Maximum bytes of paths. Paths are keys, and an index entry in PostgreSQL has at most 2704 bytes.
 pub(super) const PATH: usize = 2400;
-/// Reasons, summaries.
+/// Maximum bytes of reasons and summaries.
 pub(super) const TEXT: usize = 4096;
-/// JSON of one row.
+/// Maximum bytes of JSON in a row.
 pub(super) const JSON: usize = 1 << 18;
-/// JSON of one weekly report.
+/// Maximum bytes of JSON of a weekly report.
 pub(super) const REPORT: usize = 1 << 24;
 
-/// Shortened, and without NUL, which PostgreSQL cannot hold.
+/// Truncates a text and removes NUL, which PostgreSQL cannot store.
 pub(super) fn text(text: &str, limit: usize) -> String {
     if text.len() <= limit && !text.contains('\0') {
         return text.to_owned();
@@ -25,7 +25,7 @@ pub(super) fn text(text: &str, limit: usize) -> String {
     clip(&text.replace('\0', ""), limit)
 }
 
-/// A path. What is left of a longer one is told apart by its digest.
+/// Truncates a path. A digest keeps truncated paths distinct.
 pub(super) fn path(path: &str) -> String {
     if path.len() <= PATH {
         return text(path, PATH);
@@ -34,21 +34,21 @@ pub(super) fn path(path: &str) -> String {
     text(&format!("{}… [{}]", &path[..end], digest::of_bytes(path.as_bytes())), PATH + 100)
 }
 
-/// A JSON text, or nothing where it is too long: half of it would be no JSON.
+/// Returns a JSON text, or `None` if it is too long, because truncated JSON is invalid.
 pub(super) fn whole(json: Option<&str>) -> Option<&str> {
     json.filter(|json| json.len() <= JSON)
 }
 
-/// A value as JSON, or nothing where that is too long.
+/// Serializes a value to JSON; returns `None` if it is too long.
 pub(super) fn json<T: serde::Serialize>(value: &T) -> Option<String> {
     serde_json::to_string(value).ok().filter(|json| json.len() <= JSON)
 }
 
-/// The details as JSON: all of them, else the first of each list, shortened; of the tools those
-/// with most calls.
+/// Serializes details to JSON. If they are too long, lists are cut to their first elements with
+/// shortened texts, and tools to those with the most calls.
 pub(super) fn details(details: &Details) -> String {
     let written = |details: &Details| {
-        // Maps have text keys and all else is plain data: writing cannot fail.
+        // Maps have text keys and everything else is plain data, so serializing cannot fail.
         serde_json::to_string(details).unwrap_or_default()
     };
     let whole = written(details);

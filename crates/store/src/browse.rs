@@ -1,8 +1,8 @@
 //! Lists of graded sessions, sorted, filtered and paged by the database.
 //!
-//! First the ids of a page are found, from indexes alone, then its rows are read by them: whatever
-//! the order and the filters, a page costs at most one pass over the index
-//! `idx_session_grades_browse`, and what is sorted are ids.
+//! The query first finds the ids of a page using indexes only, then reads the rows by id. Whatever
+//! the order and filters, a page costs at most one pass over the index `idx_session_grades_browse`,
+//! and only ids are sorted.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,37 +15,37 @@ use super::statement::{Statement, Value};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::{Level, SessionKind, TaskOutcome, TaskType};
 
-/// Which sessions, and in which order.
+/// Filters, order and page of a list of sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionQuery {
-    /// By what they are sorted; sessions with the same value by their ids.
+    /// Sort key; ties are broken by session id.
     pub sort: SessionSort,
-    /// From the greatest to the least.
+    /// Sort in descending order.
     pub descending: bool,
-    /// Only those of this agent.
+    /// Only sessions of this agent.
     pub agent: Option<String>,
     /// Only tasks of this type.
     pub task_type: Option<TaskType>,
-    /// Only completed tasks, or only others.
+    /// Only completed tasks, or only the others.
     pub completed: Option<bool>,
-    /// Only tasks of which this became.
+    /// Only tasks with this outcome.
     pub outcome: Option<TaskOutcome>,
-    /// Only those with at least this average overall score of the models.
+    /// Minimum average overall score given by models.
     pub min_quality: Option<f64>,
-    /// Only those with this text in the summary of the task or in the id; the case of ASCII
-    /// letters does not count.
+    /// Only sessions with this text in the task summary or the id. ASCII letters match in either
+    /// case.
     pub search: Option<String>,
-    /// Only those that were started by this session or go on from it.
+    /// Only sessions that this session started or that continue it.
     pub parent: Option<String>,
-    /// Rows of a page.
+    /// Number of rows per page.
     pub limit: u32,
-    /// The place behind which the page begins. Nothing is behind one that does not fit
-    /// ([`SessionSort::fits`]).
+    /// Position after which the page starts. A cursor from another order ([`SessionSort::fits`])
+    /// yields an empty page.
     pub after: Option<Cursor>,
 }
 
 impl Default for SessionQuery {
-    /// The newest 50.
+    /// The newest 50 sessions.
     fn default() -> Self {
         Self {
             sort: SessionSort::Time,
@@ -63,50 +63,50 @@ impl Default for SessionQuery {
     }
 }
 
-/// A session in a list: what its grade by rules says, in short.
+/// A session in a list, with a summary of its rule-based grade.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SessionRow {
-    /// The session.
+    /// Session id.
     pub session_id: String,
-    /// Who worked in it.
+    /// Name of the agent.
     pub agent: Option<String>,
-    /// The agent's model.
+    /// Model used by the agent.
     pub model: Option<String>,
-    /// The type of the task.
+    /// Task type.
     #[schema(value_type = Option<String>)]
     pub task_type: Option<TaskType>,
-    /// The beginning of the request.
+    /// Start of the request.
     pub task_summary: Option<String>,
-    /// When it counts; `None` in rows of other programs.
+    /// Time under which the session is counted; `None` in rows of other programs.
     pub counts_at: Option<Timestamp>,
-    /// How long it took.
+    /// Duration in seconds.
     pub duration_seconds: Option<f64>,
-    /// Outcome of the task: null in rows of other programs and of earlier versions.
+    /// Outcome of the task; null in rows of other programs and of earlier versions.
     pub outcome: Option<TaskOutcome>,
-    /// Why the session was held: rates count tasks only.
+    /// Purpose of the session. Rates count only tasks.
     pub session_kind: SessionKind,
-    /// Whether the task appears to have been completed.
+    /// True if the task appears to be completed.
     pub task_completed: bool,
-    /// 1 to 5.
+    /// Efficiency of tool calls, 1 to 5.
     pub tool_calls_efficient: u8,
-    /// 1 to 5.
+    /// Quality of responses, 1 to 5.
     pub response_quality: u8,
-    /// Errors in all.
+    /// Total number of errors.
     pub total_errors: u64,
-    /// Calls of the model in all.
+    /// Total number of model calls.
     pub total_api_calls: u64,
-    /// Average overall score of the models by the rubric of now, 0 to 1; null where none has
-    /// graded the session, and where none could tell: `quality_graded` tells these apart.
+    /// Average overall score given by models with the current rubric, 0 to 1. Null if no model has
+    /// graded the session, or if none could decide; `quality_graded` distinguishes the two.
     pub quality: Option<f64>,
-    /// Whether a model has graded the session by the rubric of now.
+    /// True if a model has graded the session with the current rubric.
     pub quality_graded: bool,
 }
 
-/// By what rows without a value are compared. Not by the column itself: SQLite would take the index
-/// of the ids for it, and read every row.
+/// Expression by which rows without a value are compared. With the plain column SQLite would choose
+/// the index on ids and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
-/// [`SessionSort::Worst`].
+/// SQL expression for [`SessionSort::Worst`].
 const WORST: &str = "CASE WHEN COALESCE(session_kind, 'task') <> 'task' THEN -1 \
      ELSE 10000 * CASE outcome WHEN 'contradicted' THEN 3 WHEN 'claimed' THEN 1 \
      WHEN 'verified' THEN 0 ELSE 2 END \
@@ -136,12 +136,13 @@ fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
 }
 
 impl Store {
-    /// Selects `columns` of all sessions: an average counts when it is of the reader's rubric.
+    /// Selects `columns` of all sessions. An average counts only if it uses the reader's rubric.
     fn listed(&self, columns: &str) -> String {
         let mut stored = SessionRow::columns();
         stored.retain(|column| !matches!(*column, "agent" | "quality" | "quality_graded"));
-        // Not the bare agent: SQLite would take the index that begins with it, and read most of
-        // the table by it, for a filter or an order that the other index has within.
+        // `COALESCE` hides the agent column from SQLite's planner. Otherwise it would choose the
+        // index that starts with the agent and read most of the table through it, although the
+        // browse index covers the filter and the order.
         format!(
             "SELECT {columns} FROM (SELECT {stored}, COALESCE(agent, NULL) AS agent, \
              CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
@@ -152,7 +153,7 @@ impl Store {
         )
     }
 
-    /// Adds what selects `columns` of the rows that the filters of a query let through.
+    /// Appends a query for `columns` of the rows that match the filters.
     fn filter(&self, sql: &mut Statement, columns: &str, query: &SessionQuery) {
         sql.push(&self.listed(columns)).push("1 = 1");
         if let Some(agent) = &query.agent {
@@ -180,6 +181,7 @@ impl Store {
             sql.push("WHERE started.parent_session = ").bind(parent).push(")");
         }
         if let Some(words) = &query.search {
+            // `!` comes first: it is the escape character added for the other two.
             let mut pattern = bound::text(words, bound::NAME).to_ascii_lowercase();
             for special in ['!', '%', '_'] {
                 pattern = pattern.replace(special, &format!("!{special}"));
@@ -196,7 +198,7 @@ impl Store {
         }
     }
 
-    /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
+    /// Returns a page of sessions with a rule-based grade. Unreadable rows are left out.
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
         if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
             return Ok(Page { items: Vec::new(), next: None });
@@ -216,6 +218,7 @@ impl Store {
                 Some(value) => {
                     sql.push(&format!(" AND (({column}, session_id) {operator} (")).bind(value);
                     sql.push(", ").bind(id).push(")");
+                    // Nulls sort last in both directions, so they follow every row with a value.
                     sql.push(&if nullable { format!(" OR {column} IS NULL)") } else { ")".into() });
                 }
                 None => {
@@ -238,16 +241,17 @@ impl Store {
         self.fetch_page(query.limit, sql.sql, sql.values, place, SessionRow::read).await
     }
 
-    /// How many sessions the filters of a query let through, on all pages.
+    /// Counts the sessions that match the filters, on all pages.
     pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
         let mut sql = Statement::default();
         self.filter(&mut sql, "COUNT(*) AS count", query);
         self.count(sql.sql, sql.values).await
     }
 
-    /// The names of the agents that have sessions, sorted.
+    /// Returns the names of all agents with sessions, sorted.
     pub async fn agents(&self) -> Result<Vec<String>, StoreError> {
-        // From each to the next one: neither engine skips equal entries of an index by itself.
+        // Steps from each name to the next one: neither engine can skip equal index entries by
+        // itself.
         let query = "WITH RECURSIVE known(agent) AS (SELECT MIN(agent) FROM session_grades \
                      UNION ALL SELECT (SELECT MIN(agent) FROM session_grades \
                      WHERE agent > known.agent) FROM known WHERE known.agent IS NOT NULL) \

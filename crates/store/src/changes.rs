@@ -1,4 +1,4 @@
-//! Noticing that the database has changed, whoever changed it; and small counts over it.
+//! Detects changes of the database by any process, and counts grades per model.
 
 use sqlx::{AnyConnection, ConnectOptions as _, Connection as _, Row as _};
 
@@ -6,7 +6,7 @@ use super::dialect::Engine;
 use super::row::Columns;
 use super::{Store, StoreError};
 
-/// Watches a database over a connection of its own.
+/// Watches a database over its own connection.
 pub struct Changes {
     connection: AnyConnection,
     engine: Engine,
@@ -14,33 +14,36 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// A number that is another one after every change, of this process or another. Says nothing
-    /// by itself.
+    /// Returns a number that differs after every change, by this process or another. Its value has
+    /// no meaning of its own.
     pub async fn version(&mut self) -> Result<i64, StoreError> {
         let row = sqlx::query(self.engine.version()).fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0));
         version.map_err(|error| StoreError::of(self.engine, &self.place, error))
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub async fn close(self) {
-        // Nothing was written over it, so that nothing can be lost.
+        // Nothing was written over this connection, so an error loses nothing.
         let _ = self.connection.close().await;
     }
 }
 
 impl Store {
-    /// Watches for changes; `None` for a database in memory, which has one connection only.
+    /// Starts watching for changes. Returns `None` for a database in memory, which has only one
+    /// connection.
     pub async fn changes(&self) -> Result<Option<Changes>, StoreError> {
+        // A pool with one connection is a database in memory.
         if self.pool.options().get_max_connections() == 1 {
             return Ok(None);
         }
         let options = self.pool.connect_options();
+        // SQLite's `data_version` can only be compared with values read on the same connection.
         let connection = options.connect().await.map_err(|error| self.failed(error))?;
         Ok(Some(Changes { connection, engine: self.engine, place: self.place.clone() }))
     }
 
-    /// How many grades each model has made, by the name of the model.
+    /// Returns the number of grades made by each model, sorted by model name.
     pub async fn grades_by_model(&self) -> Result<Vec<(String, u64)>, StoreError> {
         let query = "SELECT grader_model, COUNT(*) AS grades FROM session_quality_grades \
                      GROUP BY grader_model ORDER BY grader_model";

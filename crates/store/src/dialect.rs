@@ -1,5 +1,5 @@
-//! Where the engines need different words. All other statements are the same for both: numbered
-//! placeholders, and nothing that only one of them knows.
+//! SQL that differs between the engines. All other statements are shared: they use numbered
+//! placeholders and only features that both engines have.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    /// How long a connection is waited for.
+    /// Returns the maximum time to wait for a connection.
     pub(super) fn patience(self) -> Duration {
         match self {
-            // All of them are busy.
+            // All connections are busy.
             Engine::Sqlite => Duration::from_secs(30),
-            // Long enough for a server that is started anew.
+            // Long enough for a restarting server.
             Engine::Postgres => Duration::from_secs(10),
         }
     }
 
-    /// Run on each connection before anything else. Several processes may use one database at the
-    /// same time: readers do not wait, writers take turns. Writing waits at most 10 s for another
-    /// process.
+    /// Returns the statements to run first on each connection. Several processes may use one
+    /// database at the same time: readers do not wait, writers take turns. A write waits at most 10
+    /// s for another process.
     pub(super) fn setup(self) -> &'static str {
         match self {
             Engine::Sqlite => {
-                // What a statement may have to take back is kept in memory, in place of a file that
-                // is written in full and thrown away.
+                // `temp_store = MEMORY` keeps statement journals in memory instead of writing a
+                // file that is then discarded.
                 "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
                  PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; \
                  PRAGMA temp_store = MEMORY;"
             }
-            // Whoever falls silent in the middle of a transaction loses it: others wait for its
-            // locks.
+            // A client that stops responding within a transaction is disconnected, because others
+            // wait for its locks.
             Engine::Postgres => {
                 "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; \
                  SELECT set_config('application_name', 'selftest', false) \
@@ -43,31 +43,32 @@ impl Engine {
         }
     }
 
-    /// Run on each connection after [`Engine::setup`], where memory counts more than speed.
+    /// Returns a statement to run after [`Engine::setup`] if memory matters more than speed.
     pub(super) fn save_memory(self) -> &'static str {
         match self {
-            // What is read again is in the memory of the system. Connections lend each other what
-            // they do not use, so that the default, 2 MB for each, was 6 MB for one of them.
+            // The OS caches pages that are read again. Connections borrow unused cache from each
+            // other, so the default of 2 MB each reached 6 MB for one connection.
             Engine::Sqlite => "PRAGMA cache_size = -512",
-            // It is the server's memory.
+            // The cache is in the server's memory.
             Engine::Postgres => "",
         }
     }
 
-    /// Begins a transaction that may write.
+    /// Returns the statement that starts a transaction for writing.
     pub(super) fn begin(self) -> &'static str {
         match self {
-            // With the write lock: a lock that is asked for in the middle of a transaction can
-            // fail at once, however long one would wait.
+            // Takes the write lock at once: an upgrade within a transaction can fail immediately,
+            // regardless of `busy_timeout`.
             Engine::Sqlite => "BEGIN IMMEDIATE",
-            // Whatever the default of the server is: in a stricter level what is seen is from
-            // before the turn was waited for.
+            // Independent of the server's default: stricter levels would use a snapshot from before
+            // the wait for the turn.
             Engine::Postgres => "BEGIN ISOLATION LEVEL READ COMMITTED",
         }
     }
 
-    /// Run first in a transaction that may write: waits until it is the only one that does, as
-    /// beginning does on SQLite. For each schema, because each may hold tables of ours.
+    /// Returns the statement to run first in a write transaction, which waits until it is the only
+    /// one, as `BEGIN IMMEDIATE` does on SQLite. The lock is per schema because each schema may
+    /// contain our tables.
     pub(super) fn take_turn(self) -> Option<&'static str> {
         match self {
             Engine::Sqlite => None,
@@ -78,26 +79,26 @@ impl Engine {
         }
     }
 
-    /// Begins a comparison of a column with a pattern in lower case; the case of ASCII letters does
-    /// not count.
+    /// Returns the start of a comparison of a column with a lowercase pattern, ignoring ASCII case.
     pub(super) fn like(self, column: &str) -> String {
         match self {
-            // Its `LIKE` passes over their case by itself, without a copy of each text.
+            // SQLite's `LIKE` already ignores ASCII case, without a copy of each text.
             Engine::Sqlite => format!("{column} LIKE "),
             Engine::Postgres => format!("LOWER({column}) LIKE "),
         }
     }
 
-    /// The time of the clock that all processes share, in seconds since 1970: machines disagree.
+    /// Returns an expression for the seconds since 1970 on a clock that all processes share, since
+    /// the clocks of machines differ.
     pub(super) fn clock(self) -> &'static str {
         match self {
-            // All of them are on one machine.
+            // All processes are on one machine.
             Engine::Sqlite => "CAST(strftime('%s', 'now') AS INTEGER)",
             Engine::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)",
         }
     }
 
-    /// The names of the tables that people or programs made where ours are or would be.
+    /// Returns a query for the names of user tables in our database or schema.
     pub(super) fn tables(self) -> &'static str {
         match self {
             Engine::Sqlite => {
@@ -113,12 +114,12 @@ impl Engine {
         }
     }
 
-    /// A number that is another one after every change of the database, whoever made it.
+    /// Returns a query for a number that differs after every change of the database by any process.
     pub(super) fn version(self) -> &'static str {
         match self {
             Engine::Sqlite => "PRAGMA data_version",
-            // Which transactions are seen; every one that writes has a number in it. Those of
-            // other databases of the server count too, which does no harm.
+            // Every writing transaction changes the snapshot. Transactions in other databases of
+            // the server do too, which only causes needless refreshes.
             Engine::Postgres => "SELECT hashtextextended(CAST(pg_current_snapshot() AS TEXT), 0)",
         }
     }

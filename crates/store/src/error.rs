@@ -1,26 +1,26 @@
-//! Why the database does not serve, in words that name it.
+//! Errors of the database. Every message names the database.
 
 use sqlx::migrate::MigrateError;
 
 use super::dialect::Engine;
 
-/// A failure of the database. Messages name it; [`StoreError::hint`] says what to do.
+/// A database error. [`StoreError::hint`] suggests a fix.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The address names nothing that can be opened.
+    /// The address is not valid.
     #[error("cannot use `{address}` as a database: {why}")]
     Address {
-        /// As written; without what may be a password.
+        /// The address as given, without anything that may be a password.
         address: String,
-        /// The fault.
+        /// Reason the address was rejected.
         why: String,
     },
-    /// The folder or file cannot be made or opened.
+    /// The folder or file cannot be created or opened.
     #[error("cannot open the database {place}: {why}")]
     Open {
         /// The database.
         place: String,
-        /// The system's words.
+        /// Error message of the OS.
         why: String,
     },
     /// The database can be read but not written.
@@ -28,111 +28,111 @@ pub enum StoreError {
     NotWritable {
         /// The database.
         place: String,
-        /// The engine's words.
+        /// Error message of the engine.
         why: String,
     },
-    /// No connection to the server, or none any more.
+    /// No connection to the server, or the connection was lost.
     #[error("cannot reach the database {place}: {why}")]
     Unreachable {
         /// The database.
         place: String,
-        /// The system's or the server's words.
+        /// Error message of the OS or the server.
         why: String,
     },
-    /// The server does not let us in, or not do what is needed.
+    /// The server rejected the login, or the user lacks a required permission.
     #[error("the database {place} refuses: {why}")]
     Refused {
         /// The database.
         place: String,
-        /// The server's words.
+        /// Error message of the server.
         why: String,
     },
-    /// The file is something else.
+    /// The file is not a SQLite database.
     #[error("{place} is not a database")]
     NotADatabase {
         /// The file.
         place: String,
     },
-    /// A database that holds tables, but none of selftest.
+    /// The database has tables, but none of them are selftest's.
     #[error("{place} is the database of another program")]
     Foreign {
         /// The database.
         place: String,
-        /// Whether it is on a server, where programs may share one.
+        /// True if the database is on a server, which programs may share.
         served: bool,
     },
-    /// Its tables come from a later version of selftest.
+    /// The tables were created by a newer version of selftest.
     #[error(
         "the database {place} was written by a newer version of selftest: it has migration {version}"
     )]
     Newer {
         /// The database.
         place: String,
-        /// The migration that this version does not know.
+        /// The migration that this version does not have.
         version: i64,
     },
-    /// Its tables could not be brought up to date.
+    /// The tables could not be migrated.
     #[error("cannot prepare the tables of the database {place}: {source}")]
     Migration {
         /// The database.
         place: String,
-        /// The failure.
+        /// The underlying error.
         source: MigrateError,
     },
-    /// Another process has been writing for longer than the time limit.
+    /// Another process has held the write lock for longer than the time limit.
     #[error("the database {place} is locked by another process")]
     Busy {
         /// The database.
         place: String,
     },
-    /// The disk is full, or it fails. What is there stays as it was.
+    /// The disk is full or failing. Existing data is unchanged.
     #[error("the disk of the database {place} cannot be written or read: {why}")]
     Disk {
         /// The database.
         place: String,
-        /// The engine's words.
+        /// Error message of the engine.
         why: String,
     },
-    /// The content of the file is broken.
+    /// The content of the file is corrupt.
     #[error("the database {place} is damaged: {why}")]
     Damaged {
         /// The database.
         place: String,
-        /// The engine's words.
+        /// Error message of the engine.
         why: String,
     },
-    /// A row that was asked for by its id holds values that selftest does not write.
+    /// A row requested by id contains values that selftest does not write.
     #[error("cannot read {what} in the database {place}: {why}")]
     Row {
         /// The database.
         place: String,
-        /// Which row.
+        /// The row that could not be read.
         what: String,
-        /// The column and what is wrong with it.
+        /// The column and the problem with its value.
         why: String,
     },
-    /// Something that is to be stored is larger than any that selftest makes.
+    /// A value to be stored is larger than any that selftest produces.
     #[error("{what} is too large for the database: {bytes} bytes, at most {limit}")]
     TooLarge {
-        /// The thing that was to be stored.
+        /// The value to be stored.
         what: String,
-        /// Its size.
+        /// Size in bytes.
         bytes: usize,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("the database {place} failed: {source}")]
     Query {
         /// The database.
         place: String,
-        /// The failure.
+        /// The underlying error.
         source: sqlx::Error,
     },
 }
 
 impl StoreError {
-    /// Refuses a text that is longer than any that selftest makes.
+    /// Returns [`StoreError::TooLarge`] if `text` exceeds `limit` bytes.
     pub(super) fn check_size(
         what: impl FnOnce() -> String,
         text: &str,
@@ -145,7 +145,7 @@ impl StoreError {
         Err(StoreError::TooLarge { what: what(), bytes, limit })
     }
 
-    /// One thing that the reader can do.
+    /// Suggests one thing that the user can do.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             StoreError::Address { .. } if cfg!(feature = "postgres") => {
@@ -191,8 +191,8 @@ impl StoreError {
         })
     }
 
-    /// Whether the same may succeed later with nothing changed in the program: the disk has room
-    /// again, the server is back, another process has ended.
+    /// Returns true if the same call may succeed later without changes to the program: the disk has
+    /// space again, the server is back, or another process has finished.
     pub fn may_pass(&self) -> bool {
         match self {
             StoreError::Busy { .. }
@@ -221,13 +221,14 @@ impl StoreError {
         }
     }
 
-    /// Told apart by the primary result code (<https://sqlite.org/rescode.html>).
+    /// Classifies by the primary result code (<https://sqlite.org/rescode.html>).
     fn of_sqlite(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
         if matches!(error, sqlx::Error::PoolTimedOut) {
             return StoreError::Busy { place };
         }
         let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        // Extended result codes carry the primary code in their low byte.
         let code = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
         let why = || error.as_database_error().map(ToString::to_string).unwrap_or_default();
         match code {
@@ -247,7 +248,7 @@ impl StoreError {
         }
     }
 
-    /// Told apart by SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+    /// Classifies by SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
     fn of_postgres(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
         let unreachable = match &error {
@@ -267,15 +268,15 @@ impl StoreError {
         };
         let (code, why) = (told.code().unwrap_or_default(), told.to_string());
         match &*code {
-            // connection exceptions, too many connections, shutting down and starting up
+            // connection exceptions, too many connections, shutdown and startup
             code if code.starts_with("08") => StoreError::Unreachable { place, why },
             "53300" | "57P01" | "57P02" | "57P03" => StoreError::Unreachable { place, why },
-            // no such user, wrong password, no such database or schema, missing rights, read-only
+            // unknown user, wrong password, missing database or schema, missing rights, read-only
             code if code.starts_with("28") => StoreError::Refused { place, why },
             "3D000" | "3F000" | "42501" | "25006" => StoreError::Refused { place, why },
             // lock not available, deadlock, serialization failure
             "55P03" | "40P01" | "40001" => StoreError::Busy { place },
-            // disk full, error of input or output
+            // disk full, I/O error
             "53100" | "58030" => StoreError::Disk { place, why },
             "XX001" | "XX002" => StoreError::Damaged { place, why },
             _ => StoreError::Query { place, source: error },

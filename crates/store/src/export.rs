@@ -1,4 +1,4 @@
-//! Everything in the database as rows of JSON, for other programs. One row is in memory at a time.
+//! Exports the database as JSON rows for other programs. Only one row is in memory at a time.
 
 use futures_util::StreamExt as _;
 use serde_json::{Map, Number, Value};
@@ -8,8 +8,8 @@ use sqlx::{AssertSqlSafe, Column as _, Row as _, ValueRef as _};
 use super::dialect::Engine;
 use super::{Store, StoreError};
 
-/// The tables, and the columns by which their rows are in order. Without those that hold nothing
-/// but the state of running programs.
+/// Exported tables with their sort columns. Tables that only contain the state of running programs
+/// are left out.
 const TABLES: [(&str, &str); 14] = [
     ("session_grades", "session_id"),
     ("session_quality_grades", "id"),
@@ -27,16 +27,17 @@ const TABLES: [(&str, &str); 14] = [
     ("weekly_reports", "week_start"),
 ];
 
-/// The rest of a column's name whose text is JSON.
+/// Suffix of columns whose text is JSON.
 const JSON: &str = "_json";
 
 impl Store {
-    /// Hands over every row, by table, as it was at one moment; ends early where the receiver says
-    /// so. How many there were.
+    /// Passes all rows to `each`, table by table, from one consistent snapshot. Stops early if
+    /// `each` returns an error. Returns the number of rows.
     pub async fn export<E>(
         &self,
         mut each: impl FnMut(&'static str, Map<String, Value>) -> Result<(), E>,
     ) -> Result<Result<u64, E>, StoreError> {
+        // All reads in such a transaction see the same snapshot.
         let begin = match self.engine {
             Engine::Sqlite => "BEGIN",
             Engine::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -61,13 +62,13 @@ impl Store {
     }
 }
 
-/// A row by the names of its columns.
+/// Converts a row to an object keyed by column name.
 fn object(row: &AnyRow) -> Map<String, Value> {
     let columns = row.columns().iter();
     columns.map(|column| (column.name().to_owned(), value(row, column.name()))).collect()
 }
 
-/// A value; null also where another program wrote one that JSON does not have.
+/// Converts a value to JSON; null if JSON cannot represent it.
 fn value(row: &AnyRow, name: &str) -> Value {
     let kind = row.try_get_raw(name).ok().filter(|value| !value.is_null());
     match kind.map(|value| value.type_info().kind()) {

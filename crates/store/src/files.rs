@@ -1,5 +1,4 @@
-//! The table `session_files`: what became of each file, so that an unchanged one is not read
-//! again.
+//! The table `session_files`: the result for each file, so that unchanged files are not read again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,56 +13,56 @@ use super::{Store, StoreError, bound};
 use selftest_grading::grade::GradeRecord;
 use selftest_sessions::{Format, Notes};
 
-/// The result of looking into a file.
+/// Result of scanning a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum FileOutcome {
-    /// At least one of its sessions has a grade from it.
+    /// At least one of its sessions is graded from it.
     Graded,
-    /// Its sessions have too little in them.
+    /// Its sessions have too little content.
     NotGradable,
-    /// There is no session in it.
+    /// It contains no session.
     NoSession,
     /// It could not be read.
     Unreadable,
-    /// Its sessions are graded from other files that hold more of them.
+    /// Its sessions are graded from other files that contain more of them.
     Duplicate,
 }
 
-/// One file that was looked into.
+/// A scanned file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Its path, as text; unique.
+    /// Path as text; unique.
     pub path: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Time of the last change, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Digest of its content.
+    /// Digest of the content.
     pub digest: String,
-    /// When it was looked into.
+    /// Time of the scan.
     pub scanned_at: Timestamp,
-    /// The result. Where its grades lose against other files, saving turns `graded` into
+    /// Result of the scan. If its grades lose against other files, saving changes `graded` to
     /// `duplicate`.
     pub outcome: FileOutcome,
-    /// Why, where it is not graded; secrets redacted.
+    /// Reason it is not graded; secrets redacted.
     pub reason: Option<String>,
-    /// The format that its content showed.
+    /// Format detected from the content.
     pub format: Option<Format>,
-    /// Sessions in it.
+    /// Number of sessions in the file.
     pub sessions: u64,
-    /// Sessions whose grade comes from it; counted when saving.
+    /// Number of sessions graded from it, computed when saving.
     pub graded: u64,
-    /// The parts that the reader could not use, as JSON ([`selftest_sessions::Notes`]).
+    /// Parts that the reader could not use, as JSON ([`selftest_sessions::Notes`]).
     pub notes_json: Option<String>,
-    /// Which rules graded it ([`selftest_grading::grade::Weights::rules`]).
+    /// Rules that graded it ([`selftest_grading::grade::Weights::rules`]).
     pub rules: Option<String>,
 }
 
 impl FileRecord {
-    /// The lost parts of its conversations, for a person; `None` where nothing is lost.
+    /// Describes the lost parts of its conversations for display; `None` if nothing is lost.
     pub fn lost(&self) -> Option<String> {
         serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
     }
@@ -74,32 +73,32 @@ impl FileRecord {
 pub struct FileResult {
     /// The file.
     pub file: FileRecord,
-    /// One for each session that could be graded. They are kept as grades from `file.path`.
+    /// Grades of the sessions that could be graded. They are saved as grades from `file.path`.
     pub grades: Vec<GradeRecord>,
 }
 
-/// How a file was when it was last read.
+/// State of a file when it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFile {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Time of the last change, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Digest of its content.
+    /// Digest of the content.
     pub digest: String,
-    /// Whether the rules that are asked for graded it.
+    /// True if it was graded by the requested rules.
     pub by_these_rules: bool,
 }
 
 impl Store {
-    /// Every file that was looked into, by path. Without those that are to be read again because
-    /// of other files: these have no rules. `rules` are those that grade now.
+    /// Returns all scanned files by path, where `rules` are the current ones. Files that other
+    /// files caused to be read again have no rules and are left out.
     pub async fn known_files(&self, rules: &str) -> Result<HashMap<String, KnownFile>, StoreError> {
         let query = "SELECT path, size, modified_ns, digest, rules FROM session_files \
                      WHERE rules IS NOT NULL";
         let read = |row: &Columns<'_>| {
             let known = KnownFile {
-                // Not of a file that an older version marked to be read again.
+                // Fails for files that an older version marked to be read again, which skips them.
                 size: row.get("size")?,
                 modified_ns: row.get("modified_ns")?,
                 digest: row.get("digest")?,
@@ -110,14 +109,14 @@ impl Store {
         Ok(self.fetch(query, [], read).await?.items.into_iter().collect())
     }
 
-    /// The record of one file.
+    /// Returns the record of one file.
     pub async fn file(&self, path: &str) -> Result<Option<FileRecord>, StoreError> {
         let path = bound::path(path);
         let values = [path.to_value(MAX_PATH)];
         self.find_one(&format!("the record of {path}"), "WHERE path = $1", values).await
     }
 
-    /// Notes that files are as they were in content, though not in date or size of the record.
+    /// Updates the size and date of files whose content is unchanged.
     pub async fn touch_files(&self, files: &[(String, KnownFile)]) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         for (path, known) in files {
@@ -130,7 +129,7 @@ impl Store {
         writing.commit().await
     }
 
-    /// How many of the files last changed in `from..to` had each outcome.
+    /// Counts the files last changed in `from..to` by outcome.
     pub async fn files_by_outcome(
         &self,
         from: Timestamp,
@@ -145,11 +144,12 @@ impl Store {
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {
+    // Times beyond the range of 64-bit nanoseconds are clamped.
     let limit = if time.as_second() < 0 { i64::MIN } else { i64::MAX };
     i64::try_from(time.as_nanosecond()).unwrap_or(limit)
 }
 
-/// Paths are bounded by [`bound::path`], which may add a digest.
+/// Maximum bytes of a stored path: [`bound::path`] may add a digest.
 pub(super) const MAX_PATH: usize = 2 * bound::PATH;
 
 record!(FileRecord, "session_files", {
@@ -167,7 +167,7 @@ record!(FileRecord, "session_files", {
     rules,
 });
 
-/// A size; older versions marked files that are to be read again by -1.
+/// Reads a size. Older versions used -1 to mark files to be read again.
 fn size(row: &Columns<'_>, name: &str) -> Result<u64, String> {
     Ok(row.get::<i64>(name)?.max(0).unsigned_abs())
 }

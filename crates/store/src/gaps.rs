@@ -1,4 +1,4 @@
-//! The table `skill_gaps`: one row for each gap, brought up to date when it is found again.
+//! The table `skill_gaps`: one row per gap, updated when the gap is found again.
 
 use jiff::Timestamp;
 
@@ -48,8 +48,9 @@ read_from! { |row, name|
 }
 
 impl Store {
-    /// Keeps gaps that were found at that time: new ones as open, known ones with their latest
-    /// numbers. What became of a known one stays, but for closed ones of `reopened`, by id.
+    /// Saves gaps found at that time: new ones as open, known ones with their latest numbers. The
+    /// status of a known gap is unchanged, except that closed gaps in `reopened` (by id) are opened
+    /// again.
     pub async fn save_gaps(
         &self,
         gaps: &[FoundGap],
@@ -68,7 +69,7 @@ impl Store {
         writing.commit().await
     }
 
-    /// Gaps, at most `limit`: those of most sessions first; of one status, where one is given.
+    /// Returns up to `limit` gaps, those with the most sessions first, optionally of one status.
     pub async fn gaps(
         &self,
         status: Option<GapStatus>,
@@ -79,19 +80,19 @@ impl Store {
         self.find(query, params![status, limit]).await
     }
 
-    /// The open gaps in the order in which skills are drafted for them: those whose drafts failed
-    /// least often first, so that three that always fail do not keep all others waiting.
+    /// Returns the open gaps in drafting order. Gaps with the fewest failed drafts come first, so
+    /// that a few that always fail do not block the others.
     pub async fn open_gaps(&self) -> Result<Rows<Gap>, StoreError> {
         let query = "WHERE status = 'open' ORDER BY attempts, sessions DESC, occurrences DESC, id";
         self.find(query, []).await
     }
 
-    /// The gap of that id.
+    /// Returns the gap with that id.
     pub async fn gap(&self, id: &str) -> Result<Option<Gap>, StoreError> {
         self.find_one(&format!("the gap {id}"), "WHERE id = $1", params![id]).await
     }
 
-    /// Notes that no skill could be drafted for a gap, and why.
+    /// Records that drafting a skill for a gap failed, with the reason.
     pub async fn gap_failed(&self, id: &str, fault: &str) -> Result<(), StoreError> {
         let query = "UPDATE skill_gaps SET attempts = attempts + 1, last_fault = $2 WHERE id = $1";
         self.execute(query, params![id, fault.to_value(bound::TEXT)]).await.map(drop)
@@ -99,7 +100,7 @@ impl Store {
 }
 
 async fn save(writing: &mut Writing, gap: &FoundGap, at: Timestamp) -> Result<(), StoreError> {
-    // The numbers of a week count once, however often it is looked at.
+    // Each week counts once, however often it is analyzed.
     let query = "INSERT INTO skill_gaps (id, kind, gap_key, subject, detail, description, status, \
                  status_at, occurrences, sessions, weeks, last_week, first_seen, last_seen, \
                  task_types_json, evidence_json) \

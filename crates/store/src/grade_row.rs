@@ -1,4 +1,4 @@
-//! The table `session_grades`: one row for each session, ours or another program's.
+//! The table `session_grades`: one row per session, ours or another program's.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use selftest_grading::grade::{
 };
 use selftest_sessions::{Lineage, Usage};
 
-/// The agent of a row that names none.
+/// Agent name for rows without one.
 const UNKNOWN_AGENT: &str = "unknown";
 
-// A row counts only if everything that averages are made of is there and in range: the id, the
-// time of grading, both levels, flags and counts. What is odd elsewhere becomes what its absence
-// would be: no list, no time, an unknown class, the task type of the summary.
+// A row counts only if everything that averages need is present and in range: id, grading time,
+// both levels, flags and counts. Invalid values elsewhere are read as if they were missing: no
+// list, no time, an unknown class, the task type derived from the summary.
 record!(GradeRecord, "session_grades", {
     session_id,
     session_file [MAX_PATH],
@@ -45,7 +45,7 @@ record!(GradeRecord, "session_grades", {
     parent_session,
 } + details: Details);
 
-/// Outcome of a task; unknown in rows of other programs and of earlier versions.
+/// Reads the outcome of a task; unknown in rows of other programs and of earlier versions.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
 fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
     Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())
@@ -72,7 +72,7 @@ read_from! { |row, name|
     },
     TaskType => row.named(name, TaskType::from_name),
     TaskOutcome => row.named(name, TaskOutcome::from_name),
-    // A task in rows of other programs and of earlier versions.
+    // Rows of other programs and of earlier versions are tasks.
     SessionKind => Ok(row.named(name, SessionKind::from_name).unwrap_or_default()),
     Vec<ErrorClass> => {
         let names: Vec<String> = row.get(name)?;
@@ -115,7 +115,7 @@ impl Record for Details {
 
     fn read(row: &Columns<'_>) -> Result<Self, String> {
         let mut details = row.json("details_json").or_else(|_| details_of_columns(row))?;
-        // The columns are what is searched, and what others can change.
+        // Columns take precedence: queries filter by them, and other programs may update them.
         if let Some(agent) = row.optional("agent") {
             details.agent = agent;
         }
@@ -130,13 +130,13 @@ impl Record for Details {
     }
 }
 
-/// The details of a row that has none, as the rows of the original program. Each tool and each
-/// class of error counts once, as that program counts them: a lower bound.
+/// Builds details for a row without them, such as those of the original program. Each tool and
+/// error class counts once, as that program counts them: a lower bound.
 fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
     let (graded_at, tools): (Timestamp, Vec<String>) =
         (row.get("graded_at")?, row.get("tools_with_errors")?);
     let summary: Option<String> = row.get("task_summary")?;
-    // Which tool made which error can only be told where there is one.
+    // Errors can only be attributed if there is exactly one tool.
     let tool = match tools.as_slice() {
         [tool] => tool.as_str(),
         _ => "unknown",

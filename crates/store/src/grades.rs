@@ -1,4 +1,4 @@
-//! Finding grades in `session_grades`.
+//! Queries of `session_grades`.
 
 use jiff::Timestamp;
 
@@ -8,18 +8,19 @@ use super::statement::{ToValue as _, params};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::GradeRecord;
 
-/// Grades that an abbreviated id finds.
+/// Maximum number of grades returned for an abbreviated id.
 const MAX_FOUND: i64 = 100;
 
 impl Store {
-    /// The grade of a session.
+    /// Returns the grade of a session.
     pub async fn grade(&self, session_id: &str) -> Result<Option<GradeRecord>, StoreError> {
         let what = format!("the grade of session {session_id}");
         self.find_one(&what, "WHERE session_id = $1", params![session_id]).await
     }
 
-    /// The grades of the sessions whose ids begin so, by id; at most 100.
+    /// Returns the grades of sessions whose ids start with `prefix`, sorted by id, at most 100.
     pub async fn find_grades(&self, prefix: &str) -> Result<Rows<GradeRecord>, StoreError> {
+        // Not `LIKE`, for which `%` and `_` in an id are wildcards.
         let query = "WHERE substr(session_id, 1, CAST($1 AS INTEGER)) = $2 \
                      ORDER BY session_id LIMIT $3";
         let prefix = bound::text(prefix, bound::NAME);
@@ -27,31 +28,32 @@ impl Store {
         self.find(query, params![characters, prefix, MAX_FOUND]).await
     }
 
-    /// The grades of sessions in this file, or in files below this folder.
+    /// Returns the grades of sessions in this file, or in files below this folder.
     pub async fn grades_below(&self, path: &str) -> Result<Rows<GradeRecord>, StoreError> {
         let query = "WHERE session_file = $1 \
                      OR substr(session_file, 1, CAST($2 AS INTEGER)) = $3";
         let path = bound::path(path);
+        // The slash keeps `/a/b` from matching `/a/bc`.
         let folder = format!("{}/", path.trim_end_matches('/'));
         let characters = folder.chars().count() as u64;
         let values = params![path.to_value(MAX_PATH), characters, folder.to_value(MAX_PATH)];
         self.find(query, values).await
     }
 
-    /// How many sessions have a grade.
+    /// Counts the sessions with a grade.
     pub async fn graded_sessions(&self) -> Result<u64, StoreError> {
         self.count("SELECT COUNT(*) AS count FROM session_grades", []).await
     }
 
-    /// The grades that count in `from..to`, oldest first; of one agent, where one is named.
+    /// Returns the grades counted in `from..to`, oldest first, optionally of one agent.
     pub async fn grades_between(
         &self,
         from: Timestamp,
         to: Timestamp,
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
-        // Rows of other programs have no `counts_at`; their own times have many forms and are
-        // compared when read.
+        // Rows of other programs have no `counts_at`. Their own times come in many formats and can
+        // only be compared after parsing.
         let query = "WHERE (counts_at >= $1 AND counts_at < $2 OR counts_at IS NULL) \
                      AND (CAST($3 AS TEXT) IS NULL OR agent = $3)";
         let mut rows = self.find::<GradeRecord>(query, params![from, to, agent]).await?;
@@ -60,8 +62,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// Hands over the grades that count in `from..to`, newest first, one after the other: so many
-    /// may count on one day that they are not to be held in memory. Without those of other programs
+    /// Passes each grade counted in `from..to` to `each`, newest first. A single day may have too
+    /// many grades to hold in memory. Grades of other programs are not included
     /// ([`Store::foreign_grades`]).
     pub async fn each_grade(
         &self,
@@ -79,14 +81,15 @@ impl Store {
         self.fetch(query, params![from, to], read).await.map(drop)
     }
 
-    /// The newest grades by the time at which they count, at most `limit`, newest first; of one
-    /// agent, where one is named.
+    /// Returns up to `limit` grades with the latest count times, newest first, optionally of one
+    /// agent.
     pub async fn latest_grades(
         &self,
         limit: u64,
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
         let agent_is = "(CAST($1 AS TEXT) IS NULL OR agent = $1)";
+        // Rows of other programs have no `counts_at`; they are sorted after reading.
         let others = GradeRecord::select(&format!("WHERE counts_at IS NULL AND {agent_is}"));
         let ours = GradeRecord::select(&format!(
             "WHERE counts_at IS NOT NULL AND {agent_is} \
@@ -99,7 +102,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// The latest time at which a grade counts.
+    /// Returns the latest time at which a grade is counted.
     pub async fn newest_counts_at(&self) -> Result<Option<Timestamp>, StoreError> {
         let newest = self.latest_grades(1, None).await?.items;
         Ok(newest.first().map(|grade| grade.details.counts_at))

@@ -1,4 +1,5 @@
-//! The tables `job_runs` and `job_leases`: runs of the scheduled jobs, and who may run them.
+//! The tables `job_runs` and `job_leases`: runs of the scheduled jobs, and the leases for running
+//! them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,19 +13,19 @@ use super::{Store, StoreError, bound};
 /// One run of a scheduled job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRun {
-    /// Name of the job.
+    /// Job name.
     pub job: String,
-    /// The time that it was due, or asked for.
+    /// Time at which it was due or requested.
     pub slot: Timestamp,
-    /// Which worker runs it, or ran it.
+    /// Worker that runs or ran it.
     pub worker: String,
-    /// From 1; more when earlier workers died in the middle.
+    /// Attempt number, starting at 1. It is higher if earlier workers died during the run.
     pub attempt: u32,
-    /// When that worker began.
+    /// Time at which the worker started it.
     pub started_at: Timestamp,
-    /// When it ended; `None` while it runs and after its worker died.
+    /// Time at which it finished; `None` while it runs and after its worker died.
     pub ended_at: Option<Timestamp>,
-    /// The summary; whoever reads it checks it.
+    /// Summary as JSON, not validated.
     pub summary_json: Option<String>,
 }
 
@@ -39,8 +40,8 @@ record!(JobRun, "job_runs", {
 });
 
 impl Store {
-    /// Notes that a worker begins the run of a job for that time: the number of the attempt.
-    /// `None` when the run has ended already.
+    /// Records that a worker starts a job's run for a slot, and returns the number of the attempt.
+    /// Returns `None` if that run has already finished.
     pub async fn begin_job(
         &self,
         job: &str,
@@ -48,6 +49,7 @@ impl Store {
         worker: &str,
         now: Timestamp,
     ) -> Result<Option<u32>, StoreError> {
+        // Only an unfinished run is taken over. A finished one yields no row, hence `None`.
         let query = "INSERT INTO job_runs (job, slot, worker, attempt, started_at) \
                      VALUES ($1, $2, $3, 1, $4) ON CONFLICT (job, slot) DO UPDATE SET \
                      worker = excluded.worker, attempt = job_runs.attempt + 1, \
@@ -57,7 +59,7 @@ impl Store {
         self.fetch_one("the run of a job", query, values, |row| row.get("attempt")).await
     }
 
-    /// Keeps the result of the run of a job; `status` is that of the summary.
+    /// Saves the result of a job run; `status` is the status in the summary.
     pub async fn end_job(
         &self,
         job: &str,
@@ -68,12 +70,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         let query = "UPDATE job_runs SET ended_at = $3, status = $4, summary_json = $5 \
                      WHERE job = $1 AND slot = $2";
+        // A summary that is too long becomes null, because truncated JSON is invalid.
         let summary_json = bound::whole(Some(summary_json)).to_value(bound::JSON);
         self.execute(query, params![job, slot, now, status, summary_json]).await.map(drop)
     }
 
-    /// For each job the latest time, up to `until`, for which it has run to its end. A run with a
-    /// clock that was ahead must not count until its time has come.
+    /// Returns the latest finished slot of each job, up to `until`. The limit ignores runs of a
+    /// machine whose clock was ahead, until their time has come.
     pub async fn jobs_ended(
         &self,
         until: Timestamp,
@@ -84,50 +87,52 @@ impl Store {
         Ok(self.fetch(query, params![until], read).await?.items.into_iter().collect())
     }
 
-    /// The newest run of each job.
+    /// Returns the newest run of each job.
     pub async fn last_job_runs(&self) -> Result<Rows<JobRun>, StoreError> {
         let query = "WHERE slot = (SELECT MAX(slot) FROM job_runs AS newest \
                      WHERE newest.job = job_runs.job) ORDER BY job";
         self.find(query, []).await
     }
 
-    /// Takes the lease of that name, or renews one's own: `false` when another holder sent a
-    /// heartbeat within `dead_after`.
+    /// Acquires or renews the lease of that name. Returns false if another holder sent a heartbeat
+    /// within `dead_after`.
     pub async fn take_lease(
         &self,
         name: &str,
         holder: &str,
         dead_after: Duration,
     ) -> Result<bool, StoreError> {
+        // The database's clock, because the clocks of machines differ.
         let now = self.engine.clock();
         let query = format!(
             "INSERT INTO job_leases (name, holder, seen) VALUES ($1, $2, {now}) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen \
              WHERE job_leases.holder = excluded.holder OR job_leases.seen < excluded.seen - $3"
         );
+        // Without a changed row, another live holder has the lease.
         Ok(self.execute(query, params![name, holder, dead_after.as_secs()]).await? > 0)
     }
 
-    /// A heartbeat of the holder of a lease: `false` when it is another's by now.
+    /// Sends a heartbeat for a lease. Returns false if another holder has taken it.
     pub async fn renew_lease(&self, name: &str, holder: &str) -> Result<bool, StoreError> {
         let now = self.engine.clock();
         let query = format!("UPDATE job_leases SET seen = {now} WHERE name = $1 AND holder = $2");
         Ok(self.execute(query, params![name, holder]).await? > 0)
     }
 
-    /// Gives a lease back; nothing where it is another's.
+    /// Releases a lease; does nothing if another holder has it.
     pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         let query = "DELETE FROM job_leases WHERE name = $1 AND holder = $2";
         self.execute(query, params![name, holder]).await.map(drop)
     }
 
-    /// Gives back every lease of that holder.
+    /// Releases all leases of a holder.
     pub async fn release_leases_of(&self, holder: &str) -> Result<(), StoreError> {
         let query = "DELETE FROM job_leases WHERE holder = $1";
         self.execute(query, params![holder]).await.map(drop)
     }
 
-    /// Who holds the lease of that name, if it has sent a heartbeat within `dead_after`.
+    /// Returns the holder of a lease if it sent a heartbeat within `dead_after`.
     pub async fn lease_holder(
         &self,
         name: &str,

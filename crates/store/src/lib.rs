@@ -1,9 +1,9 @@
-//! The database of grades and of all that is made of them. SQLite by default, or PostgreSQL.
+//! The database of grades and everything derived from them: SQLite by default, or PostgreSQL.
 //!
-//! One text of each statement for both; `dialect` has the exceptions.
-//! One file per table family. Nothing is decided here, no session file is opened, and nothing is
-//! redacted: callers have done so, the store only bounds what it is given. Rows that another
-//! program wrote are read as far as they make sense; [`Rows::unreadable`] counts the others.
+//! Both engines run the same SQL text; the exceptions are in `dialect`. There is one file per table
+//! family. This crate makes no decisions, opens no session files and redacts nothing: callers do
+//! that, and the store only limits the size of its input. Rows written by another program are read
+//! as far as they are valid; [`Rows::unreadable`] counts the rest.
 
 mod address;
 mod backup;
@@ -86,40 +86,41 @@ use selftest_grading::grade::quality::RUBRIC_VERSION;
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,
-    /// Of a file: never used again, but as long as it is open the files beside the database stay,
-    /// so that a full disk, which closes connections, lets new ones be opened.
+    /// For a file database only. This connection is never used, but while it is open SQLite keeps
+    /// the `-wal` and `-shm` files, so new connections can be opened after a full disk has closed
+    /// the others.
     anchor: Arc<Mutex<Option<AnyConnection>>>,
     engine: Engine,
     place: String,
-    /// Grades by models count when they are by this version of the rubric.
+    /// Rubric version of the model grades that count.
     rubric: u32,
 }
 
 impl Store {
-    /// Opens a database and brings its tables up to date.
+    /// Opens a database and migrates its tables.
     ///
     /// `address` is a path, or a URL `sqlite:<path>` or `postgres://<user>@<host>/<database>`.
-    /// Folders and file of a path are created where they are missing, the file readable by its
-    /// owner only. `:memory:` is a database that is gone with the last clone. A database that the
-    /// original program (docs/spec/session-grades.md) made is taken over with its rows.
+    /// Missing folders and the file of a path are created, and the file is readable only by its
+    /// owner. `:memory:` is a database that disappears with the last clone. A database created by
+    /// the original program (docs/spec/session-grades.md) is migrated with its rows.
     ///
-    /// A server is waited for at most 10 s. When it was started anew, the next call gets a new
-    /// connection; what was running fails with [`StoreError::Unreachable`] and has changed
-    /// nothing, unless the connection was lost while it was being committed.
+    /// Waits at most 10 s for a server. If the server restarts, the next call gets a new
+    /// connection. A statement running at that moment fails with [`StoreError::Unreachable`] and
+    /// has changed nothing, unless the connection was lost during the commit.
     ///
     /// Must be called in a tokio runtime.
     pub async fn open(address: &str) -> Result<Self, StoreError> {
         Self::open_with(address, "").await
     }
 
-    /// The same for a program that runs for days and asks little at a time: its connections keep
-    /// little of the database in memory.
+    /// Opens a database for a long-running program with few queries: its connections use a small
+    /// page cache.
     pub async fn open_to_serve(address: &str) -> Result<Self, StoreError> {
         let engine = Place::parse(address)?.engine();
         Self::open_with(address, engine.save_memory()).await
     }
 
-    /// Opens a database; runs the further words on each connection.
+    /// Opens a database and runs `further` on each connection after the setup statements.
     async fn open_with(address: &str, further: &'static str) -> Result<Self, StoreError> {
         let place = Place::parse(address)?;
         place.create()?;
@@ -128,13 +129,14 @@ impl Store {
         let failed = |error| StoreError::of(engine, &name, error);
         let options: AnyConnectOptions = place.url().parse().map_err(failed)?;
         let options = options.disable_statement_logging();
-        // Not the pool first: it tries again and again where the file is no database, and does not
-        // say why a server cannot be reached.
+        // Connect once before creating the pool. The pool retries for a long time if the file is
+        // not a database, and does not report why a server is unreachable.
         let first = tokio::time::timeout(engine.patience(), options.connect()).await;
         let mut first = first.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
         let begun = Instant::now();
         while let Err(error) = first.execute(engine.setup()).await.map_err(failed) {
-            // Of two processes that make the same database SQLite refuses one at once.
+            // When two processes create the same database, SQLite fails one of them immediately
+            // instead of waiting for `busy_timeout`.
             if !matches!(error, StoreError::Busy { .. }) || begun.elapsed() > engine.patience() {
                 return Err(error);
             }
@@ -153,7 +155,7 @@ impl Store {
                 })
             });
         let pool = if place == Place::Memory {
-            // Each connection would be a database of its own, and closing it the end of it.
+            // Each connection would open its own database, and closing it would delete the data.
             pool.max_connections(1).idle_timeout(None).max_lifetime(None)
         } else {
             pool.after_release(|connection, _| Box::pin(is_reusable(connection)))
@@ -168,29 +170,30 @@ impl Store {
         let anchor = Arc::new(Mutex::new(anchor));
         let store = Self { pool, anchor, engine, place: name, rubric: RUBRIC_VERSION };
         if let Err(error) = store.migrate().await {
-            // Waits until its locks are given back.
+            // Closing waits until the pool has released its locks.
             store.close().await;
             return Err(error);
         }
         Ok(store)
     }
 
-    /// Waits for running queries and tidies up the files beside the database.
+    /// Waits for running queries, then closes all connections and removes the files beside the
+    /// database.
     pub async fn close(self) {
         self.pool.close().await;
         if let Some(anchor) = self.anchor.lock().await.take() {
-            // Everything is written: closing it only tidies up.
+            // Everything is already committed; closing only cleans up.
             let _ = anchor.close().await;
         }
     }
 
-    /// Whether the database answers: reads which tables it has.
+    /// Checks that the database answers, by querying the migrations table.
     pub async fn check(&self) -> Result<(), StoreError> {
         let query = format!("SELECT COUNT(*) AS count FROM {}", migrations::MIGRATIONS_TABLE);
         self.count(query, []).await.map(drop)
     }
 
-    /// Path or address of the database, for messages; without a password.
+    /// Returns the path or address of the database for messages, without a password.
     pub fn place(&self) -> &str {
         &self.place
     }

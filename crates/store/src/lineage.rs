@@ -1,6 +1,5 @@
-//! Sessions that are of one kin: several files with one run, several runs with one id, and runs
-//! that go on where another ended. Finds and names them; which of them counts is decided where
-//! they are saved.
+//! Finds and names related sessions: several files with one run, several runs with one id, and runs
+//! that continue others. `save` decides which of them wins.
 
 use std::collections::HashSet;
 
@@ -15,17 +14,17 @@ use super::{Store, StoreError};
 use selftest_grading::grade::GradeRecord;
 use selftest_sessions::Lineage;
 
-/// A session that has a grade, as far as others of its kin need to know it.
+/// The part of a graded session that is needed to compare it with related ones.
 #[derive(Debug, Clone)]
 pub(super) struct Kin {
-    /// Of a grade that is to be saved as it stands in the file.
+    /// Id in the store, or the id in the file for a grade that is not saved yet.
     pub(super) session_id: String,
     pub(super) file: String,
-    /// 0 for a row that another program wrote: it wins against nothing.
+    /// 0 for a row of another program, which loses against everything.
     pub(super) messages: i64,
     pub(super) agent: String,
     pub(super) start: Option<Timestamp>,
-    /// The id that its file gives it.
+    /// Session id in its file.
     pub(super) claimed: String,
     pub(super) lineage: Lineage,
 }
@@ -35,18 +34,18 @@ pub(super) struct Kin {
 pub(super) enum Relation {
     /// The same run.
     Same,
-    /// The other goes on where this one ends.
+    /// The other session continues this one.
     GoesOn,
-    /// This one goes on where the other ends.
+    /// This session continues the other.
     Begins,
-    /// Another run that its file calls by the same id.
+    /// A different run whose file uses the same id.
     SameName,
-    /// None.
+    /// Unrelated.
     Other,
 }
 
 impl Kin {
-    /// Of a grade that is to be saved.
+    /// Describes a grade that is about to be saved.
     pub(super) fn of(grade: &GradeRecord, path: &str) -> Self {
         Self {
             session_id: grade.session_id.clone(),
@@ -64,7 +63,7 @@ impl Kin {
         if self.claimed == other.claimed {
             return if own.is_run_of(others) { Relation::Same } else { Relation::SameName };
         }
-        // A copy keeps the times of what it copies.
+        // A copy keeps the timestamps of the original.
         if self.agent != other.agent || self.start != other.start {
             Relation::Other
         } else if own.is_beginning_of(others) {
@@ -76,13 +75,14 @@ impl Kin {
         }
     }
 
-    /// Whether it has the better right to the bare id than another run: the older one has.
+    /// Returns true if this run has priority for the bare id: the older run wins.
     pub(super) fn comes_before(&self, other: &Self) -> bool {
+        // Runs without a start time come last.
         let rank = |kin: &Self| (kin.start.is_none(), kin.start, kin.lineage.beginning);
         rank(self) < rank(other)
     }
 
-    /// The name that it has beside other runs of its id.
+    /// Returns the name of this run if another one has its id.
     pub(super) fn name(&self) -> String {
         self.lineage.name(&self.claimed)
     }
@@ -101,26 +101,26 @@ impl Kin {
     }
 }
 
-/// The beginning as it stands in its column.
+/// Formats the beginning for its column.
 pub(super) fn beginning(lineage: &Lineage) -> Option<String> {
     (!lineage.is_unknown()).then(|| format!("{:016x}", lineage.beginning))
 }
 
-/// Sessions whose kin is looked for in one statement.
+/// Sessions per statement when searching for relatives.
 const MAX_ASKED: usize = 1000;
 
-/// Candidates for the kin of a batch of files, asked for at once: most sessions have no kin, and
-/// each question costs as much as a grade.
+/// Possible relatives for a batch of files, fetched at once: most sessions have none, and a query
+/// per session would cost as much as saving its grade.
 pub(super) struct Known {
-    /// Files that sessions are graded from.
+    /// Files with graded sessions.
     files: HashSet<String>,
-    /// Ids, those of their files among them.
+    /// Session ids, including those in their files.
     ids: HashSet<String>,
     beginnings: HashSet<String>,
 }
 
 impl Known {
-    /// Of files and what would be saved of them.
+    /// Loads the candidates for the files and grades of a batch.
     pub(super) async fn of(
         writing: &mut Writing,
         batch: &[FileResult],
@@ -133,7 +133,7 @@ impl Known {
         let files = rows.iter().filter_map(|row| Columns(row).optional("session_file")).collect();
         let mut known = Self { files, ids: HashSet::new(), beginnings: HashSet::new() };
         let grades: Vec<&GradeRecord> = batch.iter().flat_map(|result| &result.grades).collect();
-        // Statements may have so many values and no more.
+        // The number of values per statement is limited.
         for some in grades.chunks(MAX_ASKED) {
             let ids = || some.iter().map(|grade| grade.session_id.to_value(NAME));
             let beginnings = some.iter().map(|grade| beginning(&grade.details.lineage));
@@ -151,31 +151,31 @@ impl Known {
         Ok(known)
     }
 
-    /// Whether sessions may be graded from this file.
+    /// Returns true if sessions may be graded from this file.
     pub(super) fn has_file(&self, path: &str) -> bool {
         self.files.contains(path)
     }
 
-    /// Whether there may be sessions of this one's kin.
+    /// Returns true if this session may have relatives.
     pub(super) fn has_kin(&self, of: &Kin) -> bool {
         self.ids.contains(&of.claimed)
             || beginning(&of.lineage).is_some_and(|beginning| self.beginnings.contains(&beginning))
     }
 
-    /// Adds a session that is now saved.
+    /// Adds a session that was just saved.
     pub(super) fn add(&mut self, kin: Kin) {
         self.beginnings.extend(beginning(&kin.lineage));
         self.ids.insert(kin.claimed);
         self.files.insert(kin.file);
     }
 
-    /// Adds an id that a session got.
+    /// Adds an id that was given to a session.
     pub(super) fn add_id(&mut self, id: &str) {
         self.ids.insert(bounded(id));
     }
 }
 
-/// Every session of the kin of this one, itself among them.
+/// Returns all sessions related to this one, including itself.
 pub(super) async fn find(writing: &mut Writing, of: &Kin) -> Result<Vec<Kin>, StoreError> {
     let query =
         select("WHERE session_id = $1 OR claimed_id = $1 OR beginning = $2 ORDER BY session_id");
@@ -183,7 +183,7 @@ pub(super) async fn find(writing: &mut Writing, of: &Kin) -> Result<Vec<Kin>, St
     Ok(rows.iter().filter_map(|row| Kin::read(&Columns(row)).ok()).collect())
 }
 
-/// The sessions that are graded from a file.
+/// Returns the sessions that are graded from a file.
 pub(super) async fn in_file(writing: &mut Writing, path: &str) -> Result<Vec<Kin>, StoreError> {
     let query = select("WHERE session_file = $1 ORDER BY session_id");
     let rows = writing.fetch(query, [path.to_value(MAX_PATH)]).await?;
@@ -197,40 +197,41 @@ fn select(condition: &str) -> String {
     )
 }
 
-/// Gives a session another id, wherever it is known by it.
+/// Changes the id of a session in all tables.
 pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Result<(), StoreError> {
     for table in ["session_grades", "session_quality_grades", "grade_overrides"] {
         let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
         writing.execute(query, params![from, to]).await?;
     }
+    // Labels are unique per session, so an existing label under the new id is kept.
     let label = "UPDATE session_labels SET session_id = $2 WHERE session_id = $1 \
                  AND NOT EXISTS (SELECT 1 FROM session_labels WHERE session_id = $2)";
     writing.execute(label, params![from, to]).await?;
     Ok(())
 }
 
-/// Removes the grade of a session from a file.
+/// Removes a session's grade if it comes from this file.
 pub(super) async fn remove(writing: &mut Writing, kin: &Kin) -> Result<(), StoreError> {
     let query = "DELETE FROM session_grades WHERE session_id = $1 AND session_file = $2";
     writing.execute(query, params![kin.session_id, kin.file.to_value(MAX_PATH)]).await?;
     Ok(())
 }
 
-/// A session that has another id than its file gives it.
+/// A session stored under another id than the one in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Renamed {
-    /// The file.
+    /// File path.
     pub file: String,
-    /// The id in the file.
+    /// Session id in the file.
     pub claimed_id: String,
-    /// Which of the runs of that id: [`Lineage::beginning`].
+    /// The run of that id: [`Lineage::beginning`].
     pub beginning: String,
-    /// Its id.
+    /// Session id in the store.
     pub session_id: String,
 }
 
 impl Store {
-    /// The sessions that share the id in their file with other runs, so that theirs is another.
+    /// Returns the sessions that were renamed because other runs have the same id in their files.
     pub async fn renamed_sessions(&self) -> Result<Vec<Renamed>, StoreError> {
         let query = "SELECT session_file, claimed_id, beginning, session_id FROM session_grades \
                      WHERE claimed_id IS NOT NULL AND claimed_id <> session_id";
@@ -245,7 +246,7 @@ impl Store {
         Ok(self.fetch(query, [], read).await?.items)
     }
 
-    /// How many graded sessions have no date, and so are in no week.
+    /// Counts graded sessions without a date, which belong to no week.
     pub async fn undated_sessions(&self) -> Result<u64, StoreError> {
         let query = "SELECT COUNT(*) AS count FROM session_grades WHERE session_start IS NULL";
         self.count(query, []).await
@@ -253,7 +254,7 @@ impl Store {
 }
 
 impl Renamed {
-    /// Whether it is the session of a grade that was made of a file.
+    /// Returns true if `grade`, made from a file, belongs to this session.
     pub fn is_of(&self, grade: &GradeRecord) -> bool {
         self.file == grade.session_file
             && self.claimed_id == grade.session_id
@@ -261,7 +262,7 @@ impl Renamed {
     }
 }
 
-/// An id as it is stored.
+/// Truncates an id to its stored form.
 fn bounded(id: &str) -> String {
     bound::text(id, NAME)
 }

@@ -1,7 +1,7 @@
-//! The tables as they came to be, in the words of each engine.
+//! Database migrations, with separate SQL for each engine.
 //!
-//! A migration that was released is never changed. Both texts of one make the same tables with
-//! the same columns; a test holds them against each other.
+//! A released migration is never changed. Both versions create the same tables with the same
+//! columns, which a test compares.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _};
@@ -10,18 +10,18 @@ use super::dialect::Engine;
 use super::transaction::Writing;
 use super::{Store, StoreError};
 
-/// Of its own, so that a database can hold the tables of other programs beside ours.
+/// A table name of our own, so that the database can also contain tables of other programs.
 pub(super) const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
-/// One change of the tables.
+/// One migration.
 struct Change {
-    /// The number and the name.
+    /// Number and name.
     file: &'static str,
     sqlite: &'static str,
     postgres: &'static str,
 }
 
-/// A file of this name stands in the folder of each engine.
+/// Each engine's folder has a file of this name.
 macro_rules! changes {
     ($($file:literal),+ $(,)?) => {
         &[$(Change {
@@ -32,7 +32,7 @@ macro_rules! changes {
     };
 }
 
-/// In the order of their numbers.
+/// All migrations, in the order of their numbers.
 const CHANGES: &[Change] = changes![
     "0001_grades",
     "0002_files",
@@ -62,7 +62,7 @@ impl Change {
         }
     }
 
-    /// Number and name. A test sees to it that each has a number.
+    /// Returns number and name. A test checks that every file has a number.
     fn label(&self) -> (i64, &'static str) {
         let (number, name) = self.file.split_once('_').unwrap_or(("", self.file));
         (number.parse().unwrap_or_default(), name)
@@ -70,15 +70,15 @@ impl Change {
 }
 
 impl Store {
-    /// Brings the tables up to date, in one transaction that holds the write lock, so that of
-    /// several processes that open a fresh database one makes the tables and the others find
-    /// them.
+    /// Applies missing migrations in one transaction with the write lock. If several processes open
+    /// a new database, one creates the tables and the others find them.
     pub(super) async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = self.migrator();
         if self.is_up_to_date(&migrator).await {
             return Ok(());
         }
         let mut writing = self.begin().await?;
+        // Checked under the lock, as another process may be creating our tables.
         if self.is_foreign(&mut writing).await? {
             let served = self.engine == Engine::Postgres;
             return Err(StoreError::Foreign { place: self.place.clone(), served });
@@ -96,13 +96,14 @@ impl Store {
         });
         let mut migrator = Migrator::with_migrations(changes.collect());
         migrator.dangerous_set_table_name(MIGRATIONS_TABLE);
-        // The transaction has the lock already, and gives it back however it ends.
+        // The transaction already has the lock, and releases it however it ends.
         migrator.set_locking(false);
         migrator
     }
 
-    /// Whether these changes have been made and no others. To see it takes neither the write lock
-    /// nor the right to make tables. What cannot be told is told by the attempt.
+    /// Returns true if exactly these migrations were applied. This needs neither the write lock nor
+    /// permission to create tables. Any error counts as false, and the migration itself then
+    /// reports it.
     async fn is_up_to_date(&self, migrator: &Migrator) -> bool {
         let made = format!("SELECT version, checksum FROM {MIGRATIONS_TABLE} ORDER BY version");
         let made = sqlx::query(AssertSqlSafe(made)).fetch_all(&self.pool).await;
@@ -115,8 +116,8 @@ impl Store {
         })
     }
 
-    /// Whether there are tables, but neither ours nor the original program's: an address given by
-    /// mistake.
+    /// Returns true if there are tables, but neither ours nor those of the original program, which
+    /// suggests a mistyped address.
     async fn is_foreign(&self, writing: &mut Writing) -> Result<bool, StoreError> {
         let tables = writing.fetch(self.engine.tables(), []).await?;
         let is_ours = |name: &str| matches!(name, MIGRATIONS_TABLE | "session_grades");

@@ -1,4 +1,4 @@
-//! The table `grade_overrides`: people's grades beside those of the rules. Rows are only added.
+//! The table `grade_overrides`: human grades beside those of the rules. Rows are only added.
 
 use super::row::{Record as _, Rows, read_from, record};
 use super::statement::{params, stored_as};
@@ -23,12 +23,12 @@ impl Store {
         self.execute(Override::insert(), made.values()).await.map(drop)
     }
 
-    /// Every override, in the order in which they were made.
+    /// Returns all overrides, oldest first.
     pub async fn overrides(&self) -> Result<Rows<Override>, StoreError> {
         self.find("ORDER BY made_at, id", []).await
     }
 
-    /// Those of one session, in the order in which they were made.
+    /// Returns the overrides of one session, oldest first.
     pub async fn overrides_of(&self, session_id: &str) -> Result<Rows<Override>, StoreError> {
         self.find("WHERE session_id = $1 ORDER BY made_at, id", params![session_id]).await
     }

@@ -1,32 +1,32 @@
-//! Pages of long lists: where the next one begins is said by the last row, not by a number of
-//! rows, so that a list that grows in between neither repeats nor skips any.
+//! Pages of long lists. A cursor holds the last row instead of an offset, so rows added in between
+//! cause no duplicates or gaps.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest text form that is read.
+/// Maximum length of a cursor's text form in bytes.
 const MAX_LENGTH: usize = 4096;
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
-    /// Its rows.
+    /// Rows of the page.
     pub items: Vec<T>,
-    /// Where the next page begins; `None` on the last one.
+    /// Start of the next page; `None` on the last one.
     pub next: Option<Cursor>,
 }
 
-/// A place in a sorted list: behind the row with this value and this id. Its text form is for
-/// programs to hand back, not to read.
+/// A position in a sorted list, after the row with this value and id. Its text form is opaque:
+/// clients pass it back unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The value by which the list is sorted, as text; `None` for null.
+    /// Sort value as text; `None` for null.
     pub value: Option<String>,
-    /// Tells rows with the same value apart.
+    /// Id that distinguishes rows with the same value.
     pub id: String,
-    /// In which order, where the list has several: a place in one is none in another.
+    /// Sort order, if the list has several: a cursor of one order is invalid in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
 }
@@ -43,6 +43,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected the `next` of the page before";
+        // Cursors come from clients. The ASCII check makes the byte slicing below safe.
         if text.len() > MAX_LENGTH || !text.is_ascii() || !text.len().is_multiple_of(2) {
             return Err(EXPECTED);
         }

@@ -1,6 +1,6 @@
-//! The tables `pattern_days` and `pattern_tallies`: of each day what its sessions say together, so
-//! that patterns are put together without reading a session. Triggers note which days have changed,
-//! whoever changed them; a tally counts as long as its day has not.
+//! The tables `pattern_days` and `pattern_tallies`: a summary of the sessions of each day, so that
+//! patterns can be built without reading sessions. Triggers record the days changed by any process;
+//! a tally is valid until its day changes.
 
 use jiff::civil::Date;
 
@@ -9,27 +9,27 @@ use super::statement::{Value, params, stored_as};
 use super::{Store, StoreError};
 use selftest_grading::grade::PatternTally;
 
-/// Of what is tallied, and how. Tallies of another version do not count.
+/// Version of the tally format and method. Tallies of other versions are ignored.
 const VERSION: u32 = 1;
 
-/// A day of which there are, or were, sessions.
+/// A day that has or had sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternDay {
-    /// The day, in UTC.
+    /// Day in UTC.
     pub day: Date,
-    /// How often it has changed. Read before its sessions are.
+    /// Change counter of the day, read before its sessions are.
     pub changes: u64,
-    /// Tally of its sessions; nothing where it has to be made anew.
+    /// Tally of its sessions; `None` if it must be computed again.
     pub tally: Option<PatternTally>,
 }
 
 stored_as! { Text:
-    // Names and numbers are plain data: writing cannot fail.
+    // Contains only names and numbers, so serializing cannot fail.
     PatternTally => |tally, _limit| serde_json::to_string(tally).unwrap_or_default(),
 }
 read_from! { |row, name| PatternTally => row.json(name) }
 
-/// Days, each with its tally where that counts.
+/// Joins days with their valid tallies.
 fn days() -> String {
     format!(
         "FROM pattern_days AS day LEFT JOIN pattern_tallies AS tally ON tally.day = day.day \
@@ -43,7 +43,7 @@ fn read(row: &Columns<'_>) -> Result<PatternDay, String> {
 }
 
 impl Store {
-    /// The days with sessions from one day to another, both included, newest first: at most
+    /// Returns the days with sessions between `first` and `last`, inclusive, newest first, at most
     /// `limit`.
     pub async fn pattern_days(
         &self,
@@ -59,7 +59,7 @@ impl Store {
         Ok(self.fetch(query, params![first, last, limit], read).await?.items)
     }
 
-    /// The days that have changed since they were tallied, newest first.
+    /// Returns the days that have changed since their tally was computed, newest first.
     pub async fn days_to_tally(&self) -> Result<Vec<PatternDay>, StoreError> {
         let query = format!(
             "SELECT day.day AS day, day.changes AS changes {} \
@@ -72,8 +72,8 @@ impl Store {
         Ok(self.fetch(query, [], read).await?.items)
     }
 
-    /// Keeps what the sessions of a day say together. Where the day has changed since
-    /// [`PatternDay::changes`] was read, it does not count.
+    /// Saves the tally of a day. It is ignored if the day has changed since [`PatternDay::changes`]
+    /// was read.
     pub async fn save_tally(
         &self,
         day: &PatternDay,

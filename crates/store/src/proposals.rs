@@ -1,4 +1,4 @@
-//! The table `skill_proposals`: drafted skills, and the decisions on them.
+//! The table `skill_proposals`: drafted skills and the decisions on them.
 
 use jiff::Timestamp;
 
@@ -11,15 +11,15 @@ use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest};
 /// A decision on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The new status of the proposal.
+    /// New status of the proposal.
     pub status: ProposalStatus,
-    /// The new status of its gap.
+    /// New status of its gap.
     pub gap: GapStatus,
-    /// Why.
+    /// Reason for the decision.
     pub reason: Option<String>,
-    /// Where the skill was written.
+    /// File that the skill was written to.
     pub file: Option<String>,
-    /// When.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
@@ -49,12 +49,13 @@ read_from! { |row, name|
 }
 
 impl Store {
-    /// Keeps a new proposal and marks its gap. Whether the gap waited for one: where another
-    /// process was faster nothing is kept.
+    /// Saves a new proposal and marks its gap. Returns false, and saves nothing, if another process
+    /// has already proposed a skill for the gap.
     pub async fn add_proposal(&self, proposal: &Proposal) -> Result<bool, StoreError> {
         let what = || format!("the skill {}", selftest_text::one_line(&proposal.skill_name, 80));
         StoreError::check_size(what, &proposal.skill_md, bound::JSON)?;
         let mut writing = self.begin().await?;
+        // The conditional update claims the gap, so only one process can propose for it.
         let query = "UPDATE skill_gaps SET status = $2, status_at = $3, last_fault = NULL \
                      WHERE id = $1 AND status <> $2";
         let values = params![proposal.gap_id, GapStatus::Proposed, proposal.created_at];
@@ -67,7 +68,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Proposals, at most `limit`, newest first; of one status, where one is given.
+    /// Returns up to `limit` proposals, newest first, optionally of one status.
     pub async fn proposals(
         &self,
         status: Option<ProposalStatus>,
@@ -78,15 +79,16 @@ impl Store {
         self.find(query, params![status, limit]).await
     }
 
-    /// The proposal of that id.
+    /// Returns the proposal with that id.
     pub async fn proposal(&self, id: &str) -> Result<Option<Proposal>, StoreError> {
         self.find_one(&format!("the proposal {id}"), "WHERE id = $1", params![id]).await
     }
 
-    /// Keeps a decision on a proposal and its gap. Whether the proposal waited for one: else
-    /// nothing is changed.
+    /// Saves a decision on a proposal and its gap. Returns false, and changes nothing, if the
+    /// proposal was already decided.
     pub async fn decide_proposal(&self, id: &str, made: &Decision) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
+        // Conditional, so that the first of two concurrent decisions wins.
         let query = "UPDATE skill_proposals SET status = $2, decided_at = $3, reason = $4, \
                      file = $5 WHERE id = $1 AND status = 'proposed'";
         let reason = made.reason.to_value(bound::TEXT);

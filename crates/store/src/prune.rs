@@ -1,5 +1,5 @@
-//! Deletes what is older than its owner wants to keep. What people have said is kept, unless it is
-//! asked for; decisions on skills and gaps are always kept.
+//! Deletes data older than the retention time. Human corrections and labels are kept unless the
+//! caller asks otherwise; decisions on skills and gaps are always kept.
 
 use jiff::Timestamp;
 use strum::{IntoStaticStr, VariantArray};
@@ -8,58 +8,58 @@ use super::statement::params;
 use super::transaction::Writing;
 use super::{Store, StoreError};
 
-/// Rows of a kind that can grow old, in the order in which they are deleted: what belongs to
-/// others comes before them.
+/// Kinds of rows that can expire, in the order of deletion: dependent rows come before the rows
+/// they belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Prunable {
-    /// Grades by models of sessions that are deleted.
+    /// Model grades of deleted sessions.
     ModelGrades,
-    /// Corrections by people of sessions that are deleted.
+    /// Human corrections of deleted sessions.
     Overrides,
-    /// Labels of sessions that are deleted.
+    /// Labels of deleted sessions.
     Labels,
-    /// Grades of sessions by rules.
+    /// Rule-based grades of sessions.
     Sessions,
-    /// Scores of reflections that are deleted.
+    /// Scores of deleted reflections.
     ReflectionScores,
     /// Reflections of agents.
     Reflections,
-    /// Signals of users after executions that are deleted.
+    /// User signals after deleted executions.
     Signals,
-    /// Executions of skills.
+    /// Skill executions.
     Executions,
     /// Weekly reports.
     WeeklyReports,
-    /// Runs of scheduled jobs, but the last of each.
+    /// Runs of scheduled jobs, except the last of each.
     JobRuns,
 }
 
-/// Whether what people have said is deleted with the rest.
+/// Policy for human corrections and labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum People {
-    /// Sessions that somebody has corrected or labelled are kept whole.
+    /// Sessions with corrections or labels are kept completely.
     Kept,
-    /// They are deleted too.
+    /// Corrections and labels are deleted too.
     Deleted,
 }
 
-/// How many rows there are of each kind.
+/// Number of rows of each kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
     /// Rows that are deleted, or would be.
     pub rows: Vec<(Prunable, u64)>,
-    /// Old sessions that are kept, because somebody has corrected their grades or labelled them.
+    /// Old sessions kept because they have corrections or labels.
     pub kept_sessions: u64,
 }
 
 impl Prunable {
-    /// As programs read it.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// In words, for people.
+    /// Returns the name for display.
     pub fn words(self) -> &'static str {
         match self {
             Prunable::ModelGrades => "grades by models",
@@ -75,7 +75,7 @@ impl Prunable {
         }
     }
 
-    /// The table and which of its rows; `$1` is the time, of reports the day.
+    /// Returns the table and the condition for its rows; `$1` is the time, or the day for reports.
     fn rows(self, people: People) -> String {
         let sessions = old_sessions(people);
         match self {
@@ -101,7 +101,7 @@ impl Prunable {
                 .to_owned(),
             Prunable::Executions => "skill_executions WHERE created_at < $1".to_owned(),
             Prunable::WeeklyReports => "weekly_reports WHERE week_end < $1".to_owned(),
-            // By the last one it is decided what is due.
+            // The scheduler uses the last run to decide which jobs are due.
             Prunable::JobRuns => "job_runs WHERE slot < $1 AND slot < \
                  (SELECT MAX(slot) FROM job_runs AS newest WHERE newest.job = job_runs.job)"
                 .to_owned(),
@@ -109,9 +109,9 @@ impl Prunable {
     }
 }
 
-/// Which sessions are deleted.
+/// Returns the condition for sessions to delete.
 fn old_sessions(people: People) -> String {
-    // A session of unknown date is as old as its grade.
+    // A session without a date is as old as its grade.
     let old = "COALESCE(counts_at, graded_at) < $1";
     match people {
         People::Deleted => old.to_owned(),
@@ -119,14 +119,14 @@ fn old_sessions(people: People) -> String {
     }
 }
 
-/// Whether somebody has said something of a session.
+/// Condition: the session has a correction or a label.
 const IS_SPOKEN_OF: &str = "(EXISTS (SELECT 1 FROM grade_overrides AS made \
                             WHERE made.session_id = session_grades.session_id) \
                             OR EXISTS (SELECT 1 FROM session_labels AS given \
                             WHERE given.session_id = session_grades.session_id))";
 
 impl Store {
-    /// Counts what is older than `before`.
+    /// Counts the rows older than `before`.
     pub async fn count_prunable(
         &self,
         before: Timestamp,
@@ -138,7 +138,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Deletes what is older than `before`, all of it or, on an error, nothing.
+    /// Deletes the rows older than `before` in one transaction.
     pub async fn prune(&self, before: Timestamp, people: People) -> Result<Pruned, StoreError> {
         let mut writing = self.begin().await?;
         let pruned = count(&mut writing, before, people).await?;
@@ -153,7 +153,7 @@ impl Store {
     }
 }
 
-/// The values of a kind's placeholders: none may be left over.
+/// Returns the values for the placeholders of a kind: engines reject unused ones.
 fn values(kind: Prunable, before: Timestamp) -> Vec<super::statement::Value> {
     let day = before.strftime("%Y-%m-%d").to_string();
     match kind {

@@ -1,5 +1,5 @@
-//! The table `session_quality_grades` (docs/spec/session-quality.md#table): grades by a language
-//! model.
+//! The table `session_quality_grades` (docs/spec/session-quality.md#table): grades given by
+//! language models.
 
 use super::page::{Cursor, Page};
 use super::row::{Columns, Record, Rows, optional_unit, read_from, record};
@@ -24,13 +24,14 @@ record!(QualityGrade, "session_quality_grades", {
 stored_as! { Text: serde_json::Value => |json, _limit| bound::json(json) }
 read_from! { |row, name| serde_json::Value => row.json(name) }
 
-/// That a grade is of this version. Not for the index of versions: nearly all grades are of the
-/// same one, and SQLite would prefer it to that of the sessions.
+/// SQL predicate: the grade has this rubric version. `+ 0` hides the column from the index on
+/// versions. Nearly all grades have the same version, and SQLite would prefer that index to the one
+/// on sessions.
 fn of_version(version: u32) -> String {
     format!("rubric_version + 0 = {version}")
 }
 
-/// Sets the average of a session, and of which version it is.
+/// SQL assignments that update a session's average and its rubric version.
 fn average(version: u32, session_id: &str) -> String {
     format!(
         "quality_rubric = {version}, quality = (SELECT AVG(overall) FROM session_quality_grades \
@@ -40,12 +41,12 @@ fn average(version: u32, session_id: &str) -> String {
 }
 
 impl Store {
-    /// The same database for a reader whose rubric has that version: grades by models of other
-    /// versions are kept, and read as if they were not there. Without this, that of this binary.
+    /// Returns the same database for a reader with that rubric version. Grades of other versions
+    /// stay stored but are ignored. The default is the version of this binary.
     ///
-    /// Averages are kept of one version only: those of another are computed here, for as many
-    /// sessions as have grades of this one. Two readers at the same time with different rubrics
-    /// may each miss averages of sessions that the other has graded since.
+    /// Averages are stored for one version only. This call recomputes those of another version, for
+    /// all sessions that have grades of this one. Two concurrent readers with different rubrics may
+    /// each miss averages of sessions that the other has graded since.
     pub async fn by_rubric(mut self, version: u32) -> Result<Self, StoreError> {
         self.rubric = version;
         let others = format!(
@@ -54,6 +55,7 @@ impl Store {
              WHERE grade.session_id = session_grades.session_id AND {})",
             of_version(version)
         );
+        // Read first: usually there is nothing to recompute, and no write lock is needed.
         let any = format!("SELECT session_id FROM session_grades WHERE {others} LIMIT 1");
         if self.fetch_one("a session", any, [], |_| Ok(())).await?.is_none() {
             return Ok(self);
@@ -66,21 +68,21 @@ impl Store {
         Ok(self)
     }
 
-    /// Every grade by a model and the reader's version of the rubric, oldest first.
+    /// Returns all model grades with the reader's rubric version, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
         let query = format!("WHERE {} ORDER BY ts, id", of_version(self.rubric));
         self.find(&query, []).await
     }
 
-    /// The grades of a session by the reader's version of the rubric, one for each model.
+    /// Returns a session's grades with the reader's rubric version, one per model.
     pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
         let version = of_version(self.rubric);
         let query = format!("WHERE session_id = $1 AND {version} ORDER BY grader_model");
         self.find(&query, params![session_id]).await
     }
 
-    /// The newest grades by the reader's version of the rubric, newest first; only those with at
-    /// least that overall score, where one is given.
+    /// Returns a page of grades with the reader's rubric version, newest first, optionally with a
+    /// minimum overall score.
     pub async fn recent_quality(
         &self,
         min_overall: Option<f64>,
@@ -95,6 +97,7 @@ impl Store {
             QualityGrade::columns().join(", "),
             self.rubric
         );
+        // Ids order grades with the same timestamp.
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
         let since = after.and_then(|cursor| cursor.value.as_deref());
         let values = params![min_overall, since, id, i64::from(limit) + 1];
@@ -102,8 +105,8 @@ impl Store {
         self.fetch_page(limit, query, values, place, QualityGrade::read).await
     }
 
-    /// The sessions, newest first, that have a grade by rules but none by this model and the
-    /// reader's version of the rubric: id and file. Since a moment, where one is given.
+    /// Returns id and file of the sessions, newest first, that have a rule-based grade but none by
+    /// this model with the reader's rubric version. `since` and `agent` narrow the list.
     pub async fn without_quality(
         &self,
         model: &str,
@@ -123,12 +126,13 @@ impl Store {
             .await
     }
 
-    /// Keeps a grade by a model, in place of an older one of the same session, model and version
-    /// of the rubric, and brings the session's average up to date.
+    /// Saves a model grade, replacing an older one of the same session, model and rubric version,
+    /// and updates the session's average.
     pub async fn save_quality(&self, grade: &QualityGrade) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         let query = QualityGrade::upsert("session_id, grader_model, rubric_version");
         writing.execute(query, grade.values()).await?;
+        // Stored with the session, so that lists can sort and filter by it.
         let average = average(grade.rubric_version, "$1");
         let query = format!("UPDATE session_grades SET {average} WHERE session_id = $1");
         writing.execute(query, params![grade.session_id]).await?;

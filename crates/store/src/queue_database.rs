@@ -1,8 +1,8 @@
-//! Connections to the tables of the job queue, of their engine's own kind: the library of the
-//! queue needs these, while grades are kept through connections of any kind.
+//! Engine-specific connections to the tables of the job queue. The queue library needs these, while
+//! grades use sqlx's `Any` connections.
 //!
-//! On SQLite the queue has a file of its own beside the grades: its library calls its tables
-//! `Jobs` and `Workers`, and writes more often than all else.
+//! On SQLite the queue has its own file beside the grades, because its library names its tables
+//! `Jobs` and `Workers` and writes more often than everything else.
 
 #[cfg(feature = "postgres")]
 use sqlx::Connection as _;
@@ -19,10 +19,10 @@ use super::address::Place;
 use super::dialect::Engine;
 use super::reuse::is_reusable;
 
-/// A worker fetches and acknowledges by one of them at a time; the other one is for all else.
+/// A worker fetches and acknowledges over one connection; the other is for everything else.
 const MAX_CONNECTIONS: u32 = 2;
 
-/// Connections of one engine.
+/// A connection pool of one engine.
 #[derive(Debug, Clone)]
 pub enum QueuePool {
     /// SQLite.
@@ -35,10 +35,10 @@ pub enum QueuePool {
 /// The database of the job queue.
 #[derive(Debug, Clone)]
 pub struct QueueDatabase {
-    /// The connections.
+    /// Connection pool.
     pub pool: QueuePool,
-    /// The schema of the grades that the queue belongs to: the tables of the queue are in one
-    /// schema for all of them.
+    /// Schema of the grades that the queue belongs to. The queue's own tables are in one schema
+    /// shared by all of them.
     pub schema: Option<String>,
     engine: Engine,
     place: String,
@@ -63,7 +63,8 @@ impl QueueDatabase {
         Ok(Self { pool, schema, engine, place: name })
     }
 
-    /// Waits for running queries and tidies up the files beside the database.
+    /// Waits for running queries, then closes the connections and removes the files beside the
+    /// database.
     pub async fn close(&self) {
         match &self.pool {
             QueuePool::Sqlite(pool) => pool.close().await,
@@ -72,7 +73,7 @@ impl QueueDatabase {
         }
     }
 
-    /// The rows that a query finds; `$1` and so on are the values.
+    /// Returns the rows of a query; `$1` and so on are the values.
     pub async fn select<T>(&self, query: String, values: &[&str]) -> Result<Vec<T>, StoreError>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
@@ -92,7 +93,7 @@ impl QueueDatabase {
         found.map_err(|error| self.failed(error))
     }
 
-    /// Executes a statement; returns how many rows it has changed.
+    /// Runs a statement and returns the number of rows changed.
     pub async fn execute(&self, statement: String, values: &[&str]) -> Result<u64, StoreError> {
         let query = AssertSqlSafe(statement);
         let changed = match &self.pool {
@@ -129,7 +130,7 @@ async fn sqlite(place: &Place) -> Opened {
             Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
         });
     let pool = if *place == Place::Memory {
-        // Each connection would be a database of its own, and closing it the end of it.
+        // Each connection would open its own database, and closing it would delete the data.
         pool.max_connections(1).idle_timeout(None).max_lifetime(None)
     } else {
         pool.after_release(|connection, _| Box::pin(is_reusable(connection)))
@@ -143,6 +144,7 @@ async fn postgres(place: &Place) -> Opened {
     let options: PgConnectOptions = place.url().parse()?;
     let options = options.disable_statement_logging();
     let engine = Engine::Postgres;
+    // The pool's connections have another search path, so the schema is read before.
     let mut first = options.connect().await?;
     let schema = sqlx::query_scalar("SELECT CAST(current_schema() AS TEXT)");
     let schema: Option<String> = schema.fetch_one(&mut first).await?;
@@ -153,9 +155,9 @@ async fn postgres(place: &Place) -> Opened {
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 connection.execute(engine.setup()).await?;
-                // Where the library keeps its tables and an extension with a type that it uses,
-                // whichever schema was the first to need them. An administrator may have put the
-                // extension into `public`.
+                // The library's tables and an extension type that it uses are in `apalis`,
+                // whichever schema needed them first. An administrator may have installed the
+                // extension in `public`.
                 connection.execute("SET search_path = apalis, public").await.map(drop)
             })
         })

@@ -1,5 +1,5 @@
 //! The tables `reflections` and `reflection_scores` (docs/spec/reflections.md). Weak reflections
-//! are those whose score is marked so, not a table of their own.
+//! have a flag on their score, not a separate table.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -12,37 +12,38 @@ use selftest_grading::grade::reflection::{
     Issue, ProjectReflections, ReflectionScore, ScoredAt, StoredReflection, WeakReflection,
 };
 
-/// A reflection that is to be kept.
+/// A reflection to be saved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewReflection {
-    /// The project that it belongs to.
+    /// Project that it belongs to.
     pub project_id: String,
-    /// Unique in its project.
+    /// Id, unique within its project.
     pub reflection_id: String,
-    /// Who reflects, where it says so.
+    /// Agent that wrote it, if the document names one.
     pub agent: Option<String>,
-    /// The loop that it speaks of. `None`: as many reflections as the project has with it.
+    /// Loop that it describes. `None` uses the number of the project's reflections, including this
+    /// one.
     pub loop_count: Option<u64>,
-    /// When it was made.
+    /// Creation time.
     pub made_at: Timestamp,
-    /// The submitted document, without its secrets.
+    /// Submitted document, with secrets removed.
     pub document: Map<String, Value>,
 }
 
-/// Which reflections to list.
+/// Filters and page of a list of reflections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReflectionQuery {
-    /// Only those of this project.
+    /// Only reflections of this project.
     pub project_id: Option<String>,
-    /// Only weak ones.
+    /// Only weak reflections.
     pub weak: bool,
-    /// Rows of a page.
+    /// Number of rows per page.
     pub limit: u32,
-    /// Behind this one.
+    /// Position after which the page starts.
     pub after: Option<Cursor>,
 }
 
-/// The common part of the statements that read scores. `$1` is a project or null.
+/// Common part of the statements that read scores. `$1` is a project or null.
 const SCORED: &str = "FROM reflections AS reflection \
                       JOIN reflection_scores AS grade ON grade.reflection = reflection.id \
                       WHERE (CAST($1 AS TEXT) IS NULL OR project_id = $1)";
@@ -82,9 +83,9 @@ read_from! { |row, name|
 record!(ScoredAt, "reflection_scores", { made_at, score by unit, weak });
 
 impl Store {
-    /// Keeps a reflection, and says whether it was new. Where the project has one of that id
-    /// already, nothing is written and that one comes back: whether it says the same is for the
-    /// caller to see.
+    /// Saves a reflection and returns it with `true` if it is new. If the project already has one
+    /// with that id, nothing is written and the existing one is returned; the caller checks if the
+    /// content is the same.
     pub async fn add_reflection(
         &self,
         new: &NewReflection,
@@ -92,7 +93,7 @@ impl Store {
         let json = Value::Object(new.document.clone()).to_string();
         StoreError::check_size(|| "the reflection".to_owned(), &json, bound::JSON)?;
         let mut writing = self.begin().await?;
-        // Counted and written while nobody else writes.
+        // Counting and inserting in one write transaction keeps loop counts unique.
         let query = "INSERT INTO reflections \
                      (project_id, reflection_id, agent, loop_count, made_at, document_json) \
                      SELECT $1, $2, $3, COALESCE(CAST($4 AS BIGINT), 1 + \
@@ -118,7 +119,7 @@ impl Store {
         Ok((kept, added))
     }
 
-    /// The reflection of a project that has this id.
+    /// Returns the reflection of a project with this id.
     pub async fn reflection(
         &self,
         project_id: &str,
@@ -128,7 +129,7 @@ impl Store {
         self.find_one("a reflection", query, params![project_id, reflection_id]).await
     }
 
-    /// The reflection of a project that was submitted last.
+    /// Returns the most recently submitted reflection of a project.
     pub async fn last_reflection(
         &self,
         project_id: &str,
@@ -137,7 +138,7 @@ impl Store {
         self.find_one("the last reflection of a project", query, params![project_id]).await
     }
 
-    /// The score of a reflection, where it has one.
+    /// Returns the score of a reflection, if it has one.
     pub async fn reflection_score(
         &self,
         number: i64,
@@ -147,8 +148,8 @@ impl Store {
         self.fetch_one("the score of a reflection", query, values, ReflectionScore::read).await
     }
 
-    /// Keeps the score of a reflection in place of an older one. Whether the recovery hook was told
-    /// stays known.
+    /// Saves the score of a reflection, replacing an older one. The record of the recovery hook's
+    /// notification is unchanged.
     pub async fn save_reflection_score(
         &self,
         number: i64,
@@ -166,8 +167,8 @@ impl Store {
         self.execute(query, values).await.map(drop)
     }
 
-    /// Takes it upon the caller to tell the recovery hook of a weak reflection; `false` where
-    /// somebody has done so already.
+    /// Claims the notification of the recovery hook for a weak reflection. Returns false if another
+    /// caller already has.
     pub async fn claim_recovery(
         &self,
         score: &ReflectionScore,
@@ -176,7 +177,7 @@ impl Store {
         self.set_told(score, Some(at), "told_at IS NULL").await
     }
 
-    /// Gives a claim back: the hook could not be told.
+    /// Releases a claim after the hook could not be notified.
     pub async fn release_recovery(&self, score: &ReflectionScore) -> Result<(), StoreError> {
         self.set_told(score, None, "told_at IS NOT NULL").await.map(drop)
     }
@@ -187,6 +188,7 @@ impl Store {
         at: Option<Timestamp>,
         before: &str,
     ) -> Result<bool, StoreError> {
+        // The condition makes the claim atomic.
         let query = format!(
             "UPDATE reflection_scores SET told_at = $1 WHERE {before} AND reflection = \
              (SELECT id FROM reflections WHERE project_id = $2 AND reflection_id = $3)"
@@ -194,7 +196,7 @@ impl Store {
         Ok(self.execute(query, params![at, score.project_id, score.reflection_id]).await? > 0)
     }
 
-    /// Scores, that of the reflection submitted last first.
+    /// Returns a page of scores, most recently submitted first.
     pub async fn reflection_scores(
         &self,
         asked: &ReflectionQuery,
@@ -202,7 +204,7 @@ impl Store {
         self.reflection_page(asked, ReflectionScore::read).await
     }
 
-    /// The same with the submitted documents.
+    /// Returns a page of scores together with the submitted documents.
     pub async fn scored_reflections(
         &self,
         asked: &ReflectionQuery,
@@ -231,7 +233,7 @@ impl Store {
         self.fetch_page(asked.limit, query, values, Cursor::of_id, read).await
     }
 
-    /// The newest scores of a project that were submitted before that number, newest first.
+    /// Returns the newest scores of a project submitted before number `before`, newest first.
     pub async fn reflection_history(
         &self,
         project_id: &str,
@@ -245,8 +247,8 @@ impl Store {
         Ok(self.fetch(query, values, |row| unit(row, "score")).await?.items)
     }
 
-    /// When reflections were made and what they scored, of one project or of all; those made last,
-    /// at most `limit`, the newest first.
+    /// Returns the creation times and scores of the newest reflections, at most `limit`, newest
+    /// first, of one project or of all.
     pub async fn reflections_over_time(
         &self,
         project_id: Option<&str>,
@@ -258,8 +260,7 @@ impl Store {
         self.fetch(query, params![project_id, limit], ScoredAt::read).await
     }
 
-    /// The projects that have scores, summed up, those with the newest reflections first; all of
-    /// them, at most `limit`, or only one.
+    /// Summarizes up to `limit` projects with scores, most recent reflections first, or only one.
     pub async fn reflecting_projects(
         &self,
         project_id: Option<&str>,
@@ -274,7 +275,7 @@ impl Store {
             Ok(ProjectReflections {
                 project_id: row.get("project_id")?,
                 count: row.get("scores")?,
-                // The sum of decimals in binary is off by a bit.
+                // Averages of decimals have binary rounding errors in the last digits.
                 average_score: (unit(row, "average")? * 1e6).round() / 1e6,
                 weak: row.get("weak")?,
                 newest: row.get("newest")?,

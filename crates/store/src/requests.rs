@@ -1,5 +1,5 @@
-//! The table `request_keys`: requests that may be sent again under a key of the client's, each of
-//! which is written once. What a key looks like is for the caller to check.
+//! The table `request_keys`: idempotency keys of requests, each of which is written once. Callers
+//! validate the format of a key.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,30 +7,30 @@ use super::statement::params;
 use super::transaction::Writing;
 use super::{SkillRecord, Store, StoreError};
 
-/// How long a key is known after its request was written.
+/// Time for which a key is remembered after its request was written.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// The key of a request.
+/// An idempotency key of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// Where the request was sent to: a key is only known there.
+    /// Target of the request; keys are unique within it.
     pub scope: String,
-    /// The client's key.
+    /// Key chosen by the client.
     pub key: String,
-    /// Of the body: another body is another request.
+    /// Digest of the body: a different body is a different request.
     pub digest: String,
-    /// When it came.
+    /// Time of arrival.
     pub at: Timestamp,
 }
 
 impl RequestKey {
-    /// Keys from before are forgotten.
+    /// Returns the time before which keys are forgotten.
     fn known_since(&self) -> Timestamp {
         self.at.checked_sub(KEPT).unwrap_or(Timestamp::MIN)
     }
 }
 
-/// A record that a client sent, and the key of its request, where it has one.
+/// A record sent by a client, with the key of its request if it has one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillRequest {
     /// The record.
@@ -40,7 +40,7 @@ pub struct SkillRequest {
 }
 
 impl Store {
-    /// The digest of the body that was written under a key, if the key is known.
+    /// Returns the digest of the body that was written under a key, if the key is known.
     pub async fn request_digest(&self, key: &RequestKey) -> Result<Option<String>, StoreError> {
         let query = "SELECT digest FROM request_keys \
                      WHERE scope = $1 AND request_key = $2 AND made_at >= $3";
@@ -49,8 +49,9 @@ impl Store {
     }
 }
 
-/// Notes that a request is written: `false` where its key is known already.
+/// Records the key of a request. Returns false if it is already known.
 pub(super) async fn note(writing: &mut Writing, key: &RequestKey) -> Result<bool, StoreError> {
+    // Expired keys are removed here, because nothing else deletes them.
     let query = "DELETE FROM request_keys WHERE made_at < $1";
     writing.execute(query, params![key.known_since()]).await?;
     let query = "INSERT INTO request_keys (scope, request_key, digest, made_at) \

@@ -1,14 +1,14 @@
-//! Whether a connection goes back into its pool after it was used. Holds no connection itself.
+//! Decides if a used connection goes back into its pool.
 
 use sqlx::Connection;
 
-/// Whether a connection may be used again: one whose transaction could not be ended is closed.
+/// Returns true if a connection may be reused. One whose transaction could not be ended is closed.
 ///
-/// SQLite rolls some transactions back by itself, such as those that a full disk breaks off. The
-/// rollback that follows then fails, sqlx goes on counting a transaction, and every later one on
-/// that connection is refused.
+/// SQLite rolls back some transactions by itself, such as those interrupted by a full disk. The
+/// rollback that follows then fails, sqlx still counts an open transaction, and every later one on
+/// that connection is rejected.
 pub(super) async fn is_reusable<C: Connection>(connection: &mut C) -> Result<bool, sqlx::Error> {
-    // A rollback for which nobody waited is done before it is answered.
+    // A pending rollback runs before the ping is answered.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }

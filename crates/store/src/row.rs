@@ -1,5 +1,5 @@
-//! Rows of tables: one description of each kind, of which statements and readers are made. Any
-//! program may have written a row: each value is checked, none trusted.
+//! Maps table rows to structs: one description per type yields both its statements and its reader.
+//! Any program may have written a row, so every value is checked.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ use super::page::{Cursor, Page};
 use super::statement::{Value, query};
 use super::{Store, StoreError};
 
-/// The rows that a query found.
+/// Result rows of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows<T> {
-    /// The rows that could be read.
+    /// Rows that could be read.
     pub items: Vec<T>,
-    /// How many were skipped, because they hold values that selftest does not write.
+    /// Number of rows skipped because they contain values that selftest does not write.
     pub unreadable: u64,
 }
 
-/// A time in our form or in Python's without zone, which is taken for UTC.
+/// Parses a time in our format, or in Python's format without a zone, which is read as UTC.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let without_zone = || {
@@ -37,17 +37,17 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 pub(super) struct Columns<'r>(pub(super) &'r AnyRow);
 
 impl<'r> Columns<'r> {
-    /// The value of a column.
+    /// Returns the value of a column.
     pub(super) fn get<T: FromColumn>(&self, name: &str) -> Result<T, String> {
         T::from_column(self, name)
     }
 
-    /// The value of a column; nothing also where it is not of that type.
+    /// Returns the value of a column, or `None` if it is null or has another type.
     pub(super) fn optional<T: FromColumn>(&self, name: &str) -> Option<T> {
         self.get(name).ok()
     }
 
-    /// The value that a name in a column stands for.
+    /// Parses the text of a column with `from_name`.
     pub(super) fn named<T>(
         &self,
         name: &str,
@@ -57,7 +57,7 @@ impl<'r> Columns<'r> {
         from_name(&text).ok_or_else(|| format!("{name} is {text:?}"))
     }
 
-    /// A value as JSON text.
+    /// Parses the JSON text of a column.
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
         let json: String = self.get(name)?;
         serde_json::from_str(&json).map_err(|error| format!("{name}: {error}"))
@@ -72,7 +72,7 @@ impl<'r> Columns<'r> {
     }
 }
 
-/// A type that is read from a column.
+/// A type that can be read from a column.
 pub(super) trait FromColumn: Sized {
     fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String>;
 }
@@ -92,7 +92,7 @@ macro_rules! read_from {
 }
 pub(super) use read_from;
 
-/// A whole number in the range of its type.
+/// Reads an integer and checks that it fits its type.
 fn number<T: TryFrom<i64>>(row: &Columns<'_>, name: &str) -> Result<T, String> {
     let number = row.decode::<i64>(name)?;
     T::try_from(number).map_err(|_| format!("{name} is {number}"))
@@ -104,7 +104,7 @@ read_from! { |row, name|
     u32 => number(row, name),
     u64 => number(row, name),
     i64 => row.decode(name),
-    // As SQLite and Python have it: everything but 0 is true.
+    // As in SQLite and Python, everything but 0 is true.
     bool => Ok(row.decode::<i64>(name)? != 0),
     f64 => {
         let number = row.decode(name)?;
@@ -114,36 +114,36 @@ read_from! { |row, name|
     Date => row.named(name, |text| text.trim().parse().ok()),
 }
 
-/// Null, or a value of another type than ours.
+/// `None` if the column is null or has another type.
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String> {
         Ok(row.optional(name))
     }
 }
 
-/// A number from 0 to 1.
+/// Reads a number from 0 to 1.
 pub(super) fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
     let value = row.get(name)?;
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{name} is {value}")) }
 }
 
-/// A number from 0 to 1, or none.
+/// Reads an optional number from 0 to 1.
 pub(super) fn optional_unit(row: &Columns<'_>, name: &str) -> Result<Option<f64>, String> {
     row.optional::<f64>(name).map(|_| unit(row, name)).transpose()
 }
 
-/// A type that is stored in one row of a table or in some columns of it, or is only read from a
-/// query over that table and others.
+/// A type stored in a table row or in some of its columns, or read from a query that joins that
+/// table with others.
 pub(super) trait Record: Sized {
     const TABLE: &'static str;
 
-    /// The columns, in the order of the values.
+    /// Returns the columns, in the order of the values.
     fn columns() -> Vec<&'static str>;
     fn values(&self) -> Vec<Value>;
     fn read(row: &Columns<'_>) -> Result<Self, String>;
 
-    /// A query for whole rows. It names their columns: a prepared `SELECT *` fails in PostgreSQL
-    /// when a newer version of selftest adds one.
+    /// Returns a query for complete rows. It lists the columns because in PostgreSQL a prepared
+    /// `SELECT *` fails after a newer version of selftest has added one.
     fn select(rest: &str) -> String {
         format!("SELECT {} FROM {} {rest}", Self::columns().join(", "), Self::TABLE)
     }
@@ -152,7 +152,7 @@ pub(super) trait Record: Sized {
         Self::insert_rows(1)
     }
 
-    /// Inserts several rows.
+    /// Returns a statement that inserts several rows.
     fn insert_rows(rows: usize) -> String {
         let columns = Self::columns();
         let row = |row: usize| {
@@ -164,12 +164,12 @@ pub(super) trait Record: Sized {
         format!("INSERT INTO {} ({columns}) VALUES {rows}", Self::TABLE)
     }
 
-    /// Inserts a row, or replaces the one with the same key.
+    /// Returns a statement that inserts a row or replaces the one with the same key.
     fn upsert(key: &str) -> String {
         Self::upsert_rows(key, 1)
     }
 
-    /// The same of several rows, of which no two have the same key.
+    /// Returns an upsert of several rows, which must have different keys.
     fn upsert_rows(key: &str, rows: usize) -> String {
         let keys: Vec<&str> = key.split(", ").collect();
         let others = Self::columns().into_iter().filter(|column| !keys.contains(column));
@@ -180,10 +180,9 @@ pub(super) trait Record: Sized {
     }
 }
 
-/// Describes the row of a struct: each field, its column where that has another name, the limit of
-/// its text where that is not that of names, and the function that reads it where the type alone
-/// does not say how. A part that takes several columns is a
-/// [`Record`] itself.
+/// Implements [`Record`] for a struct: each field, its column if that has another name, the maximum
+/// length of its text if it differs from that of names, and the function that reads it if the type
+/// does not determine it. A part that takes several columns is itself a [`Record`].
 macro_rules! record {
     ($type:ty, $table:literal, {
         $($field:ident $(as $column:literal)? $([$limit:expr])? $(by $read:path)?),+ $(,)?
@@ -223,7 +222,7 @@ macro_rules! record {
 }
 pub(super) use record;
 
-/// The first of two, where it is given.
+/// Expands to the given expression, or to the default without one.
 macro_rules! or {
     ([] $default:expr) => {
         $default
@@ -235,7 +234,7 @@ macro_rules! or {
 pub(super) use or;
 
 impl Store {
-    /// Every row of a query, read one after the other.
+    /// Reads all rows of a query and counts the unreadable ones.
     pub(super) async fn fetch<T>(
         &self,
         sql: impl Into<Cow<'static, str>>,
@@ -243,8 +242,8 @@ impl Store {
         mut read: impl FnMut(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Rows<T>, StoreError> {
         let mut rows = Rows { items: Vec::new(), unreadable: 0 };
-        // From a connection and not from the pool: the pool's stream ends at the first row that
-        // cannot be decoded.
+        // Fetches from a connection because the pool's stream ends at the first row that cannot be
+        // decoded.
         let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
         let mut stream = query(sql, values).fetch(&mut *connection);
         while let Some(row) = stream.next().await {
@@ -266,8 +265,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// The row of a query that finds at most one. `what` names it in the error when it cannot be
-    /// read.
+    /// Reads the row of a query that returns at most one. `what` names it in the error if it cannot
+    /// be read.
     pub(super) async fn fetch_one<T>(
         &self,
         what: &str,
@@ -282,8 +281,8 @@ impl Store {
         read.map_err(|why| StoreError::Row { place, what, why })
     }
 
-    /// A page of a query for one row more than `limit`. What is left out as unreadable is still a
-    /// row that the next page begins behind.
+    /// Reads a page from a query for `limit + 1` rows. An unreadable row is left out, but the
+    /// cursor may still point at it.
     pub(super) async fn fetch_page<T>(
         &self,
         limit: u32,
@@ -292,6 +291,7 @@ impl Store {
         place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Page<T>, StoreError> {
+        // Unreadable rows stay in the list as `None`, so that they count and can end a page.
         let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
         let (mut items, limit) = (rows.items, limit as usize);
         let more = items.len() as u64 + rows.unreadable > limit as u64;
@@ -300,7 +300,7 @@ impl Store {
         Ok(Page { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
     }
 
-    /// The rows of a table that a query's conditions find.
+    /// Selects rows of a table by the conditions in `rest`.
     pub(super) async fn find<T: Record>(
         &self,
         rest: &str,
@@ -309,7 +309,7 @@ impl Store {
         self.fetch(T::select(rest), values, T::read).await
     }
 
-    /// The only row of a table that a query's conditions find.
+    /// Selects at most one row of a table by the conditions in `rest`.
     pub(super) async fn find_one<T: Record>(
         &self,
         what: &str,
@@ -319,7 +319,7 @@ impl Store {
         self.fetch_one(what, T::select(rest), values, T::read).await
     }
 
-    /// A number that a query counts.
+    /// Reads the column `count` of a query.
     pub(super) async fn count(
         &self,
         sql: impl Into<Cow<'static, str>>,
@@ -329,7 +329,7 @@ impl Store {
         Ok(counted.unwrap_or_default())
     }
 
-    /// Runs one statement: how many rows it changed.
+    /// Runs one statement and returns the number of rows changed.
     pub(super) async fn execute(
         &self,
         sql: impl Into<Cow<'static, str>>,
@@ -341,12 +341,12 @@ impl Store {
 }
 
 impl Cursor {
-    /// The place of a row in a list that has one order, by a column that may be null.
+    /// Returns the position of a row in a list with a single order, by a column that may be null.
     pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, String> {
         Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
     }
 
-    /// The place of a row in a list that is sorted by a numeric id.
+    /// Returns the position of a row in a list sorted by a numeric id.
     pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, String> {
         let id = row.get::<i64>("id")?.to_string();
         Ok(Self { value: None, id, order: None })

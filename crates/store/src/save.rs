@@ -1,8 +1,9 @@
-//! Saves the results of reading files, and decides between files that hold the same run of a
-//! session: the one with more messages counts, of equals the one whose path comes first. Different
-//! runs that their files call by one id are all kept, the oldest under that id. Of a session that
-//! goes on where another ended the longer counts. The order in which files are read must not
-//! matter: threads read them.
+//! Saves the results of reading files and resolves conflicts between them.
+//!
+//! If several files contain the same run of a session, the one with more messages wins, then the
+//! one whose path sorts first. Different runs whose files use the same id are all stored, the
+//! oldest under that id. If a session continues another, the longer one wins. Threads read the
+//! files, so the result must not depend on their order.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -15,32 +16,32 @@ use super::transaction::Writing;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, lineage};
 use selftest_grading::grade::GradeRecord;
 
-/// A grade that is not kept, because another file holds more of the same session.
+/// A grade that is not stored because another file has more of the same session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// The session, by the id in its file.
+    /// Session id in its file.
     pub session_id: String,
-    /// Which run of that id ([`selftest_sessions::Lineage::beginning`]).
+    /// The run of that id ([`selftest_sessions::Lineage::beginning`]).
     pub beginning: u64,
-    /// The file whose grade is not kept.
+    /// File whose grade was dropped.
     pub file: String,
-    /// The file whose grade is.
+    /// File whose grade is stored.
     pub kept: String,
-    /// Whether the file is left without any grade.
+    /// True if the file has no grade left.
     pub was_last: bool,
 }
 
 impl Store {
-    /// Keeps the results of many files at once: all of them or, on an error, none.
+    /// Saves the results of many files in one transaction.
     ///
-    /// The grades of a file replace those that it had before; a session that it no longer holds
-    /// loses its grade, unless the file is now [`FileOutcome::Unreadable`]. Where several files
-    /// hold the same run of a session, the grade with more messages is kept, of equals the one
-    /// whose path comes first, and of a session that goes on where another ended the longer; every
-    /// grade that is not kept is returned, and a file that has no other is recorded as
-    /// [`FileOutcome::Duplicate`], whether it came before or now. When a session loses its grade,
-    /// files that had lost against it are to be read again: [`Store::known_files`] leaves them
-    /// out.
+    /// The grades of a file replace its earlier ones. A session that the file no longer contains
+    /// loses its grade, unless the file is now [`FileOutcome::Unreadable`].
+    ///
+    /// If several files contain the same run of a session, the grade with more messages is stored,
+    /// then the one whose path sorts first. If a session continues another, the longer one is
+    /// stored. Every dropped grade is returned, and a file without any other grade is recorded as
+    /// [`FileOutcome::Duplicate`], whether it was saved earlier or now. When a session loses its
+    /// grade, files that had lost against it must be read again: [`Store::known_files`] omits them.
     pub async fn save(&self, batch: &[FileResult]) -> Result<Vec<Lost>, StoreError> {
         let mut lost = Vec::new();
         if batch.is_empty() {
@@ -55,8 +56,8 @@ impl Store {
         Ok(lost)
     }
 
-    /// Notes that files are gone. Their records and grades stay, but any other file that holds
-    /// the same sessions takes these over when it is read, as a file that was moved does.
+    /// Records that files are gone. Their records and grades stay, but any other file with the same
+    /// sessions takes them over when it is read, as happens when a file was moved.
     pub async fn release_files(&self, paths: &[String]) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         for path in paths {
@@ -75,7 +76,7 @@ async fn save(
     let path = bound::path(&result.file.path);
     let mut before = HashSet::new();
     if result.file.outcome != FileOutcome::Unreadable && known.has_file(&path) {
-        // What the file held before and holds no longer leaves its id to others.
+        // Sessions that are no longer in the file release their ids to others.
         let own: Vec<Kin> = result.grades.iter().map(|grade| Kin::of(grade, &path)).collect();
         let (kept, gone): (Vec<Kin>, Vec<Kin>) = lineage::in_file(writing, &path)
             .await?
@@ -109,26 +110,27 @@ async fn save(
             own.was_last = true;
         }
     }
-    // Those that gave way now.
+    // Sessions that lost against another file in this batch.
     forget(writing, &path, &before).await?;
     files::write(writing, file).await
 }
 
-/// Whether a grade is kept.
+/// Decision about one grade.
 enum Place {
-    /// It is kept under this id.
+    /// Stored under this id.
     Under(String),
-    /// Another counts; why, for a person.
+    /// Another grade wins; the reason, for display.
     Lost(String),
 }
 
-/// Decides between a grade and those of its kin. Nothing depends on which of them came first.
+/// Decides between a grade and related ones. The result does not depend on which was saved first.
 async fn place(
     writing: &mut Writing,
     own: &Kin,
     known: &mut Known,
     lost: &mut Vec<Lost>,
 ) -> Result<Place, StoreError> {
+    // Most sessions have no relatives, and the batch lookup saves a query for each.
     if !known.has_kin(own) {
         return Ok(Place::Under(own.session_id.clone()));
     }
@@ -179,7 +181,8 @@ async fn place(
     }
 }
 
-/// Notes which of two grades counts, and at a file that lost one, why. The reason, bounded.
+/// Records which of two grades wins, and the reason at the file that lost one. Returns the
+/// truncated reason.
 async fn give_way(
     writing: &mut Writing,
     wins: bool,
@@ -201,7 +204,7 @@ async fn give_way(
     Ok(why)
 }
 
-/// For each run the grade with most messages: a file may hold one twice.
+/// Returns the grade with the most messages for each run, as a file may contain a run twice.
 fn largest(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
     let mut largest: BTreeMap<(&str, u64), &GradeRecord> = BTreeMap::new();
     for grade in grades {
@@ -214,7 +217,7 @@ fn largest(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
     largest.into_values().collect()
 }
 
-/// Notes at a file that one of its grades gave way to that of another file. Whether it was its last.
+/// Records at a file that one of its grades lost to another file. Returns true if it was its last.
 async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<bool, StoreError> {
     let query = "UPDATE session_files SET graded = graded - 1, \
                  outcome = CASE WHEN graded = 1 THEN 'duplicate' ELSE outcome END, \
@@ -226,16 +229,17 @@ async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<boo
     Ok(!writing.fetch(query, [path.to_value(MAX_PATH)]).await?.is_empty())
 }
 
-/// Makes the grades of a file give way to any other.
+/// Makes the grades of a file lose against any other.
 async fn release(writing: &mut Writing, path: &str) -> Result<(), StoreError> {
     let path = [path.to_value(MAX_PATH)];
+    // A grade without a message count loses against every other.
     let query = "UPDATE session_grades SET messages = NULL WHERE session_file = $1";
     writing.execute(query, path.clone()).await?;
     writing.execute("UPDATE session_files SET rules = NULL WHERE path = $1", path).await?;
     reread_losers(writing).await
 }
 
-/// Removes the grades of sessions that a file no longer holds.
+/// Removes the grades of sessions that a file no longer contains.
 async fn forget(
     writing: &mut Writing,
     path: &str,
@@ -251,7 +255,8 @@ async fn forget(
     reread_losers(writing).await
 }
 
-/// Another file may hold a session that lost its grade; which one is not recorded.
+/// Marks duplicates to be read again. Another file may contain a session that lost its grade, but
+/// the database does not record which one.
 async fn reread_losers(writing: &mut Writing) -> Result<(), StoreError> {
     let query = "UPDATE session_files SET rules = NULL \
                  WHERE outcome = 'duplicate' OR (outcome = 'graded' AND graded < sessions)";

@@ -1,5 +1,5 @@
-//! How many sessions came to which score, counted by the database: what advice needs of a hundred
-//! thousand sessions is a few hundred numbers. Computes no score.
+//! Counts sessions by score in the database: advice about a hundred thousand sessions needs only a
+//! few hundred numbers. No score is computed here.
 
 use jiff::Timestamp;
 
@@ -8,20 +8,20 @@ use super::statement::params;
 use super::{Store, StoreError};
 use selftest_grading::grade::{GradeRecord, Level, TaskType};
 
-/// Sessions of one agent and type with the same grades.
+/// Sessions of one agent and task type with the same grades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScoreCount {
-    /// The type.
+    /// Task type.
     pub task_type: TaskType,
-    /// Whether they were completed.
+    /// True if they were completed.
     pub task_completed: bool,
-    /// Efficiency of their calls.
+    /// Efficiency of tool calls.
     pub efficiency: Level,
-    /// Quality of their answers.
+    /// Quality of answers.
     pub quality: Level,
-    /// How many of them are from the earlier part of the time.
+    /// Number of sessions from the earlier part of the period.
     pub earlier: u64,
-    /// How many are from the later part.
+    /// Number of sessions from the later part.
     pub recent: u64,
 }
 
@@ -38,15 +38,15 @@ fn read(row: &Columns<'_>) -> Result<ScoreCount, String> {
 }
 
 impl Store {
-    /// The tasks of `earliest..to` by their grades, those before `from` apart; of one agent, where
-    /// one is named. Without those of [`Store::grades_apart`].
+    /// Counts the tasks in `earliest..to` by their grades, with those before `from` counted
+    /// separately, optionally for one agent. Excludes the grades of [`Store::grades_apart`].
     pub async fn score_counts(
         &self,
         [earliest, from, to]: [Timestamp; 3],
         agent: Option<&str>,
     ) -> Result<Rows<ScoreCount>, StoreError> {
-        // In the order of their own index, from which alone they are read. Not by the bare column
-        // of the time: the index that begins with it would be taken, and all of it sorted.
+        // Grouped in the order of an index that covers the query. `COALESCE` hides the time column:
+        // otherwise the planner would choose the index that starts with it and sort all of it.
         let query = "SELECT task_type, task_completed, tool_calls_efficient, response_quality, \
                      COUNT(*) AS sessions, \
                      SUM(CASE WHEN counts_at >= $2 THEN 1 ELSE 0 END) AS recent \
@@ -60,8 +60,8 @@ impl Store {
         self.fetch(query, params![earliest, from, to, agent], read).await
     }
 
-    /// The grades of `from..to` that cannot be counted by their columns: those that people have
-    /// corrected, and those of other programs, whose times have many forms.
+    /// Returns the grades in `from..to` that cannot be counted by their columns: human-corrected
+    /// ones, and those of other programs, whose times come in many formats.
     pub async fn grades_apart(
         &self,
         from: Timestamp,
@@ -78,8 +78,8 @@ impl Store {
         Ok(grades)
     }
 
-    /// The grades of `from..to` that other programs wrote: their times have many forms, and are
-    /// compared when read.
+    /// Returns the grades in `from..to` written by other programs. Their times come in many formats
+    /// and are compared after parsing.
     pub async fn foreign_grades(
         &self,
         from: Timestamp,

@@ -1,6 +1,8 @@
-//! The tables `session_transcripts`, `session_texts` and `session_words`: what was said and done in
-//! sessions, to be searched. Filled from files by others; what is searched for is words, never the
-//! language of a search engine ([`selftest_text::search`]).
+//! The tables `session_transcripts`, `session_texts` and `session_words`: a full-text index of
+//! sessions.
+//!
+//! Callers fill it from files. Queries contain words only, never the query language of an engine
+//! ([`selftest_text::search`]).
 
 use std::collections::HashMap;
 
@@ -19,38 +21,38 @@ use selftest_grading::grade::{GradeRecord, SessionKind, TaskOutcome};
 use selftest_text::digest;
 use selftest_text::search::SearchWords;
 
-/// Rows of one statement.
+/// Maximum number of rows per statement.
 const MAX_ROWS: usize = 100;
 
-/// Hits that are looked for at once.
+/// Number of hits fetched at once.
 const MAX_BATCH: u64 = 1000;
 
-/// Hits of one session that a page holds.
+/// Maximum number of hits per session on a page.
 const MAX_HITS: u64 = 3;
 
-/// The numbers of a second: as many texts can stand in their order in it.
+/// Row numbers reserved for each second, which limits how many texts of one second stay in order.
 const IN_SECOND: i64 = 1 << 20;
 
-/// The last second that is told apart, in the year 36812.
+/// Largest second with numbers of its own, in the year 36812.
 const LAST_SECOND: i64 = 1 << 40;
 
-/// Filters of a search, beside time: each is a word of its own in the index.
+/// Filters of a search besides time. Each is indexed as a separate word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facet {
-    /// The agent, by name.
+    /// Agent name.
     Agent,
-    /// The folder that was worked in, or its last part.
+    /// Project folder, or its last component.
     Project,
-    /// A model that answered.
+    /// Model that answered.
     Model,
-    /// A tool that the event called or that gave back its result.
+    /// Tool that the event called or whose result it contains.
     Tool,
-    /// An event in which a tool failed; the value is empty.
+    /// Event in which a tool failed; the value is empty.
     Error,
 }
 
 impl Facet {
-    /// The word that stands for it: one that no text has.
+    /// Returns the index word for a value, which does not occur in any text.
     pub fn word(self, value: &str) -> String {
         let kind = match self {
             Facet::Agent => "agent",
@@ -61,7 +63,7 @@ impl Facet {
         };
         let value = value.trim().to_lowercase();
         let digest = digest::of_bytes(format!("{kind}\n{value}").as_bytes());
-        // Letters alone: digits in a word are read in several ways.
+        // Letters only, because engines tokenize digits within a word differently.
         let letter = |c: char| match c {
             '0'..='9' => char::from_u32(u32::from(c) - u32::from('0') + u32::from('g')),
             c => Some(c),
@@ -71,74 +73,74 @@ impl Facet {
     }
 }
 
-/// A file whose sessions are to be indexed.
+/// A file whose sessions need indexing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileToIndex {
-    /// Its path.
+    /// File path.
     pub path: String,
     /// Digest of its content when it was graded.
     pub digest: String,
-    /// Sessions whose grade comes from it.
+    /// Number of sessions graded from it.
     pub graded: u64,
 }
 
 record!(FileToIndex, "session_files", { path [MAX_PATH], digest, graded });
 
-/// An event as it is searched.
+/// An event in the search index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedEvent {
-    /// Its number in the session.
+    /// Number of the event in its session.
     pub number: u64,
-    /// The beginning of what was said and done in it, for people; secrets redacted.
+    /// Start of the event's text for display; secrets redacted.
     pub text: String,
-    /// The words by which it is found ([`selftest_text::search::indexed`]), those of facets too.
+    /// Words under which it is found ([`selftest_text::search::indexed`]), including facets.
     pub words: String,
 }
 
-/// A session as it is searched.
+/// A session in the search index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedSession {
-    /// As the store names it.
+    /// Session id in the store.
     pub session_id: String,
-    /// When it counts.
+    /// Time under which the session is counted.
     pub counts_at: Timestamp,
-    /// In the order of their numbers.
+    /// Events in the order of their numbers.
     pub events: Vec<IndexedEvent>,
 }
 
 /// Words and filters of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// All of them have to stand in one event.
+    /// Words that must all occur in one event.
     pub words: SearchWords,
-    /// Words of facets that the event must have.
+    /// Facet words that the event must have.
     pub facets: Vec<String>,
-    /// Only sessions that count then or later.
+    /// Only sessions counted at this time or later.
     pub since: Option<Timestamp>,
-    /// Only sessions that count before.
+    /// Only sessions counted before this time.
     pub until: Option<Timestamp>,
-    /// Sessions of a page.
+    /// Number of sessions per page.
     pub limit: u32,
-    /// `next` of the page before.
+    /// The `next` value of the previous page.
     pub after: Option<i64>,
 }
 
 /// A session with hits.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SearchedSession {
-    /// The session.
+    /// Session id.
     pub session_id: String,
-    /// Who worked in it.
+    /// Name of the agent.
     pub agent: Option<String>,
-    /// The agent's model.
+    /// Model used by the agent.
     pub model: Option<String>,
-    /// The beginning of the request.
+    /// Start of the request.
     pub task_summary: Option<String>,
-    /// When it counts.
+    /// Time under which the session is counted.
     pub counts_at: Option<Timestamp>,
     /// Outcome of the task.
     pub outcome: Option<TaskOutcome>,
-    /// Why the session was held.
+    /// Purpose of the session.
     pub session_kind: SessionKind,
 }
 
@@ -146,44 +148,44 @@ record!(SearchedSession, "session_grades", {
     session_id, agent, model, task_summary [TEXT], counts_at, outcome, session_kind,
 });
 
-/// An event that holds what was searched for.
+/// An event that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SearchHit {
-    /// Its number in the session.
+    /// Number of the event in its session.
     pub event: u64,
-    /// The beginning of what was said and done in it.
+    /// Start of the event's text.
     pub text: String,
 }
 
-/// A page of a search: the newest sessions first.
+/// A page of search results, newest sessions first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPage {
-    /// Each session with its first hits, and whether there are more.
+    /// Sessions with their first hits, and whether there are more hits.
     pub items: Vec<FoundSession>,
-    /// Hand it back as `after` for the next page.
+    /// Value to pass as `after` for the next page.
     pub next: Option<i64>,
 }
 
-/// A session with its hits, by number.
+/// A session with the row numbers of its hits.
 struct Found {
-    /// The number of its event 0.
+    /// Row number of its event 0.
     first: i64,
-    /// In the order of the events.
+    /// Hits in the order of the events.
     hits: Vec<i64>,
-    /// Whether hits before these may be missing.
+    /// True if earlier hits may be missing.
     is_cut: bool,
 }
 
 /// A session with its first hits, and whether there are more.
 type FoundSession = (SearchedSession, Vec<SearchHit>, bool);
 
-/// The first number of a second.
+/// Returns the first row number of a second.
 fn second(at: Timestamp) -> i64 {
     at.as_second().clamp(0, LAST_SECOND) * IN_SECOND
 }
 
 impl Store {
-    /// Some of the files with graded sessions that are not indexed, or have changed since.
+    /// Returns files with graded sessions that are not indexed or have changed since.
     pub async fn files_to_index(&self, limit: u32) -> Result<Vec<FileToIndex>, StoreError> {
         let query = format!(
             "SELECT file.path, file.digest, file.graded {NOT_INDEXED} \
@@ -192,18 +194,18 @@ impl Store {
         Ok(self.fetch(query, params![limit], FileToIndex::read).await?.items)
     }
 
-    /// How many files [`Store::files_to_index`] would list in all.
+    /// Counts all files that [`Store::files_to_index`] would list.
     pub async fn count_files_to_index(&self) -> Result<u64, StoreError> {
         self.count(format!("SELECT COUNT(*) AS count {NOT_INDEXED}"), []).await
     }
 
-    /// The grades that come from a file.
+    /// Returns the grades that come from a file.
     pub async fn grades_of_file(&self, path: &str) -> Result<Rows<GradeRecord>, StoreError> {
         let path = bound::path(path).to_value(MAX_PATH);
         self.find("WHERE session_file = $1 ORDER BY session_id", [path]).await
     }
 
-    /// Makes the sessions of a file to be found by these texts and no others.
+    /// Replaces the indexed texts of a file's sessions.
     pub async fn index_file(
         &self,
         file: &FileToIndex,
@@ -214,9 +216,10 @@ impl Store {
         writing.execute("DELETE FROM session_transcripts WHERE path = $1", [path()]).await?;
         for session in sessions {
             let id = session.session_id.to_value(bound::NAME);
+            // The session may have been indexed from another file before.
             let query = "DELETE FROM session_transcripts WHERE session_id = $1";
             writing.execute(query, [id.clone()]).await?;
-            // It may have lost its grade since its file was read.
+            // The session may have lost its grade since its file was read.
             let query = "SELECT session_id FROM session_grades \
                          WHERE session_id = $1 AND session_file = $2";
             let known = writing.fetch_text(query, [id.clone(), path()]).await?;
@@ -237,7 +240,7 @@ impl Store {
         writing.commit().await
     }
 
-    /// Notes that a file was looked at and could not be read: what is found of it stays.
+    /// Marks a file as processed although it could not be read. Its indexed texts stay.
     pub async fn note_indexed(&self, file: &FileToIndex) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         note(&mut writing, file).await?;
@@ -271,10 +274,11 @@ impl Store {
         writing.execute(words.sql, words.values).await.map(drop)
     }
 
-    /// A page of the sessions in which events hold all that is searched for.
+    /// Returns a page of sessions in which single events match all words and facets.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, StoreError> {
         let matching = self.engine.matching(query);
         let least = query.since.map_or(0, second);
+        // Row numbers encode the time, so time filters become ranges of numbers.
         let mut below = query.until.map_or(i64::MAX, second).min(query.after.unwrap_or(i64::MAX));
         let limit = query.limit as usize;
         let (mut found, mut next) = (Vec::<Found>::new(), None);
@@ -286,6 +290,7 @@ impl Store {
                     break;
                 }
                 below = one.first;
+                // The batch ended within this session, so its first hits may be missing.
                 if one.is_cut {
                     one.hits = self.first_hits(&matching, least, &one).await?;
                 }
@@ -300,9 +305,9 @@ impl Store {
         Ok(SearchPage { items, next })
     }
 
-    /// The newest hits whose numbers are below that, by session, the newest first; and below which
-    /// number there may be more. Many at once: each statement looks up anew all words that begin
-    /// as one that may go on.
+    /// Returns the newest hits below a row number, grouped by session, newest first, and the number
+    /// below which there may be more. It fetches many at once because each statement expands a
+    /// prefix term again.
     async fn batch(
         &self,
         matching: &str,
@@ -310,7 +315,8 @@ impl Store {
         below: i64,
     ) -> Result<(Vec<Found>, Option<i64>), StoreError> {
         let (id, condition) = self.engine.matches();
-        // First the hits alone: the engine walks down the numbers and stops when there are enough.
+        // The inner query reads only hits, so the engine walks down the row numbers and stops at
+        // the limit.
         let query = format!(
             "SELECT hit.id AS id, (SELECT first_id FROM session_transcripts \
              WHERE first_id <= hit.id ORDER BY first_id DESC LIMIT 1) AS first_id \
@@ -334,13 +340,14 @@ impl Store {
         if let Some(last) = found.last_mut() {
             last.is_cut = rest.is_some();
         }
+        // Hits were read newest first, but a session lists them in order.
         for one in &mut found {
             one.hits.reverse();
         }
         Ok((found, rest))
     }
 
-    /// The first hits of a session, one more than a page holds.
+    /// Returns the first hits of a session, one more than a page shows.
     async fn first_hits(
         &self,
         matching: &str,
@@ -357,7 +364,7 @@ impl Store {
         Ok(self.fetch(query, values, |row| row.get("id")).await?.items)
     }
 
-    /// The sessions of a page and the texts of their hits.
+    /// Loads the sessions of a page and the texts of their hits.
     async fn shown(&self, found: Vec<Found>) -> Result<Vec<FoundSession>, StoreError> {
         let most = usize::try_from(MAX_HITS).unwrap_or_default();
         let (mut sessions, mut texts) = (HashMap::new(), HashMap::new());
@@ -393,7 +400,7 @@ impl Store {
     }
 }
 
-/// Notes which state of a file is indexed.
+/// Records which state of a file is indexed.
 async fn note(writing: &mut Writing, file: &FileToIndex) -> Result<(), StoreError> {
     let file = FileToIndex { path: bound::path(&file.path), ..file.clone() };
     let query = "INSERT INTO indexed_files (path, digest, graded) VALUES ($1, $2, $3) \
@@ -402,35 +409,37 @@ async fn note(writing: &mut Writing, file: &FileToIndex) -> Result<(), StoreErro
     writing.execute(query, file.values()).await.map(drop)
 }
 
-/// Files with graded sessions that cannot be searched as they are now.
+/// Files with graded sessions whose index is missing or out of date.
 const NOT_INDEXED: &str = "FROM session_files AS file \
      LEFT JOIN indexed_files AS indexed ON indexed.path = file.path \
      WHERE file.graded > 0 AND (indexed.path IS NULL OR indexed.digest <> file.digest \
      OR indexed.graded <> file.graded)";
 
-/// So many numbers, the rest of them null, so that a statement has one text for all of them.
+/// Pads `numbers` with nulls to `count` values, so that the text of the statement is always the
+/// same and can be reused.
 fn filled(numbers: impl Iterator<Item = i64>, count: usize) -> impl Iterator<Item = Value> {
     numbers.map(Some).chain(std::iter::repeat(None)).take(count).map(Value::Integer)
 }
 
-/// How many numbers the events of a session take.
+/// Returns how many row numbers the events of a session take.
 fn span(session: &IndexedSession) -> i64 {
     let last = session.events.last().map_or(0, |event| event.number);
     i64::try_from(last).unwrap_or_default() + 1
 }
 
-/// The first of the numbers that the session takes: those of the second in which it counts, or the
-/// next ones that no other session has.
+/// Returns the first row number for a session: the first of the second in which it is counted, or
+/// the next range that no other session uses.
 async fn free(writing: &mut Writing, session: &IndexedSession) -> Result<i64, StoreError> {
     let (mut first, span) = (second(session.counts_at), span(session));
     let end = first + IN_SECOND;
-    // The ranges never overlap: the one that begins last ends last.
+    // Ranges never overlap, so the one that starts last also ends last.
     let query = "SELECT CAST(last_id AS TEXT) FROM session_transcripts WHERE first_id < $1 \
                  ORDER BY first_id DESC LIMIT 1";
     let number = |text: Option<String>| text.and_then(|text| text.parse::<i64>().ok());
     if let Some(last) = number(writing.fetch_text(query, params![end]).await?) {
         first = first.max(last + 1);
     }
+    // The range may reach into that of a later session; skip past it until it fits.
     loop {
         let query = "SELECT CAST(last_id AS TEXT) FROM session_transcripts \
                      WHERE first_id >= $1 AND first_id < $2 ORDER BY first_id DESC LIMIT 1";
@@ -443,7 +452,7 @@ async fn free(writing: &mut Writing, session: &IndexedSession) -> Result<i64, St
 }
 
 impl Engine {
-    /// The number of a row of words, and the condition that it matches `$1`.
+    /// Returns the row number column of the words table, and the condition for a match with `$1`.
     fn matches(self) -> (&'static str, &'static str) {
         match self {
             Engine::Sqlite => ("rowid", "session_words MATCH $1"),
@@ -451,7 +460,8 @@ impl Engine {
         }
     }
 
-    /// The query in the engine's own language. Nothing but letters and digits comes from outside.
+    /// Translates the query to the engine's query language. User input contributes only letters and
+    /// digits.
     fn matching(self, query: &SearchQuery) -> String {
         let terms = query.words.terms().iter();
         let facets = query.facets.iter();

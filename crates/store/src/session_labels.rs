@@ -1,5 +1,5 @@
-//! The table `session_labels`: whether tasks truly succeeded. The newest label of a session
-//! replaces the one before it.
+//! The table `session_labels`: human labels of task success. A new label of a session replaces the
+//! previous one.
 
 use super::row::{Record as _, Rows, read_from, record};
 use super::statement::stored_as;
@@ -19,7 +19,7 @@ stored_as! { Text: LabelSource => |source, _limit| source.name().to_owned() }
 read_from! { |row, name| LabelSource => row.named(name, LabelSource::from_name) }
 
 impl Store {
-    /// Keeps labels, all or none of them.
+    /// Saves labels in one transaction.
     pub async fn add_labels(&self, labels: &[SessionLabel]) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         for label in labels {
@@ -28,7 +28,7 @@ impl Store {
         writing.commit().await
     }
 
-    /// Every label, by session.
+    /// Returns all labels, sorted by session.
     pub async fn labels(&self) -> Result<Rows<SessionLabel>, StoreError> {
         self.find("ORDER BY session_id", []).await
     }

@@ -1,4 +1,4 @@
-//! The orders of lists of sessions, and the values by which they are sorted.
+//! Sort orders for lists of sessions, and their columns.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -7,19 +7,19 @@ use super::bound;
 use super::page::Cursor;
 use super::statement::Value;
 
-/// The value by which a list of sessions is sorted. Sessions without the value come last in both directions.
+/// Sort key of a list of sessions. Sessions without a value come last in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum SessionSort {
-    /// When the session counts.
+    /// Time under which the session is counted.
     Time,
-    /// Average overall score of the models.
+    /// Average overall score given by models.
     Quality,
     /// Outcome of the task, by name.
     Outcome,
-    /// Whether the task appears to have been completed.
+    /// Completion of the task.
     Completed,
     /// Efficiency of tool calls.
     Efficiency,
@@ -27,22 +27,22 @@ pub enum SessionSort {
     Response,
     /// Number of errors.
     Errors,
-    /// Number of calls of the model.
+    /// Number of model calls.
     Calls,
-    /// How long it took.
+    /// Duration of the session.
     Duration,
-    /// Name of the agent.
+    /// Agent name.
     Agent,
-    /// Type of the task, by name.
+    /// Task type, by name.
     TaskType,
-    /// How badly it went: tasks by their outcome, contradicted ones highest, then by their errors;
-    /// what is no task lowest.
+    /// Worst results: tasks by outcome, contradicted ones highest, then by number of errors.
+    /// Sessions that are not tasks come lowest.
     Worst,
 }
 
 selftest_text::named!(SessionSort);
 
-/// The type of a column.
+/// Type of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Integer,
@@ -51,20 +51,20 @@ pub(super) enum Kind {
 }
 
 impl SessionSort {
-    /// Whether a list in this order can go on behind that place: not with the cursor of a list in
-    /// another order.
+    /// Returns true if a list in this order can continue after `cursor`. Cursors of other orders do
+    /// not fit.
     pub fn fits(self, descending: bool, cursor: &Cursor) -> bool {
         let (_, kind, nullable) = self.column();
         cursor.order.as_deref() == Some(&*self.order(descending))
             && cursor.value.as_ref().map_or(nullable, |value| kind.parse(value).is_some())
     }
 
-    /// The name of the order in cursors.
+    /// Returns the name of the order in cursors.
     pub(super) fn order(self, descending: bool) -> String {
         format!("{self}.{}", if descending { "desc" } else { "asc" })
     }
 
-    /// The column, its type, and whether it may be null.
+    /// Returns the column, its type, and whether it may be null.
     pub(super) fn column(self) -> (&'static str, Kind, bool) {
         match self {
             SessionSort::Time => ("counts_at", Kind::Text, true),

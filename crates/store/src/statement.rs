@@ -1,7 +1,7 @@
-//! Statements and the values that are bound to them, the same for both engines.
+//! SQL statements and their bound values, the same for both engines.
 //!
-//! Not sqlx's `QueryBuilder`: for connections of any kind it writes `?`, which PostgreSQL does not
-//! understand (sqlx 0.9.0, issue 3000).
+//! sqlx's `QueryBuilder` is not an option: for `Any` connections it writes `?`, which PostgreSQL
+//! does not understand (sqlx 0.9.0, issue 3000).
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use sqlx::{Any, AssertSqlSafe};
 
 use super::bound;
 
-/// A value that is bound to a statement, or null of that type: PostgreSQL prepares a statement for
-/// the types of the first values.
+/// A value bound to a statement, or a typed null: PostgreSQL prepares a statement for the types of
+/// the first values.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Text(Option<String>),
@@ -24,13 +24,13 @@ pub(super) enum Value {
 
 /// A type whose values can be stored.
 pub(super) trait ToValue {
-    /// The value; a text has at most `limit` bytes.
+    /// Converts to a value; a text is truncated to `limit` bytes.
     fn to_value(&self, limit: usize) -> Value;
-    /// Null of the same type.
+    /// Returns null of the same type.
     fn null() -> Value;
 }
 
-/// Values for a statement, in the order of its placeholders; texts are bounded as names are.
+/// Values for a statement, in the order of its placeholders; texts are limited like names.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         [$($crate::statement::ToValue::to_value(&$value, $crate::bound::NAME)),*]
@@ -63,7 +63,7 @@ stored_as! { Text:
 stored_as! { Integer:
     bool => |flag, _limit| i64::from(*flag),
     u8 => |number, _limit| i64::from(*number),
-    // Some of their columns have 32 bits and a sign.
+    // Some of these columns are signed 32-bit integers.
     u32 => |number, _limit| i64::from(*number).min(i64::from(i32::MAX)),
     i64 => |number, _limit| *number,
     u64 => |count, _limit| i64::try_from(*count).unwrap_or(i64::MAX),
@@ -88,7 +88,7 @@ impl<T: ToValue> ToValue for Option<T> {
     }
 }
 
-/// A value with a limit of its own.
+/// Already converted; the limit is ignored.
 impl ToValue for Value {
     fn to_value(&self, _: usize) -> Value {
         self.clone()
@@ -98,30 +98,29 @@ impl ToValue for Value {
     }
 }
 
-/// The form of times in the database: RFC 3339 in UTC and of one width, so that texts sort as
-/// times do.
+/// Formats a time as RFC 3339 in UTC with a fixed width, so that texts sort like times.
 pub(super) fn time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
-/// A statement of constant text to which values are bound.
+/// Builds a query from constant text and bound values.
 pub(super) fn query(
     sql: impl Into<Cow<'static, str>>,
     values: impl IntoIterator<Item = Value>,
 ) -> Query<'static, Any, AnyArguments> {
-    // Statements are put together of constants and numbers; whatever comes from outside is bound.
+    // Statement texts consist of constants and numbers; all outside input is bound.
     let query = sqlx::query(AssertSqlSafe(sql.into().into_owned()));
     values.into_iter().fold(query, |query, value| match value {
         Value::Text(text) => query.bind(text),
         Value::Integer(number) => query.bind(number),
         Value::Real(Some(number)) => query.bind(number),
-        // sqlx 0.9.0 mixes up the nulls of both sizes (`AnyArguments::convert_into`): this one is
-        // announced to PostgreSQL with 64 bits.
+        // sqlx 0.9.0 swaps the nulls of both float sizes (`AnyArguments::convert_into`): this one
+        // is declared to PostgreSQL as 64 bits.
         Value::Real(None) => query.bind(None::<f32>),
     })
 }
 
-/// A statement with placeholders that are numbered as values are added.
+/// A statement under construction, whose placeholders are numbered as values are added.
 #[derive(Default)]
 pub(super) struct Statement {
     pub(super) sql: String,
@@ -140,7 +139,7 @@ impl Statement {
         self
     }
 
-    /// Asks that what was written last is one of these values.
+    /// Appends an `IN` condition for the last expression.
     pub(super) fn is_one_of(&mut self, values: impl Iterator<Item = Value>) -> &mut Self {
         self.sql.push_str(" IN (");
         for (place, value) in values.enumerate() {

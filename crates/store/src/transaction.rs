@@ -1,4 +1,4 @@
-//! Transactions that write. Each waits for its turn and holds it until it ends.
+//! Write transactions. Each waits for its turn and holds it until it ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,34 +10,35 @@ use super::row::Record;
 use super::statement::{Value, query};
 use super::{Store, StoreError};
 
-/// Rows that one statement inserts at most. Each statement goes to the thread of its connection and
-/// back, which takes longer than to insert a row.
+/// Maximum number of rows inserted by one statement. The round trip to the connection's thread
+/// takes longer than inserting a row.
 const MAX_ROWS: usize = 4;
 
-/// Everything read in it stays true until it ends. Dropped, it is rolled back.
+/// A write transaction. Everything read in it stays valid until it ends; dropping it rolls back.
 pub(super) struct Writing {
     transaction: Transaction<'static, Any>,
     store: Store,
     waiting: Vec<Waiting>,
 }
 
-/// Rows of one table that are inserted before anything else is done.
+/// Rows of one table, queued until the next statement.
 struct Waiting {
     table: &'static str,
-    /// Insert 1, 2, 4 … rows, or replace those with the same keys.
+    /// Upserts of 1, 2, 4 … rows.
     statements: [String; MAX_ROWS.ilog2() as usize + 1],
     rows: Vec<Vec<Value>>,
-    /// One statement cannot replace a row twice.
+    /// Keys of the queued rows: a single statement cannot replace a row twice.
     keys: HashSet<String>,
 }
 
 impl Store {
-    /// A transaction that may write, and the only one that does.
+    /// Starts a write transaction; at most one is active at a time.
     pub(super) async fn begin(&self) -> Result<Writing, StoreError> {
         let begun = self.pool.begin_with(self.engine.begin()).await;
         let mut transaction = begun.map_err(|error| self.failed(error))?;
         if let Some(turn) = self.engine.take_turn() {
-            // Not in the statement that begins: where that fails, nobody would roll back.
+            // Not part of the begin statement: if it failed there, the transaction would not be
+            // rolled back.
             transaction.execute(turn).await.map_err(|error| self.failed(error))?;
         }
         Ok(Writing { transaction, store: self.clone(), waiting: Vec::new() })
@@ -45,14 +46,15 @@ impl Store {
 }
 
 impl Writing {
-    /// Inserts a row, or replaces the one with the same key: before the next statement, and at the
-    /// latest when the transaction ends. `key` names the column, `value` is its value.
+    /// Inserts a row or replaces the one with the same key, before the next statement and at the
+    /// latest on commit. `key` names the column, `value` is its value.
     pub(super) async fn upsert<T: Record>(
         &mut self,
         key: &'static str,
         value: &str,
         row: &T,
     ) -> Result<(), StoreError> {
+        // One statement cannot replace the same row twice.
         if self.waiting.iter().any(|one| one.table == T::TABLE && one.keys.contains(value)) {
             self.flush().await?;
         }
@@ -72,12 +74,12 @@ impl Writing {
         if waiting.rows.len() >= MAX_ROWS { self.flush().await } else { Ok(()) }
     }
 
-    /// Inserts the rows that wait.
+    /// Inserts the queued rows.
     async fn flush(&mut self) -> Result<(), StoreError> {
         for Waiting { statements, rows, keys, .. } in &mut self.waiting {
             keys.clear();
             while !rows.is_empty() {
-                // Few statements, which connections keep ready.
+                // Powers of two need few different statements, which connections keep prepared.
                 let power = rows.len().min(MAX_ROWS).ilog2();
                 let values = rows.drain(..1 << power).flatten();
                 let statement = statements[power as usize].clone();
@@ -88,7 +90,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Runs one statement: how many rows it changed.
+    /// Runs one statement and returns the number of rows changed.
     pub(super) async fn execute(
         &mut self,
         sql: impl Into<Cow<'static, str>>,
@@ -99,7 +101,7 @@ impl Writing {
         Ok(done.map_err(|error| self.store.failed(error))?.rows_affected())
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub(super) async fn fetch(
         &mut self,
         sql: impl Into<Cow<'static, str>>,
@@ -110,7 +112,7 @@ impl Writing {
         rows.map_err(|error| self.store.failed(error))
     }
 
-    /// The number in the first column of the first row.
+    /// Returns the number in the first column of the first row.
     pub(super) async fn fetch_count(
         &mut self,
         sql: impl Into<Cow<'static, str>>,
@@ -122,7 +124,7 @@ impl Writing {
         Ok(count.map_err(|error| self.store.failed(error))?.try_into().unwrap_or_default())
     }
 
-    /// The text in the first column of the first row.
+    /// Returns the text in the first column of the first row.
     pub(super) async fn fetch_text(
         &mut self,
         sql: impl Into<Cow<'static, str>>,
@@ -143,8 +145,8 @@ impl Writing {
         self.transaction.commit().await.map_err(|error| self.store.failed(error))
     }
 
-    /// Ends the transaction without its changes. Dropped, it would hold its locks until the pool
-    /// has the connection back.
+    /// Rolls back. Dropping the transaction instead would hold its locks until the connection is
+    /// back in the pool.
     pub(super) async fn roll_back(self) -> Result<(), StoreError> {
         self.transaction.rollback().await.map_err(|error| self.store.failed(error))
     }

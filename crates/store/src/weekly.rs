@@ -1,5 +1,5 @@
-//! The table `weekly_reports` (docs/spec/session-grades.md#weekly_reports): one report for each
-//! week, replaced when made anew.
+//! The table `weekly_reports` (docs/spec/session-grades.md#weekly_reports): one report per week,
+//! replaced when it is generated again.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,16 +8,16 @@ use super::row::{Record as _, Rows, record};
 use super::statement::params;
 use super::{Store, StoreError, bound};
 
-/// A weekly report as it is kept.
+/// A stored weekly report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredReport {
-    /// First day; unique.
+    /// First day of the week; unique.
     pub week_start: Date,
-    /// Last day.
+    /// Last day of the week.
     pub week_end: Date,
-    /// When it was made.
+    /// Generation time.
     pub generated_at: Timestamp,
-    /// The report; whoever reads it checks it.
+    /// Report as JSON, not validated.
     pub report_json: String,
 }
 
@@ -29,14 +29,14 @@ record!(StoredReport, "weekly_reports", {
 });
 
 impl Store {
-    /// Keeps a report in place of that of the same week.
+    /// Saves a report, replacing the one for the same week.
     pub async fn save_weekly_report(&self, report: &StoredReport) -> Result<(), StoreError> {
         let what = || format!("the report of {}", report.week_start);
         StoreError::check_size(what, &report.report_json, bound::REPORT)?;
         self.execute(StoredReport::upsert("week_start"), report.values()).await.map(drop)
     }
 
-    /// The report of the week that begins on that day.
+    /// Returns the report of the week that starts on that day.
     pub async fn weekly_report(
         &self,
         week_start: Date,
@@ -45,7 +45,7 @@ impl Store {
         self.find_one(&what, "WHERE week_start = $1", params![week_start]).await
     }
 
-    /// The newest reports, at most `limit`, newest first.
+    /// Returns up to `limit` reports, newest first.
     pub async fn weekly_reports(&self, limit: u64) -> Result<Rows<StoredReport>, StoreError> {
         self.find("ORDER BY week_start DESC LIMIT $1", params![limit]).await
     }

@@ -1,5 +1,5 @@
-//! Suite files: read with the same care and the same words as the configuration, and their text.
-//! Writes no file.
+//! Suite files: parsing, with the same checks and messages as the configuration, and formatting.
+//! Writes no files.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use selftest_checks::suite::Suite;
 
 pub use text::text;
 
-/// Ten thousand cases of the longest kind would not fit, ten thousand of the usual kind do.
+/// The limit does not allow ten thousand cases of maximum length, but ten thousand typical ones.
 const KIND: Kind = Kind {
     max_bytes: 16 << 20,
     hint: "`selftest suite freeze latest` writes the cases of the newest run",
@@ -28,14 +28,14 @@ const KIND: Kind = Kind {
 
 static STRUCTURE: LazyLock<Structure> = LazyLock::new(|| Structure::new(schema(), "the suite"));
 
-/// The JSON Schema of a suite, draft 2020-12, without references.
+/// Returns the JSON Schema of a suite, draft 2020-12, without references.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema_of::<Suite>(&["version", "cases"]));
     &SCHEMA
 }
 
-/// Whether a file is a suite of ours, broken or not, and no file of cases of somebody else. A folder
-/// holds the latter.
+/// Returns true if a file is a selftest suite, even an invalid one, and not a file of cases in
+/// another program's format. A folder never is a suite.
 pub fn is_ours(path: &Path) -> bool {
     if path.is_dir() {
         return false;
@@ -47,12 +47,12 @@ pub fn is_ours(path: &Path) -> bool {
     let Ok(text) = super::read(path, KIND) else { return extension != "json" };
     let Ok(document) = yaml::parse(&text, KIND) else { return extension != "json" };
     let has = |key: &str| document.value.get(key).is_some();
-    // promptfoo has `tests`, an evals.json has no version of ours.
+    // promptfoo files have `tests`; an evals.json has no `version` with `cases`.
     let theirs = has("tests") || has("prompts") || has("providers");
     if extension == "json" { has("version") && has("cases") } else { has("cases") || !theirs }
 }
 
-/// Reads a suite file; reports every error, not only the first.
+/// Reads a suite file; reports all errors, not only the first.
 pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
     let text = super::read(path, KIND).map_err(|why| {
         let (message, hint) = match why {
@@ -64,8 +64,7 @@ pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
     parse(path, text)
 }
 
-/// The lines of the cases of a suite of ours by the ids of their scenarios, counted from 1; empty of
-/// any other file.
+/// Returns the lines of the cases by scenario id, counted from 1; empty if the file is not a suite.
 pub fn lines(path: &Path) -> BTreeMap<String, u32> {
     let read = super::read(path, KIND).ok();
     let document = read.as_ref().and_then(|text| Some((text, yaml::parse(text, KIND).ok()?)));
@@ -80,7 +79,7 @@ pub fn lines(path: &Path) -> BTreeMap<String, u32> {
     cases.filter_map(line).collect()
 }
 
-/// Reads the text of a suite; `path` is for the errors.
+/// Parses the text of a suite; `path` is used in errors.
 pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     let refuse = |text, diagnostics| ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
     let document = match yaml::parse(&text, KIND) {
@@ -103,7 +102,7 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
         return Err(refuse(text, diagnostics));
     }
     serde_json::from_value(document.value).map_err(|error| {
-        // It has passed the schema, so there is no place to show.
+        // An error that has passed the schema has no location.
         refuse(text, vec![Diagnostic::at(Target::File(None), error.to_string())])
     })
 }

@@ -1,4 +1,4 @@
-//! Suites as people meet them: written, read again, and broken.
+//! Tests of suite files: written, read again, and invalid.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A suite as YAML for people to read and change. Opens no file.
+//! Formats a suite as readable YAML.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use selftest_checks::scenario::{ReplyStep, Scenario};
 use selftest_checks::suite::{Suite, SuiteCase};
 use selftest_text::one_line;
 
-/// The text of a suite file, which reads as the same suite.
+/// Returns the text of a suite file, which parses to the same suite.
 pub fn text(suite: &Suite) -> String {
     let mut text = String::from("# Frozen cases");
     if let Some(run) = &suite.run_id {
@@ -125,7 +125,7 @@ fn write_list(text: &mut String, indent: &str, key: &str, values: &[String]) {
     }
 }
 
-/// Each check on a line of its own.
+/// Writes each check on its own line.
 fn write_checks(text: &mut String, indent: &str, checks: &[Check]) {
     if !checks.is_empty() {
         let _ = writeln!(text, "{indent}checks:");
@@ -136,7 +136,7 @@ fn write_checks(text: &mut String, indent: &str, checks: &[Check]) {
     }
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 fn flow(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(", ");
     match value {
@@ -151,10 +151,11 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Several lines as lines where nothing in them could be read as anything else, else quoted.
+/// Formats a multi-line text as a block if that is unambiguous, else as a quoted string.
 fn readable(value: &str, indent: &str) -> String {
     let plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a1}'..='\u{1fff}');
     let ends_well = |line: &str| !line.ends_with(' ');
+    // A block scalar would not preserve leading spaces or a trailing line break.
     let is_block = value.contains('\n')
         && !value.starts_with([' ', '\n'])
         && !value.ends_with('\n')

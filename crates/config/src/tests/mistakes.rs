@@ -1,4 +1,4 @@
-//! Messages about mistakes: the whole text, as printed.
+//! Tests of complete error messages, as printed.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn thousands_of_errors_are_cut_and_quick() {
     let twice = "judge: {}\n".repeat(5000);
     let shown = errors(&format!("{SPEC}{unknown}{twice}"));
     assert!(shown.contains("… and 19950 more") && shown.ends_with(": 20000 errors"), "{shown}");
-    // What takes time by the square of their number takes far longer.
+    // A quadratic algorithm would take far longer.
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 

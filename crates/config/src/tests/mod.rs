@@ -1,4 +1,4 @@
-//! The configuration as a user meets it: files, variables and flags in, settings or errors out.
+//! Tests of the public interface: files, variables and flags in, settings or errors out.
 
 mod mistakes;
 mod template;
@@ -63,7 +63,7 @@ fn without_a_file_the_defaults_hold() {
     assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
 }
 
-/// Who only grades recorded sessions writes no scenarios.
+/// A file for grading recorded sessions only needs no scenarios.
 #[test]
 fn a_file_without_scenarios_has_those_of_no_file() {
     let file = "version: 1\ngrade: {weekly_folder: weeks}\n";

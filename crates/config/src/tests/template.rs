@@ -1,4 +1,4 @@
-//! The commented configuration says the truth about every key.
+//! Tests that the commented configuration describes every key correctly.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
-//! From YAML text to a JSON value with the place of every key and value.
+//! Parses YAML text into a JSON value with the location of every key and value.
 //!
-//! The only folder that knows the YAML crate. Bounded and free of panics for any text: the file
-//! comes from a stranger's repository.
+//! The only module that depends on the YAML crate. Parsing is bounded and never panics, because the
+//! file may come from an untrusted repository.
 
 mod node;
 
@@ -17,62 +17,62 @@ use node::Node;
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// Most bytes of such a file.
+    /// Maximum size in bytes.
     pub(crate) max_bytes: usize,
-    /// How to get one.
+    /// Suggestion for creating such a file.
     pub(crate) hint: &'static str,
 }
 
-/// A configuration.
+/// A configuration file.
 pub(crate) const CONFIG: Kind =
     Kind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
 
-/// A place in the text: byte range.
+/// A byte range in the text.
 pub(crate) type Span = Range<usize>;
 
-/// Where a member of a mapping or list stands.
+/// Location of a member of a mapping or list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The key, for members of mappings.
+    /// Location of the key, for members of mappings.
     pub(crate) key: Option<Span>,
-    /// The value; for a mapping or list the rest of its first line.
+    /// Location of the value; for a mapping or list, the rest of its first line.
     pub(crate) value: Span,
 }
 
-/// A key that a mapping has twice.
+/// A duplicate key in a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DuplicateKey {
     /// The key.
     pub(crate) key: String,
-    /// Its first occurrence, whose value is kept.
+    /// First occurrence, whose value is used.
     pub(crate) first: Span,
-    /// The other one.
+    /// Second occurrence.
     pub(crate) second: Span,
 }
 
-/// A readable text.
+/// A parsed document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
-    /// Its content. Integral floats are integers, as JSON Schema sees them.
+    /// Content as JSON. Integral floats are integers, as in JSON Schema.
     pub(crate) value: Value,
-    /// Place by JSON Pointer; the root is `""`.
+    /// Locations by JSON Pointer; the root is `""`.
     pub(crate) places: BTreeMap<String, Place>,
-    /// Keys that occur twice.
+    /// Duplicate keys.
     pub(crate) duplicates: Vec<DuplicateKey>,
 }
 
-/// Why a text is not readable.
+/// Error for a text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    /// Where, if anywhere.
+    /// Location of the error, if known.
     pub(crate) span: Option<Span>,
-    /// The mistake, in one line.
+    /// Error message on one line.
     pub(crate) message: String,
-    /// A remedy.
+    /// Suggested fix.
     pub(crate) hint: Option<&'static str>,
 }
 
-/// Reads one YAML document.
+/// Parses one YAML document.
 pub(crate) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
     let max_bytes = kind.max_bytes;
     if text.len() > max_bytes {
@@ -90,13 +90,15 @@ pub(crate) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
     Ok(Document { value, places: reader.places, duplicates: reader.duplicates })
 }
 
-/// The JSON Pointer of a member.
+/// Returns the JSON Pointer of a member.
 pub(crate) fn join(pointer: &str, key: &str) -> String {
+    // `~` is escaped first because the escape of `/` contains it.
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 fn options(max_bytes: usize) -> Options {
     serde_yaml::options! {
+        // Aliases can expand a small file to an enormous one, so time and memory are bounded.
         budget: serde_yaml::budget! {
             max_events: max_bytes,
             max_nodes: max_bytes / 4,
@@ -111,8 +113,10 @@ fn options(max_bytes: usize) -> Options {
         alias_limits: serde_yaml::alias_limits! {
             max_total_replayed_events: 20_000,
         },
-        // Found here, so that all of them are reported and each with its first occurrence.
+        // Duplicates are detected in this module instead, so that all of them are reported together
+        // with the first occurrence.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        // `yes`, `no`, `on` and `off` stay text.
         strict_booleans: true,
         reject_unsupported_tags: true,
         with_snippet: false,
@@ -122,6 +126,7 @@ fn options(max_bytes: usize) -> Options {
 fn syntax_error(error: &Error, text: &str) -> SyntaxError {
     let span = error.location().map(|location| span(location, text));
     let mut cause = error;
+    // Reports the error inside the alias instead of its use.
     while let Error::AliasError { error, .. } = cause {
         cause = error;
     }
@@ -137,7 +142,7 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         other => {
             let words = other.to_string();
             let words = words.lines().next().unwrap_or_default();
-            // The place is shown by the snippet.
+            // The snippet already shows the location.
             let words = words.split(" at line ").next().unwrap_or_default();
             if words.contains("recursion limit") {
                 return SyntaxError { span, ..too_much() };
@@ -156,8 +161,8 @@ fn too_much() -> SyntaxError {
     }
 }
 
-/// The byte range of a location, within the text and at character boundaries whatever the
-/// crate says.
+/// Returns the byte range of a location. It is clamped to the text and to character boundaries,
+/// whatever the crate reports.
 fn span(location: Location, text: &str) -> Span {
     let span = location.span();
     let offset = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());

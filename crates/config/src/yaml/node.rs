@@ -1,4 +1,4 @@
-//! A tree of YAML values with their places, read through serde. Judges nothing.
+//! A tree of YAML values with source locations, deserialized through serde without validation.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use serde_yaml::Spanned;
 
-/// A YAML value whose members know their places.
+/// A YAML value whose members have locations.
 pub(super) enum Node {
     Scalar(Value),
     List(Vec<Spanned<Node>>),
@@ -22,7 +22,7 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl NodeVisitor {
-    /// A number as JSON has it, integral floats as integers.
+    /// Converts a number to JSON, with integral floats as integers.
     fn float<E: serde::de::Error>(value: f64) -> Result<Node, E> {
         #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
         let number = if value.fract() == 0.0 && value.abs() < 9e15 {

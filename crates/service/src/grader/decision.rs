@@ -1,5 +1,5 @@
-//! Decisions of people on proposed skills. An accepted skill is written to a file and activated by
-//! nobody; nothing is ever written over.
+//! Accepts and rejects proposed skills. An accepted skill is written to a file but not activated.
+//! Existing files are never overwritten.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -11,32 +11,32 @@ use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
 use selftest_store::{Decision, Store, StoreError};
 use selftest_text::one_line;
 
-/// Why a proposal was not decided upon.
+/// Error while deciding on a proposal.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionFault {
-    /// There is no such proposal.
+    /// The proposal does not exist.
     #[error("there is no proposal {0:?}")]
     Unknown(String),
-    /// Somebody was faster.
+    /// The proposal was already decided.
     #[error("{id} is {status} already")]
     Decided {
-        /// The proposal.
+        /// Proposal id.
         id: String,
-        /// Its status.
+        /// Its current status.
         status: ProposalStatus,
     },
-    /// The row was changed by another program.
+    /// The skill name is invalid, for example because another program changed the row.
     #[error("{0:?} is no name of a skill")]
     Name(String),
-    /// There is another skill in the file.
+    /// The file contains another skill.
     #[error("{0} is there already and says something else")]
     Exists(String),
     /// The file cannot be written.
     #[error("cannot write {file}: {why}")]
     Write {
-        /// The file.
+        /// File path.
         file: String,
-        /// The system's words.
+        /// Error message of the OS.
         why: String,
     },
     /// The database failed.
@@ -44,17 +44,17 @@ pub enum DecisionFault {
     Store(#[from] StoreError),
 }
 
-/// Where an accepted skill goes.
+/// Destination of an accepted skill.
 #[derive(Debug, Clone, Copy)]
 pub enum SkillPlace<'a> {
-    /// This file.
+    /// Exactly this file.
     File(&'a Path),
     /// `<name>/SKILL.md` in this folder.
     Folder(&'a Path),
 }
 
 /// Accepts a proposal: writes its SKILL.md and closes the gap. Activates nothing, and never
-/// writes over another file.
+/// overwrites another file.
 pub async fn accept(
     store: &Store,
     id: &str,
@@ -65,6 +65,7 @@ pub async fn accept(
     let file = match place {
         SkillPlace::File(file) => file.to_owned(),
         SkillPlace::Folder(folder) => {
+            // The name becomes part of a path, and another program may have changed the row.
             if !is_skill_name(&proposal.skill_name) {
                 return Err(DecisionFault::Name(one_line(&proposal.skill_name, 80)));
             }
@@ -92,7 +93,7 @@ pub async fn accept(
     decide(store, id, &decision).await
 }
 
-/// Rejects a proposal. Its gap is dismissed, or, where another draft is wanted, open again.
+/// Rejects a proposal. The gap is dismissed, or opened again if another draft is wanted.
 pub async fn reject(
     store: &Store,
     id: &str,
@@ -133,20 +134,22 @@ async fn decide(store: &Store, id: &str, made: &Decision) -> Result<Proposal, De
     }
 }
 
-/// Writes a new file; `false` where there is one that says something else.
+/// Writes a new file; returns false if it exists with other content.
 fn write_new(file: &Path, text: &str) -> io::Result<bool> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
+    // `create_new` never overwrites a file, even one created at the same moment.
     match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(mut new) => {
             let written = new.write_all(text.as_bytes());
             if written.is_err() {
-                // Half a skill would be in the way of the next try.
+                // An incomplete file would block the next attempt.
                 let _ = fs::remove_file(file);
             }
             written.map(|()| true)
         }
+        // The same text may be left from an earlier attempt.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Ok(fs::read(file)? == text.as_bytes())
         }

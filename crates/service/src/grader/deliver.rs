@@ -1,4 +1,4 @@
-//! Hands news to the program or address that the configuration names, and to nobody else.
+//! Sends notifications to the configured commands and webhooks only.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use tokio::process::Command;
 use selftest_models::http::root_cause;
 use selftest_text::digest;
 
-/// A program or an address that gets news.
+/// A command or webhook that receives notifications.
 pub(super) struct Receiver<'a> {
     /// One word for messages, such as `alert`.
     purpose: &'static str,
     address: Address<'a>,
-    /// A receiver that takes longer is given up.
+    /// Time after which a delivery is given up.
     timeout: Duration,
 }
 
 enum Address<'a> {
-    /// A program and its arguments: gets the news on its standard input.
+    /// A program with arguments, which gets the notification on its standard input.
     Command(&'a [String]),
-    /// Gets the news by POST.
+    /// An address that gets the notification by POST.
     Webhook(&'a str),
 }
 
-/// The receivers that a configuration names.
+/// Returns the configured receivers.
 pub(super) fn receivers<'a>(
     purpose: &'static str,
     command: Option<&'a [String]>,
@@ -38,7 +38,7 @@ pub(super) fn receivers<'a>(
     addresses.map(|address| Receiver { purpose, address, timeout }).collect()
 }
 
-/// Sends the news to all; the words of what went wrong, one for each receiver.
+/// Sends a notification to all receivers and returns their errors.
 pub(super) async fn tell_all(receivers: &[Receiver<'_>], news: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     for receiver in receivers {
@@ -48,7 +48,8 @@ pub(super) async fn tell_all(receivers: &[Receiver<'_>], news: &Value) -> Vec<St
 }
 
 impl Receiver<'_> {
-    /// Its name in reports. A digest: arguments and addresses may hold tokens.
+    /// Returns its name in reports. A digest is used because arguments and addresses may contain
+    /// tokens.
     pub(super) fn key(&self) -> String {
         let (kind, value) = match self.address {
             Address::Command(command) => ("command", json!(command)),
@@ -57,7 +58,7 @@ impl Receiver<'_> {
         format!("{kind} {}", &digest::of_json(value)[..16])
     }
 
-    /// Sends the news; else the words of what went wrong.
+    /// Sends a notification, or returns an error message.
     pub(super) async fn tell(&self, news: &Value) -> Result<(), String> {
         let Self { purpose, timeout, .. } = *self;
         let body = news.to_string();
@@ -79,7 +80,7 @@ impl Receiver<'_> {
     }
 }
 
-/// ` at https://host`, without what may hold a token: user, path and query.
+/// Returns ` at https://host`, without the parts that may contain a token: user, path and query.
 fn host_of(address: &str) -> String {
     let parsed = reqwest::Url::parse(address).ok().filter(reqwest::Url::has_host);
     parsed
@@ -93,11 +94,12 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())
+        // The timeout drops this future, which must end the program too.
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read is no fault.
+        // It is not an error if the program does not read its input.
         let _ = stdin.write_all(body.as_bytes()).await;
     }
     let status = child.wait().await.map_err(|error| error.to_string())?;
@@ -105,7 +107,7 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
 }
 
 async fn post(address: &str, body: String, timeout: Duration) -> Result<(), String> {
-    // The address may hold a token: it is not repeated in words that go to logs.
+    // The address may contain a token, so it is removed from messages that go to logs.
     let words = |error: reqwest::Error| root_cause(&error.without_url());
     let client =
         selftest_models::http::client_builder(address).timeout(timeout).build().map_err(words)?;

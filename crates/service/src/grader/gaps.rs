@@ -1,5 +1,5 @@
-//! Gaps in the agent's skills from recorded sessions to the store
-//! (docs/spec/skills-and-signals.md#gaps-and-proposals). What a gap is, `improve::detect` decides.
+//! Detects gaps in the agent's skills from recorded sessions and saves them
+//! (docs/spec/skills-and-signals.md#gaps-and-proposals). `improve::detect` decides what a gap is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,30 @@ use selftest_grading::improve::gap::{FoundGap, Gap, GapKind, GapStatus};
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_store::StoreError;
 
-/// Known gaps that are looked at.
+/// Maximum number of known gaps considered.
 const MAX_GAPS: u64 = 10_000;
 
-/// The result of looking for gaps.
+/// Result of gap detection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GapDetection {
-    /// Sessions with a grade that were looked at.
+    /// Number of graded sessions considered.
     pub sessions: u64,
-    /// Messages in which people repeated a request.
+    /// Number of messages in which users repeated a request.
     pub repeated_requests: u64,
-    /// Gaps that were not known.
+    /// Number of new gaps.
     pub new: u64,
-    /// Closed ones that show again.
+    /// Number of closed gaps that were found again.
     pub reopened: u64,
-    /// Every gap that was found, as it is kept now; those of most sessions first.
+    /// All gaps found, as they are stored now; those with the most sessions first.
     pub gaps: Vec<Gap>,
-    /// Files and folders that could not be read, in words that name them.
+    /// Files and folders that could not be read, with the reason.
     pub problems: Vec<String>,
 }
 
 impl SelfGrader {
-    /// Looks for gaps in the sessions of the last days before `now`, by their grades and by what
-    /// people said in them, and keeps what it finds: one row for each gap, however often it is
-    /// found. Reads the sessions' files again, so it may take long.
+    /// Detects gaps in the sessions of the days before `now`, from their grades and their user
+    /// messages, and saves them: one row per gap, however often it is found. Reads the session
+    /// files again, so it may take long.
     pub async fn detect_gaps(
         &self,
         settings: &GapSettings,
@@ -43,7 +43,7 @@ impl SelfGrader {
     ) -> Result<GapDetection, StoreError> {
         let days = SignedDuration::from_hours(24 * i64::from(settings.lookback_days));
         let from = now.checked_sub(days).unwrap_or(Timestamp::MIN);
-        // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+        // Tolerate sessions from a machine whose clock is slightly ahead.
         let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         let records = self.grades_between(from, to).await?;
         let (requests, problems) = self.repeated_requests(from, to).await;
@@ -79,7 +79,7 @@ impl SelfGrader {
         })
     }
 
-    /// Messages of that time that ask again for what was asked before, and what could not be read.
+    /// Returns the messages in that period that repeat a request, and the read errors.
     async fn repeated_requests(
         &self,
         from: Timestamp,
@@ -97,7 +97,7 @@ impl SelfGrader {
             .map(|one| RepeatedRequest {
                 session_id: one.session_id,
                 event: one.event,
-                // Without a time it is of a file that was changed in these days.
+                // A message without a time comes from a file that was changed in this period.
                 at: one.time.unwrap_or(since),
                 text: one.text,
             })

@@ -1,4 +1,4 @@
-//! Insights from the grades in the store: patterns, summaries, weekly reports, alerts.
+//! Derives patterns, summaries, weekly reports and alerts from the grades in the store.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,31 +17,31 @@ use selftest_grading::grade::{
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
 
-/// Weeks before a report's own that it looks at: its charts show twelve.
+/// Number of earlier weeks that a report covers: its charts show twelve.
 const WEEKS_BEFORE: i64 = 12;
 
-/// A receiver of alerts that takes longer is given up.
+/// Time after which an alert delivery is given up.
 const MAX_DELIVERY: Duration = Duration::from_secs(30);
 
-/// Weeks that an index lists: twenty years.
+/// Maximum number of weeks in an index: twenty years.
 const MAX_REPORTS: u64 = 1040;
 
-/// A weekly report, and what it said to whom.
+/// A weekly report and the result of delivering its alerts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeeklyOutcome {
     /// The report.
     pub report: WeeklyReport,
-    /// Raised alerts that every receiver of the configuration has got, now or earlier; none
-    /// without a receiver.
+    /// Number of raised alerts that every configured receiver has got, now or earlier; 0 without
+    /// receivers.
     pub delivered: u64,
-    /// The faults of handing them on, one line each.
+    /// Delivery errors, one line each.
     pub faults: Vec<String>,
-    /// The stored reports of other weeks, for an index. Newest first.
+    /// Stored reports of other weeks for an index, newest first.
     pub others: Vec<WeeklyReport>,
 }
 
 impl SelfGrader {
-    /// The grades of sessions that count in `from..to`, a person's word applied.
+    /// Returns the grades of sessions counted in `from..to`, with human corrections applied.
     pub async fn grades_between(
         &self,
         from: Timestamp,
@@ -66,28 +66,28 @@ impl SelfGrader {
         let span = SignedDuration::from_hours(24 * i64::from(days));
         let from = now.checked_sub(span).unwrap_or(Timestamp::MIN);
         let from = self.options.since.map_or(from, |since| since.max(from));
-        // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+        // Tolerate sessions from a machine whose clock is slightly ahead.
         let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         self.grades_between(from, to).await
     }
 
-    /// Patterns of the sessions of the last days.
+    /// Finds patterns in the sessions of the last days.
     pub async fn identify_patterns(&self, days: u32) -> Result<Patterns, StoreError> {
         Ok(Patterns::of(&self.grades_of_last(days).await?))
     }
 
-    /// A summary of the last days for people.
+    /// Returns a text summary of the last days.
     pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
         let grades = self.grades_of_last(days).await?;
         Ok(summary_text(days, &GradeSummary::of(&grades), &Patterns::of(&grades)))
     }
 
-    /// The numbers of the last days.
+    /// Returns the numbers of the last days.
     pub async fn grade_summary(&self, days: u32) -> Result<GradeSummary, StoreError> {
         Ok(GradeSummary::of(&self.grades_of_last(days).await?))
     }
 
-    /// The results of the files of a scan; without one, of every file that was ever looked into.
+    /// Returns the results per file for a scan, or for all files ever scanned.
     pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
         let stored = self.store.graded_sessions().await?;
         let undated = self.store.undated_sessions().await?;
@@ -126,8 +126,8 @@ impl SelfGrader {
         })
     }
 
-    /// The report of a week, the current one by default. It is kept in the store, unless it is of
-    /// [`Options::agent`] alone: the kept report of a week is of all its sessions.
+    /// Generates the report of a week, by default the current one. It is saved unless
+    /// [`Options::agent`] is set, because stored reports cover all sessions.
     ///
     /// [`Options::agent`]: super::Options::agent
     pub async fn generate_weekly_report(
@@ -137,7 +137,7 @@ impl SelfGrader {
         self.weekly_report(week, None).await
     }
 
-    /// The same, after the scan that was made for it.
+    /// Generates the same report, with the coverage of the scan made for it.
     pub async fn weekly_report(
         &self,
         week: Option<Week>,
@@ -151,9 +151,8 @@ impl SelfGrader {
         Ok(report)
     }
 
-    /// The report of all sessions of a week, whatever [`Options::agent`] is; kept in the store.
-    /// Alerts that are new go to the receivers of the configuration. `scan`: the one that was made
-    /// for it.
+    /// Generates and saves the report of all sessions of a week, regardless of [`Options::agent`],
+    /// and sends new alerts to the configured receivers. `scan` is the one made for it.
     ///
     /// [`Options::agent`]: super::Options::agent
     pub async fn publish_weekly_report(
@@ -170,9 +169,9 @@ impl SelfGrader {
         Ok(WeeklyOutcome { report, delivered, faults, others })
     }
 
-    /// Sends every receiver of the configuration the alerts that it has not got yet, and keeps in
-    /// the report what arrived; the rest is sent again with the next report. How many alerts all
-    /// of them have, and what went wrong, one for each receiver.
+    /// Sends each configured receiver the alerts that it has not got yet and records deliveries in
+    /// the report. Failed ones are sent again with the next report. Returns the number of alerts
+    /// delivered to all receivers, and the delivery errors.
     async fn send_alerts(
         &self,
         report: &mut WeeklyReport,
@@ -195,6 +194,7 @@ impl SelfGrader {
                 Ok(()) => {
                     let metrics = alerts.iter().map(|alert| alert.metric);
                     report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
+                    // Saved at once, because alerts without a recorded delivery are sent again.
                     self.keep(report).await?;
                 }
                 Err(fault) => faults.push(fault),
@@ -212,8 +212,8 @@ impl SelfGrader {
         Ok((delivered as u64, faults))
     }
 
-    /// Weeks before that one which have sessions and no report that was made when they were over,
-    /// oldest first: of those that the charts of a report show.
+    /// Returns earlier weeks, oldest first, that have sessions but no report generated after their
+    /// end. Only the weeks shown in report charts are checked.
     pub async fn missed_weeks(&self, before: Week) -> Result<Vec<Week>, StoreError> {
         let (end, _) = before.bounds();
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
@@ -231,7 +231,7 @@ impl SelfGrader {
         Ok(missed)
     }
 
-    /// The report of the sessions of one agent, or of all.
+    /// Builds the report of the sessions of one agent, or of all.
     async fn report_of(
         &self,
         agent: Option<&str>,
@@ -253,6 +253,7 @@ impl SelfGrader {
         };
         let mut report = WeeklyReport::of(week, &records, coverage, rules, now);
         report.agent = agent.map(str::to_owned);
+        // Keeps the record of deliveries, so that a regenerated report sends no alert twice.
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =
             earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
@@ -270,19 +271,19 @@ impl SelfGrader {
         self.store.save_weekly_report(&stored).await
     }
 
-    /// How far rules, models and people are apart.
+    /// Compares the grades by rules, models and people.
     pub async fn calibration(&self) -> Result<Calibration, StoreError> {
         let (grades, made, quality) = self.all_grades().await?;
         Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
     }
 
-    /// How the rules' grades agree with people and with graders by model.
+    /// Measures the agreement of rule-based grades with people and with model graders.
     pub async fn agreement(&self) -> Result<Agreement, StoreError> {
         let (grades, made, quality) = self.all_grades().await?;
         Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
     }
 
-    /// The grades of the rules, of people and of models, whenever the sessions were.
+    /// Returns all grades by rules, people and models, regardless of session time.
     async fn all_grades(
         &self,
     ) -> Result<(Vec<GradeRecord>, Vec<Override>, Vec<QualityGrade>), StoreError> {

@@ -1,5 +1,5 @@
-//! Recorded sessions from disk to grades in the store, and from there to patterns and reports: the
-//! library interface of docs/spec/session-grades.md#library.
+//! Grades recorded sessions from disk into the store, and derives patterns and reports from the
+//! grades: the library interface of docs/spec/session-grades.md#library.
 //!
 //! ```
 //! # #[tokio::main]
@@ -30,7 +30,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Prints nothing; writes no report files. What happens is told to a [`ScanObserver`].
+//! Prints nothing and writes no report files. Progress is reported to a [`ScanObserver`].
 
 pub mod decision;
 mod deliver;
@@ -67,34 +67,36 @@ use selftest_store::{FileOutcome, FileResult, KnownFile, Lost, Store, StoreError
 use selftest_text::redact::Redactor;
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
-/// Files whose grades are stored in one transaction, where so many wait.
+/// Maximum number of files whose grades are saved in one transaction.
 const BATCH: usize = 500;
 
-/// How long results are gathered for one transaction. That long at most is lost with the process.
+/// Maximum time to collect results for one transaction, which is also the work lost if the process
+/// dies.
 const GATHERED: Duration = Duration::from_millis(50);
 
-/// Which sessions to grade, and how.
+/// Selects sessions to grade, with the settings for grading.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Folders and files with sessions.
     pub sources: Vec<PathBuf>,
-    /// Only sessions that began then or later. One without times counts by its file's date.
+    /// Only sessions that started at this time or later. The date of the file is used if a session
+    /// has no times.
     pub since: Option<Timestamp>,
     /// Only sessions of this agent.
     pub agent: Option<String>,
-    /// The `grade` section of the configuration; its `sources` are not looked at here.
+    /// The `grade` section of the configuration; its `sources` are ignored here.
     pub settings: GradeSettings,
     /// The `prices` section of the configuration.
     pub prices: Prices,
-    /// Takes secrets out of what is stored.
+    /// Redacts secrets in stored texts.
     pub redactor: Redactor,
 }
 
-/// Is told how a scan goes on. `()` is told and forgets.
+/// Receives scan progress. `()` ignores it.
 pub trait ScanObserver: Send {
-    /// That many files are to be read.
+    /// Reports the number of files to read.
     fn found(&mut self, to_read: usize);
-    /// One file was read and, where it holds gradable sessions, graded.
+    /// Reports that a file was read and its gradable sessions graded.
     fn read(&mut self, result: &FileResult);
 }
 
@@ -103,56 +105,55 @@ impl ScanObserver for () {
     fn read(&mut self, _: &FileResult) {}
 }
 
-/// The result of a scan. Counts of files, except where it says otherwise.
+/// Result of a scan. Counts are numbers of files unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Scan {
-    /// Files that could hold sessions.
+    /// Files that could contain sessions.
     pub found: u64,
-    /// Not opened, because size and date are those of the last scan, or not read again, because
-    /// the content is.
+    /// Files skipped because size and date, or else the content, are unchanged since the last scan.
     pub unchanged: u64,
-    /// Read now.
+    /// Files read.
     pub read: u64,
-    /// Read now, with a grade that counts.
+    /// Files read that have a grade that counts.
     pub graded: u64,
-    /// Read now, with too little in it for a grade.
+    /// Files read with too little content for a grade.
     pub not_gradable: u64,
-    /// Looked into, and no session.
+    /// Files read without a session.
     pub no_session: u64,
-    /// Could not be opened or read.
+    /// Files that could not be opened or read.
     pub unreadable: u64,
-    /// Another file holds the same session, at least as long.
+    /// Files whose session is at least as long in another file.
     pub duplicate: u64,
-    /// Sessions graded now.
+    /// Number of sessions graded.
     pub sessions: u64,
-    /// The grades made now of the sessions that are asked for, as the rules see them; the newest
-    /// sessions first. At most [`Scan::MAX_GRADES`]; the store has all.
+    /// New rule-based grades of the requested sessions, newest sessions first. At most
+    /// [`Scan::MAX_GRADES`]; the store has all.
     pub grades: Vec<GradeRecord>,
-    /// Files of which a part could not be read, and which: path and words. At most
-    /// [`Scan::MAX_SKIPPED`].
+    /// Partly unreadable files: path and reason. At most [`Scan::MAX_SKIPPED`].
     pub damaged: Vec<(String, String)>,
-    /// Files without a grade, and why: path and words. At most [`Scan::MAX_SKIPPED`].
+    /// Files without a grade: path and reason. At most [`Scan::MAX_SKIPPED`].
     pub skipped: Vec<(String, String)>,
-    /// Folders that could not be looked into, in words that name them.
+    /// Folders that could not be read, with the reason.
     pub problems: Vec<String>,
 }
 
 impl Scan {
-    /// Grades that are handed back: memory must not grow with a first scan of everything.
+    /// Maximum number of grades returned, so that memory does not grow with a first scan of
+    /// everything.
     pub const MAX_GRADES: usize = 10_000;
-    /// Skipped files that are named.
+    /// Maximum number of skipped files listed.
     pub const MAX_SKIPPED: usize = 1000;
     const DUPLICATE: &str = "another file holds the same session, at least as long";
 }
 
-/// Which of the files that a scan finds are read.
+/// Selects the files that a scan reads.
 #[derive(Debug, Clone, Copy)]
 enum Which {
-    /// New and changed ones.
+    /// New and changed files.
     All,
-    /// New and changed ones, the newest first, until so many sessions are graded.
+    /// New and changed files, newest first, until this number of sessions is graded.
     Latest(usize),
-    /// Those that were changed last before this moment.
+    /// New and changed files that were last changed before this time.
     QuietSince(Timestamp),
 }
 
@@ -163,22 +164,22 @@ pub struct SelfGrader {
 }
 
 impl SelfGrader {
-    /// Opens or makes the database: a path, or a `sqlite:` or `postgres:` address.
+    /// Opens or creates the database: a path, or a `sqlite:` or `postgres:` address.
     pub async fn open(database: &str, options: Options) -> Result<Self, StoreError> {
         Ok(Self { store: Store::open(database).await?, options })
     }
 
-    /// The same for readers of that version of the models' rubric: [`Store::by_rubric`].
+    /// Returns a grader for readers of that rubric version: [`Store::by_rubric`].
     pub async fn by_rubric(self, version: u32) -> Result<Self, StoreError> {
         Ok(Self { store: self.store.by_rubric(version).await?, options: self.options })
     }
 
-    /// The database.
+    /// Returns the database.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Which sessions it looks at, and how.
+    /// Returns the options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -200,7 +201,7 @@ impl SelfGrader {
         self.scan(Which::All, observer).await
     }
 
-    /// Grades new and changed sessions that nobody has written to since `moment`.
+    /// Grades new and changed sessions whose files have not been written to since `moment`.
     pub async fn grade_finished_sessions(
         &self,
         moment: Timestamp,
@@ -209,12 +210,12 @@ impl SelfGrader {
         self.scan(Which::QuietSince(moment), observer).await
     }
 
-    /// The grades of the sources' sessions that are asked for, whenever they were made, the newest
-    /// sessions first. At most [`Scan::MAX_GRADES`].
+    /// Returns the grades of the requested sessions of the sources, whenever they were graded,
+    /// newest sessions first. At most [`Scan::MAX_GRADES`].
     pub async fn grades_of_sources(&self) -> Result<Vec<GradeRecord>, StoreError> {
         let (mut grades, wanted) = (Vec::new(), self.wanted());
         for source in &self.options.sources {
-            // As the walk spells it.
+            // The directory walk reports canonical paths.
             let Ok(path) = source.canonicalize() else { continue };
             grades.extend(self.store.grades_below(&path.to_string_lossy()).await?.items);
         }
@@ -241,7 +242,7 @@ impl SelfGrader {
         });
         let rules = self.options.settings.weights.rules();
         let (walked, known) = tokio::join!(walk, self.store.known_files(&rules));
-        // A walk that panicked has found nothing; the panic has said why on stderr.
+        // After a panic the walk has found nothing; the panic was printed to stderr.
         let ((found, problems), known) = (walked.unwrap_or_default(), known?);
         let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
 
@@ -267,7 +268,7 @@ impl SelfGrader {
         let known = Arc::new(known);
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() && scan.sessions < wanted as u64 {
-            // Most files hold one session: a few at a time until there are enough.
+            // Most files contain one session, so a few at a time are read until there are enough.
             let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
             let part = files.by_ref().take(wanted - graded).collect();
             let task = Task {
@@ -281,22 +282,22 @@ impl SelfGrader {
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;
         }
-        // Of several runs of one id all but one have another by now.
+        // If several runs have the same id, all but one were renamed when they were saved.
         for renamed in self.store.renamed_sessions().await? {
             if let Some(grade) = scan.grades.iter_mut().find(|grade| renamed.is_of(grade)) {
                 grade.session_id = renamed.session_id;
             }
         }
-        // Threads end when they end; people read the newest first.
+        // Threads finish in any order; users read the newest first.
         scan.grades.sort_by_key(|grade| std::cmp::Reverse(grade.details.counts_at));
         scan.skipped.sort_by_key(|(path, _)| order.get(path));
         scan.damaged.sort_by_key(|(path, _)| order.get(path));
-        // The last file can hold more than were still asked for.
+        // The last file can contain more sessions than were still needed.
         scan.grades.truncate(wanted);
         Ok(scan)
     }
 
-    /// Files that are gone no longer hold their sessions: a copy elsewhere takes them over. Their
+    /// Releases the sessions of files that are gone, so that copies elsewhere take them over. The
     /// grades stay.
     async fn release_vanished(
         &self,
@@ -305,6 +306,7 @@ impl SelfGrader {
     ) -> Result<(), StoreError> {
         let found: HashSet<_> =
             found.iter().map(|file| file.source.path().to_string_lossy()).collect();
+        // Files outside the sources were not searched, so they do not count as gone.
         let is_gone = |path: &&String| {
             !found.contains(path.as_str())
                 && self.options.sources.iter().any(|source| Path::new(path).starts_with(source))
@@ -327,7 +329,7 @@ impl SelfGrader {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
         let (mut examined, mut graded) = (Vec::new(), HashSet::new());
         while results.recv_many(&mut examined, BATCH).await > 0 {
-            // A transaction for each file would cost more than its grades.
+            // Collect more files first: a transaction per file would cost more than its grades.
             let full = async {
                 while examined.len() < BATCH {
                     let room = BATCH - examined.len();
@@ -336,7 +338,7 @@ impl SelfGrader {
                     }
                 }
             };
-            // What has come is kept either way.
+            // After a timeout, the results received so far are used.
             let _ = tokio::time::timeout(GATHERED, full).await;
             for one in examined.drain(..) {
                 match one {
@@ -406,7 +408,7 @@ impl Scan {
         }
     }
 
-    /// A file that was added before has lost a grade to one that was read after it.
+    /// Removes a grade that was added earlier and has now lost against a file read later.
     fn take_back(&mut self, lost: &Lost) {
         let is_lost = |grade: &GradeRecord| {
             grade.session_id == lost.session_id

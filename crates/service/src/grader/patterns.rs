@@ -1,5 +1,5 @@
-//! Patterns of the sessions of a span of time, put together of the tallies of its days
-//! (docs/spec/session-grades.md#patterns); and the keeping of these.
+//! Combines daily tallies into the patterns of a period (docs/spec/session-grades.md#patterns), and
+//! keeps the tallies up to date.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use selftest_grading::grade::{GradeRecord, Override, PatternTally, Patterns, overrides};
 use selftest_store::{PatternDay, Store, StoreError};
 
-/// Tallies that are in memory at once.
+/// Maximum number of tallies in memory at once.
 const BATCH: u32 = 30;
 
-/// Between two looks for days that have changed.
+/// Interval between checks for changed days.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Patterns of the sessions that count in `from..to`, a person's word applied.
+/// Returns the patterns of the sessions counted in `from..to`, with human corrections applied.
 ///
-/// A day that has changed since it was tallied, or of which only a part is asked for, is read.
-/// Nothing is written: whoever asks should not wait for those who write.
+/// The sessions of a day are read if it has changed since its tally, or if only a part of it is
+/// requested. Nothing is written, so that readers do not wait for writers.
 pub async fn patterns(
     store: &Store,
     from: Timestamp,
@@ -37,15 +37,17 @@ pub async fn patterns(
     loop {
         let days = store.pattern_days(first, last, BATCH).await?;
         let is_last = days.len() < BATCH as usize;
+        // Oldest day covered by this batch; foreign rows are merged down to it.
         let end = if is_last { first } else { days.last().map_or(first, |day| day.day) };
         let mut days: BTreeMap<Date, Option<PatternTally>> =
             days.into_iter().map(|day| (day.day, day.tally)).collect();
         for day in foreign.range(end..=last).map(|(day, _)| *day) {
-            // What other programs wrote is in no tally.
+            // Tallies do not include rows of other programs.
             days.insert(day, None);
         }
         for (day, kept) in days.into_iter().rev() {
             let (start, end) = span(day);
+            // A tally covers a whole day and cannot stand for a part of it.
             let kept = kept.filter(|_| from <= start && end <= to);
             let foreign = foreign.remove(&day).unwrap_or_default();
             tally.append(match kept {
@@ -60,7 +62,7 @@ pub async fn patterns(
     }
 }
 
-/// Tallies the days that have changed; how many.
+/// Tallies the days that have changed and returns their number.
 pub async fn tally_days(store: &Store) -> Result<u64, StoreError> {
     let days = store.days_to_tally().await?;
     for day in &days {
@@ -76,18 +78,18 @@ async fn tally_day(store: &Store, day: &PatternDay) -> Result<(), StoreError> {
     store.save_tally(day, &tally).await
 }
 
-/// Keeps tallies as the days change, until it is dropped.
+/// Updates tallies periodically until the future is dropped.
 pub async fn keep_tallied(store: &Store) {
     loop {
         if let Err(error) = tally_days(store).await {
-            // Without them patterns take longer, and that is all.
+            // Without tallies, patterns are only slower.
             tracing::debug!("days are not tallied: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// The tally of the sessions of a span, and of the foreign ones among them.
+/// Tallies the sessions of a period, including foreign ones.
 async fn read(
     store: &Store,
     span: std::ops::Range<Timestamp>,
@@ -95,7 +97,7 @@ async fn read(
     made: &[Override],
 ) -> Result<PatternTally, StoreError> {
     let mut tally = PatternTally::default();
-    // Oldest first: the newest is taken from the end.
+    // Sorted oldest first, so that the newest can be popped from the end.
     foreign.sort_by(|a, b| place(b).cmp(&place(a)));
     store
         .each_grade(span.start, span.end, |grade| {
@@ -112,7 +114,7 @@ async fn read(
     Ok(tally)
 }
 
-/// The place of a session in a list of the newest first.
+/// Returns the sort key of a session in a list with the newest first.
 fn place(grade: &GradeRecord) -> (std::cmp::Reverse<Timestamp>, &str) {
     (std::cmp::Reverse(grade.details.counts_at), &grade.session_id)
 }
@@ -121,7 +123,7 @@ fn day_of(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
 
-/// The beginning of a day and that of the next one.
+/// Returns the start of a day and that of the next one.
 fn span(day: Date) -> (Timestamp, Timestamp) {
     let start = day.to_zoned(TimeZone::UTC).map_or(Timestamp::MIN, |start| start.timestamp());
     let end = start.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);

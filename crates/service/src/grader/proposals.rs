@@ -1,5 +1,5 @@
-//! Skills that a model drafts for open gaps (docs/spec/skills-and-signals.md#skill-generation). A
-//! skill is proposed and kept; nothing is activated.
+//! Drafts skills for open gaps with a model (docs/spec/skills-and-signals.md#skill-generation).
+//! Skills are proposed and saved but not activated.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,46 +22,46 @@ use selftest_text::redact::Redactor;
 
 /// Tests a drafted skill before it is proposed.
 pub trait SkillTrial: Send + Sync {
-    /// Runs cases without and with the skill; says so where it cannot be tested.
+    /// Runs cases with and without the skill; returns `NotTested` if that is impossible.
     fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest>;
 }
 
-/// Lets one model draft skills.
+/// Drafts skills with one model.
 pub struct SkillGenerator {
-    /// Has the gaps, and gets the proposals.
+    /// Database with the gaps and the proposals.
     pub store: Store,
-    /// Drafts.
+    /// Model that drafts.
     pub model: Arc<dyn ChatModel>,
     /// Sampling temperature.
     pub temperature: f64,
     /// Context window of every call.
     pub context_tokens: u32,
-    /// How many gaps are tried, and how often.
+    /// Limits for the number of gaps and attempts.
     pub settings: GapSettings,
-    /// Has the template of drafts loaded.
+    /// Prompt library with the draft template loaded.
     pub library: Arc<PromptLibrary>,
-    /// Takes secrets out of drafts.
+    /// Redacts secrets in drafts.
     pub redactor: Redactor,
     /// Tests each draft.
     pub trial: Arc<dyn SkillTrial>,
 }
 
-/// Why there is no proposal.
+/// Error for a gap without a proposal.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerationFault {
-    /// There is no such gap.
+    /// The gap does not exist.
     #[error("there is no gap {id:?}")]
     Unknown {
-        /// As given.
+        /// The id as given.
         id: String,
     },
-    /// Another proposal waits for a decision.
+    /// Another proposal is waiting for a decision.
     #[error("a proposal for {id} waits for a decision already")]
     Proposed {
-        /// The gap.
+        /// Gap id.
         id: String,
     },
-    /// The model gave no draft.
+    /// The model did not return a draft.
     #[error("{}: {}", .0.reason.describe_model("the model's reply is not a valid skill"), .0.detail)]
     NoDraft(AskError),
     /// The prompt cannot be rendered.
@@ -72,49 +72,49 @@ pub enum GenerationFault {
     Store(#[from] StoreError),
 }
 
-/// The result of a batch: exactly the keys of docs/spec/skills-and-signals.md#job-results.
+/// Result of a batch, with exactly the keys of docs/spec/skills-and-signals.md#job-results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum BatchSummary {
-    /// It went through.
+    /// The batch finished.
     Completed {
-        /// Open gaps.
+        /// Number of open gaps.
         gaps_found: u64,
-        /// Those that a skill was to be drafted for.
+        /// Number of gaps for which a draft was attempted.
         gaps_processed: u64,
-        /// Those that have a proposal now.
+        /// Number of gaps with a new proposal.
         proposals_created: u64,
-        /// Those that have none.
+        /// Number of gaps without one.
         failures: u64,
-        /// Milliseconds, in tenths.
+        /// Duration in milliseconds, rounded to tenths.
         elapsed_ms: f64,
     },
     /// The open gaps could not be read.
     Failed {
-        /// Why.
+        /// Error message.
         error: String,
-        /// Milliseconds, in tenths.
+        /// Duration in milliseconds, rounded to tenths.
         elapsed_ms: f64,
     },
 }
 
-/// The result for one gap of a batch.
+/// Result for one gap of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Generated {
-    /// The gap.
+    /// Gap id.
     pub gap_id: String,
-    /// The gap in one sentence.
+    /// Description of the gap in one sentence.
     pub gap: String,
-    /// The proposal, where there is one.
+    /// The proposal, if one was made.
     pub proposal: Option<Proposal>,
-    /// Why there is none.
+    /// Error, if none was made.
     pub fault: Option<String>,
 }
 
 impl SkillGenerator {
-    /// Drafts, tests and proposes skills for open gaps, at most so many as the settings allow
-    /// (docs/spec/skills-and-signals.md#skill-generation: 3). A gap without a proposal at the end
-    /// never keeps the next one waiting.
+    /// Drafts, tests and proposes skills for open gaps, up to the configured maximum
+    /// (docs/spec/skills-and-signals.md#skill-generation: 3). A failure does not stop the remaining
+    /// gaps.
     pub async fn run_skill_generation_batch(&self) -> (BatchSummary, Vec<Generated>) {
         let start = Instant::now();
         let elapsed_ms = || (start.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
@@ -151,8 +151,8 @@ impl SkillGenerator {
         Generated { gap_id: gap.id.clone(), gap: one_line(&gap.description, 400), proposal, fault }
     }
 
-    /// Drafts a skill for one gap, whatever became of it before, tests it and keeps it as
-    /// proposed. A failed draft is noted with the gap.
+    /// Drafts a skill for one gap, even if it is closed or dismissed, tests it and saves it as
+    /// proposed. A failed draft is recorded with the gap.
     pub async fn generate_and_test_skill(&self, id: &str) -> Result<Proposal, GenerationFault> {
         let unknown = || GenerationFault::Unknown { id: one_line(id, 80) };
         let gap = self.store.gap(id).await?.ok_or_else(unknown)?;
@@ -195,14 +195,14 @@ impl SkillGenerator {
         }
     }
 
-    /// A draft without secrets, and the digest of what the model was asked.
+    /// Returns a redacted draft, and the digest of the request to the model.
     async fn draft(&self, gap: &Gap) -> Result<(SkillDraft, String), GenerationFault> {
         let nonce = Nonce::fresh();
         let GapSettings { max_tokens, max_reasks, .. } = self.settings;
         let schema = Arc::new(reply_schema(max_tokens));
         let rendered = render_prompt(&self.library, gap, &schema, &nonce)?;
         let schema = ReplySchema { name: "skill_draft", schema };
-        // A gap that is drafted for again is to get another draft.
+        // A new seed each time, so that another attempt yields another draft.
         let seed = rand::rng().random::<u64>() >> 11;
         let sampling = Sampling { temperature: self.temperature, max_tokens, seed };
         let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)

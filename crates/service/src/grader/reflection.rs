@@ -1,5 +1,5 @@
-//! Reflections of agents from submission to score, and who is told of weak ones: the library
-//! interface of docs/spec/reflections.md#functions.
+//! Grades reflections of agents, from submission to score, and notifies a hook of weak ones: the
+//! library interface of docs/spec/reflections.md#functions.
 //!
 //! ```
 //! # #[tokio::main]
@@ -46,19 +46,19 @@ use selftest_store::{Cursor, NewReflection, ReflectionQuery, Store, StoreError};
 use selftest_text::digest;
 use selftest_text::redact::Redactor;
 
-/// A recovery that takes longer is given up.
+/// Time after which a recovery hook is given up.
 const MAX_RECOVERY: Duration = Duration::from_secs(30);
 
-/// Bytes of the longest reflection, as JSON.
+/// Maximum bytes of a reflection as JSON.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// Bytes of the longest id of a project or reflection.
+/// Maximum bytes of a project or reflection id.
 const MAX_ID: usize = 512;
 
-/// Reflections that a trend is made of, those made last.
+/// Maximum number of reflections in a trend; the newest are used.
 const MAX_TREND: u32 = 100_000;
 
-/// Grades reflections and keeps their scores.
+/// Grades reflections and saves their scores.
 #[derive(Debug)]
 pub struct ReflectionGrader {
     store: Store,
@@ -67,43 +67,43 @@ pub struct ReflectionGrader {
     redactor: Redactor,
 }
 
-/// The result of submitting a reflection.
+/// Result of submitting a reflection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submitted {
     /// Its score.
     pub score: ReflectionScore,
-    /// Whether the project did not have it before.
+    /// True if the project did not have it before.
     pub is_new: bool,
 }
 
-/// Why a reflection has no score.
+/// Error for a reflection without a score.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionFault {
-    /// It is too long.
+    /// The document is too long.
     #[error("the reflection has {bytes} bytes of JSON, expected at most {MAX_LENGTH}")]
     TooLong {
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// An id is empty, too long or holds NUL.
+    /// An id is empty, too long or contains NUL.
     #[error("{what} must be a text of 1 to {MAX_ID} bytes without NUL")]
     Id {
-        /// Which one.
+        /// The id in question.
         what: &'static str,
     },
-    /// Another reflection has the id.
+    /// Another reflection has this id.
     #[error("the project has another reflection with the id {reflection_id:?}")]
     Taken {
         /// The id.
         reflection_id: String,
     },
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl ReflectionGrader {
-    /// A grader by these rules, which come from the settings.
+    /// Creates a grader with these rules, which come from the settings.
     pub fn new(
         store: Store,
         settings: ReflectionSettings,
@@ -113,12 +113,12 @@ impl ReflectionGrader {
         Self { store, settings, rules, redactor }
     }
 
-    /// Keeps a reflection of a project and grades it.
+    /// Saves a reflection of a project and grades it.
     ///
-    /// Secrets are taken out before. One that has no id of its own gets one: by chance, so that an
-    /// agent that says the same twice is counted twice; or, where the reflection stands at a
-    /// `place` of a file, from what it says and that place, so that a file that is read twice is
-    /// counted once. A reflection that is there already keeps its score.
+    /// Secrets are redacted first. A reflection without an id gets a random one, so that an agent
+    /// that submits the same text twice is counted twice. If it comes from a file, given by its
+    /// position `place`, the id is derived from content and position instead, so that reading a
+    /// file twice counts it once. A reflection that already exists keeps its score.
     pub async fn submit(
         &self,
         project_id: &str,
@@ -149,7 +149,7 @@ impl ReflectionGrader {
         Ok(Submitted { score: self.grade_kept(kept).await?, is_new })
     }
 
-    /// The score that a reflection would get, without keeping anything.
+    /// Returns the score that a reflection would get, without saving anything.
     pub async fn preview(
         &self,
         project_id: &str,
@@ -172,8 +172,8 @@ impl ReflectionGrader {
         Ok(self.score(kept, now).await?)
     }
 
-    /// Grades the last reflection of a project and stores the score; `None` where it has none.
-    /// Graded again, it gets a new score only where the criteria have changed.
+    /// Grades the last reflection of a project and saves the score; `None` if there is none.
+    /// Grading it again gives a new score only if the criteria have changed.
     pub async fn grade_reflection(
         &self,
         project_id: &str,
@@ -184,7 +184,7 @@ impl ReflectionGrader {
         }
     }
 
-    /// The scores of a project.
+    /// Returns a page of a project's scores.
     pub async fn reflection_scores(
         &self,
         project_id: &str,
@@ -204,7 +204,7 @@ impl ReflectionGrader {
         })
     }
 
-    /// The weak reflections of a project, with what they say.
+    /// Returns a page of a project's weak reflections with their documents.
     pub async fn weak_reflections(
         &self,
         project_id: &str,
@@ -223,12 +223,12 @@ impl ReflectionGrader {
         })
     }
 
-    /// Scores by week, of one project or of all.
+    /// Returns scores by week, of one project or of all.
     pub async fn trend(&self, project_id: Option<&str>) -> Result<Vec<ReflectionWeek>, StoreError> {
         Ok(trend(&self.store.reflections_over_time(project_id, MAX_TREND).await?.items))
     }
 
-    /// The threshold that the scores of a project propose; `None` where they are too few.
+    /// Returns the threshold that a project's scores suggest; `None` if there are too few.
     pub async fn proposal(
         &self,
         project_id: &str,
@@ -237,22 +237,22 @@ impl ReflectionGrader {
         Ok(ThresholdProposal::of(&past))
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &ReflectionSettings {
         &self.settings
     }
 
-    /// The database.
+    /// Returns the database.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Hands a weak reflection to the recovery hook of the configuration, once; one that was not
-    /// taken is handed over again with the next call. The words of what went wrong.
+    /// Sends a weak reflection to the configured recovery hook, once. After a failure it is sent
+    /// again by the next call. Returns the error messages.
     pub async fn recover(&self, score: &ReflectionScore) -> Result<Vec<String>, StoreError> {
         let hook = &self.settings.hook;
         let is_wanted = score.weak && (hook.command.is_some() || hook.webhook.is_some());
-        // Claimed first: another process may be grading the same reflection.
+        // Claim first, because another process may be grading the same reflection.
         if !is_wanted || !self.store.claim_recovery(score, selftest_clock::now()).await? {
             return Ok(Vec::new());
         }
@@ -266,12 +266,13 @@ impl ReflectionGrader {
         let receivers = receivers("recovery", command, webhook, MAX_RECOVERY);
         let faults = tell_all(&receivers, &body).await;
         if !faults.is_empty() {
+            // Lets the next call try again.
             self.store.release_recovery(score).await?;
         }
         Ok(faults)
     }
 
-    /// A document without its secrets, and its fields.
+    /// Redacts a document and extracts its fields.
     fn read(
         &self,
         project_id: &str,
@@ -296,6 +297,7 @@ impl ReflectionGrader {
         let number = kept.number;
         let score = self.score(kept, selftest_clock::now()).await?;
         if let Some(before) = self.store.reflection_score(number).await? {
+            // An unchanged score keeps its original timestamp.
             let same = ReflectionScore { timestamp: before.timestamp, ..score.clone() };
             if same == before {
                 return Ok(before);
@@ -310,6 +312,7 @@ impl ReflectionGrader {
         kept: StoredReflection,
         now: Timestamp,
     ) -> Result<ReflectionScore, StoreError> {
+        // Later reflections do not influence the threshold of this one.
         let past = match self.settings.adaptive {
             AdaptiveThreshold::Propose => Vec::new(),
             AdaptiveThreshold::Apply => {
@@ -338,14 +341,15 @@ fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionFault> {
     if is_good { Ok(()) } else { Err(ReflectionFault::Id { what }) }
 }
 
-/// When the agent made it, unless that lies ahead. A machine whose clock runs ahead a little is
-/// believed.
+/// Returns the creation time given by the agent, unless it is in the future. A clock up to a day
+/// ahead is accepted.
 fn made_at(reflection: &Reflection, now: Timestamp) -> Timestamp {
     let latest = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
     reflection.made_at.filter(|made_at| *made_at <= latest).unwrap_or(now)
 }
 
-/// Numbers are compared as they come back from text, where the last bit of some is lost.
+/// Compares with the new document after a round trip through text, which changes the last bit of
+/// some numbers.
 fn says_the_same(kept: &Map<String, Value>, new: &Map<String, Value>) -> bool {
     let text = Value::Object(new.clone()).to_string();
     serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|new| new == *kept)

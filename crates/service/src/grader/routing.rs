@@ -1,5 +1,5 @@
-//! Which model a kind of task needs, and what could help with weak ones, from the grades in the
-//! store (docs/spec/session-grades.md#routing).
+//! Suggests the model tier for each task type, and improvements for weak ones, from the grades in
+//! the store (docs/spec/session-grades.md#routing).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,11 +9,11 @@ use selftest_grading::improve::recommend::{Routing, recommendations};
 use selftest_grading::improve::routing::{RoutingSettings, Scored, advise, window};
 use selftest_store::{Store, StoreError};
 
-/// Gaps and proposals that recommendations are chosen from.
+/// Maximum number of gaps and proposals considered for recommendations.
 const MAX_CANDIDATES: u64 = 1000;
 
-/// Advice for one type of task, or for all that occurred, from the grades of one agent or all. A
-/// person's word counts.
+/// Returns advice for one task type or for all that occurred, from the grades of one agent or all.
+/// Human corrections take precedence.
 pub async fn routing(
     store: &Store,
     settings: &RoutingSettings,
@@ -22,7 +22,7 @@ pub async fn routing(
     now: Timestamp,
 ) -> Result<Routing, StoreError> {
     let (from, earliest) = window(now, settings);
-    // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+    // Tolerate sessions from a machine whose clock is slightly ahead.
     let ahead = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
     let counts = store.score_counts([earliest, from, ahead], agent).await?.items;
     let made = store.overrides().await?.items;

@@ -1,6 +1,6 @@
-//! Reads and grades files on all processors. What has not changed is not read again.
+//! Reads and grades files on all CPU cores. Unchanged files are not read again.
 //!
-//! Threads, no runtime: results go through a channel to whoever stores them.
+//! Uses plain threads; results are sent over a channel to the task that stores them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,40 +17,40 @@ use selftest_sessions::{Digest, Found, ReadError, Source};
 use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
 use selftest_text::redact::Redactor;
 
-/// Bytes of a reason.
+/// Maximum bytes of a reason.
 const MAX_REASON: usize = 300;
 
-/// Results that wait to be stored: bounded, so that memory does not grow when the disk is slow.
+/// Maximum number of results waiting to be stored, so that memory does not grow on a slow disk.
 const MAX_WAITING: usize = 1024;
 
-/// The result of one file.
+/// Result of one file.
 #[derive(Debug)]
 pub(super) enum Examined {
-    /// Its content is what it was; only its date changed.
+    /// The content is unchanged; only the date differs.
     Touched(String, KnownFile),
-    /// It was read.
+    /// The file was read.
     Read(Box<FileResult>),
 }
 
-/// Shared by all threads.
+/// Input shared by all threads.
 pub(super) struct Task {
     pub(super) files: Vec<Found>,
     pub(super) known: Arc<HashMap<String, KnownFile>>,
     pub(super) weights: Weights,
-    /// Of these weights: [`Weights::rules`].
+    /// Identifier of these weights: [`Weights::rules`].
     pub(super) rules: String,
     pub(super) redactor: Redactor,
     pub(super) now: Timestamp,
-    /// Files without a session that is asked for leave no trace.
+    /// Filter; files without a matching session are not recorded.
     pub(super) wanted: Wanted,
 }
 
-/// Which sessions are asked for.
+/// Filter for sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// Those of this agent.
+    /// Only sessions of this agent.
     pub(super) agent: Option<String>,
-    /// Those that began then or later.
+    /// Only sessions that started at this time or later.
     pub(super) since: Option<Timestamp>,
 }
 
@@ -65,7 +65,7 @@ impl Wanted {
     }
 }
 
-/// Whether a file is as it was by size and date, so that it need not be opened.
+/// Returns true if size and date of a file are unchanged, so that it need not be opened.
 pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>) -> bool {
     known
         .get(&*found.source.path().to_string_lossy())
@@ -73,8 +73,8 @@ pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>)
         .is_some_and(|known| known.size == found.size && known.modified_ns == found.modified_ns)
 }
 
-/// Examines every file of the task. The threads end when the receiver is gone, for instance after
-/// an interrupt.
+/// Examines every file of the task. The threads stop when the receiver is dropped, for instance
+/// after an interrupt.
 pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
     task.files.sort_by_key(|found| order(found.size));
     let (sender, receiver) = mpsc::channel(MAX_WAITING);
@@ -82,13 +82,13 @@ pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     for _ in 0..threads.min(task.files.len()) {
         let (task, next, sender) = (task.clone(), next.clone(), sender.clone());
-        // No thread of the runtime: the reader of databases has a runtime of its own.
+        // A separate thread, because the reader of database files has its own tokio runtime.
         std::thread::spawn(move || {
             while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed))
                 && !sender.is_closed()
             {
                 if let Some(examined) = examine(found, &task) {
-                    // Nobody waits for it: the next look ends the thread.
+                    // If the receiver is gone, the next loop check ends the thread.
                     let _ = sender.blocking_send(examined);
                 }
             }
@@ -97,17 +97,18 @@ pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
     receiver
 }
 
-/// The key by which files are sorted before they are read: large files from the largest down, so that
-/// no thread is left with one at the end; then small files from the smallest up, so that few results
-/// are left to store at the end.
+/// Returns the sort key for the reading order. Large files come first, largest to smallest, so that
+/// no thread is left with one at the end. Small files follow, smallest to largest, so that few
+/// results remain to be stored at the end.
 fn order(size: u64) -> (Reverse<u64>, u64) {
     const LARGE: u64 = 1_000_000;
     if size < LARGE { (Reverse(0), size) } else { (Reverse(size), 0) }
 }
 
-/// Reads and grades one file; `None` when no session in it is asked for.
+/// Reads and grades one file; returns `None` if no session matches the filter.
 fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let path = found.source.path().to_string_lossy().into_owned();
+    // Only the date may have changed, and a digest is cheaper than grading.
     if let Some(known) = task.known.get(&path)
         && known.by_these_rules
         && let Ok(digest) = digest_of(&found.source)
@@ -119,6 +120,7 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
             KnownFile { size, modified_ns, digest, by_these_rules: true },
         ));
     }
+    // Computes the digest while grading reads the file.
     let source = match &found.source {
         Source::File(file) => Source::Watched(file.clone(), Digest::default()),
         other => other.clone(),

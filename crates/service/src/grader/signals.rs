@@ -1,6 +1,5 @@
-//! Reactions of people in recorded sessions to the answers that they got
-//! (docs/spec/skills-and-signals.md#signals): messages that thank, repeat a request or complain.
-//! Grades nothing, stores nothing.
+//! Finds user reactions in recorded sessions (docs/spec/skills-and-signals.md#signals): messages
+//! that thank, repeat a request or complain. Neither grades nor stores anything.
 
 use std::collections::HashMap;
 
@@ -13,19 +12,19 @@ use selftest_sessions::{Event, Head, Origin, ReadError, Role, Sink};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// Bytes of a message that are kept.
+/// Maximum bytes of a stored message.
 const MAX_SHOWN: usize = 240;
 
-/// How often people said what. Each is a count of messages.
+/// Numbers of messages by signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SignalCounts {
-    /// Messages that a person typed.
+    /// Messages typed by a user.
     pub messages: u64,
-    /// Those with an earlier one in the same session, which they may repeat.
+    /// Messages with an earlier one in the same session, which they may repeat.
     pub with_previous: u64,
     /// Thanks and praise.
     pub gratitude: u64,
-    /// The request before them, made again.
+    /// Repetitions of the previous request.
     pub repetition: u64,
     /// Clear dissatisfaction.
     pub frustration: u64,
@@ -34,46 +33,46 @@ pub struct SignalCounts {
 /// A message with at least one signal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SignalMessage {
-    /// Of the session.
+    /// Session id.
     pub session_id: String,
-    /// The agent that was spoken to.
+    /// Agent that received the message.
     pub agent: String,
-    /// Where the session was read.
+    /// File that the session was read from.
     pub file: String,
     /// Number of the event in the session.
     pub event: u64,
-    /// When it was said.
+    /// Time of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
-    /// Its signals.
+    /// Signals of the message.
     #[serde(flatten)]
     pub signals: Signals,
-    /// Its beginning, on one line, without secrets.
+    /// Start of the message, on one line, redacted.
     pub text: String,
 }
 
-/// The result of a scan for signals.
+/// Result of a scan for signals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SignalScan {
-    /// Sessions with at least one message of a person.
+    /// Number of sessions with at least one user message.
     pub sessions: u64,
-    /// Over all their messages.
+    /// Counts over all their messages.
     #[serde(flatten)]
     pub counts: SignalCounts,
-    /// Messages with a signal, those of the newest files first. At most
-    /// [`SignalScan::MAX_FOUND`]; the counts are over all.
+    /// Messages with a signal, newest files first. At most [`SignalScan::MAX_FOUND`]; the counts
+    /// include all.
     pub found: Vec<SignalMessage>,
-    /// Folders and files that could not be looked into, in words that name them.
+    /// Folders and files that could not be read, with the reason.
     pub problems: Vec<String>,
 }
 
 impl SignalScan {
-    /// Messages that are handed back.
+    /// Maximum number of messages returned.
     pub const MAX_FOUND: usize = 10_000;
 }
 
-/// Looks for signals in every recorded session of these sources. Reads files, so it may take
-/// long. A session that several files hold counts once: where it is longest.
+/// Searches every recorded session of the sources for signals. Reads files, so it may take long. A
+/// session found in several files counts once, with the most messages.
 pub fn scan_signals(options: &Options) -> SignalScan {
     let mut scan = SignalScan::default();
     let mut files =
@@ -86,7 +85,7 @@ pub fn scan_signals(options: &Options) -> SignalScan {
     for file in &files {
         let shown = file.source.path().to_string_lossy();
         let mut listener = Listener::new(&shown, &options.redactor);
-        // What is no session says nothing; what was read of a torn one does.
+        // Files without a session have no signals; the readable part of a damaged one counts.
         if let Err(ReadError::Io(error)) = selftest_sessions::read(&file.source, &mut listener) {
             scan.problems.push(format!("{shown}: {error}"));
         }
@@ -118,7 +117,7 @@ pub fn scan_signals(options: &Options) -> SignalScan {
     scan
 }
 
-/// The signals of one session.
+/// Signals of one session.
 #[derive(Debug, Default)]
 struct Heard {
     session_id: String,
@@ -128,12 +127,12 @@ struct Heard {
     found: Vec<SignalMessage>,
 }
 
-/// Listens to the people in the sessions of one source.
+/// Collects the user messages in the sessions of one source.
 struct Listener<'a> {
     file: &'a str,
     redactor: &'a Redactor,
     current: Heard,
-    /// The last message of the person.
+    /// The user's last message.
     previous: Option<String>,
     heard: Vec<Heard>,
 }
@@ -155,7 +154,7 @@ impl Sink for Listener<'_> {
             return;
         }
         let mut signals = classify_signals(&event.text, self.previous.as_deref(), None);
-        // There is no answer yet that it could be dissatisfied with.
+        // A first message cannot be dissatisfied with an answer.
         signals.frustration &= self.previous.is_some();
         self.current.counts.count(&signals);
         if signals.any() && self.current.found.len() < SignalScan::MAX_FOUND {

@@ -1,6 +1,5 @@
-//! The jobs that look for gaps in the agent's skills and let a model draft skills for them
-//! (`run_gap_detection` and `run_skill_generation_batch` of
-//! docs/spec/skills-and-signals.md#schedule).
+//! The jobs that detect gaps in the agent's skills and draft skills for them (`run_gap_detection`
+//! and `run_skill_generation_batch` of docs/spec/skills-and-signals.md#schedule).
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -11,11 +10,11 @@ use super::summary::Done;
 use crate::grader::proposals::{BatchSummary, SkillGenerator};
 use selftest_text::one_line;
 
-/// Finds the model that drafts skills, or says why there is none.
+/// Finds the model that drafts skills, or returns the reason that there is none.
 pub type FindGenerator =
     dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, String>> + Send + Sync;
 
-/// Grades new sessions by rules and looks for gaps in the sessions of the days before that time.
+/// Grades new sessions by rules, then detects gaps in the sessions of the days before `at`.
 pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<Done, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
     let detected = context.grader.detect_gaps(&context.gaps, at).await;
@@ -33,8 +32,7 @@ pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<Done, 
     })))
 }
 
-/// Drafts, tests and proposes skills for a few open gaps. No model is looked for where no gap is
-/// open.
+/// Drafts, tests and proposes skills for a few open gaps. Without open gaps, no model is loaded.
 pub(super) async fn generate(context: &JobContext) -> Result<Done, String> {
     let open = context.grader.store().open_gaps().await.map_err(|error| error.to_string())?;
     if open.items.is_empty() {

@@ -1,4 +1,4 @@
-//! The work behind one entry of the queue: a model grades a session, once.
+//! Processes one queue entry: a model grades a session, once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,34 +13,34 @@ use crate::grader::quality::QualityGrader;
 use selftest_store::Store;
 use selftest_text::one_line;
 
-/// The name of this work in the log, as the scheduled jobs have theirs.
+/// Name of this work in the log, in the style of the scheduled jobs.
 const NAME: &str = "run_session_grading";
 
-/// Between two looks whether another process has done with a session.
+/// Interval between attempts to claim a session that another process is grading.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Gradings in a row without an answer of the model after which it counts as gone.
+/// Consecutive gradings without an answer after which the model counts as gone.
 pub(super) const MAX_UNANSWERED: u32 = 2;
 
-/// Finds the grader by a model, that of the configuration where none is named, or says why there
-/// is none.
+/// Finds the grader for a model (default: the configured one), or returns the reason that there is
+/// none.
 pub type FindGrader =
     dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
 
-/// Everything that a grading needs.
+/// Dependencies of a grading.
 pub(super) struct Gradings {
     pub(super) store: Store,
     pub(super) find: Arc<FindGrader>,
     pub(super) settings: JobSettings,
-    /// Whether a model that does not answer is waited for.
+    /// True if the worker waits for a model that does not answer.
     pub(super) waits_for_model: bool,
-    /// Gradings in a row to which the model did not answer.
+    /// Number of consecutive gradings without an answer from the model.
     pub(super) unanswered: AtomicU32,
 }
 
-/// Why there is no grade.
+/// Reason that there is no grade.
 enum Fault {
-    /// Another attempt would come to the same.
+    /// A retry would fail the same way.
     Final(String),
     /// The model or the database did not answer.
     Passing(String),
@@ -54,7 +54,7 @@ impl Gradings {
         let found =
             found.ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
         let grader = (self.find)(model.clone()).await.map_err(Fault::Passing)?;
-        // A backfill may be at the same session.
+        // A backfill may be grading the same session.
         let claim = loop {
             match grader.claim(session_id, self.settings.heartbeat()).await.map_err(store)? {
                 Some(claim) => break claim,
@@ -62,8 +62,8 @@ impl Gradings {
             }
         };
         let known = self.store.quality_of(session_id).await.map_err(store)?.items;
-        // A worker that died between keeping the grade and saying so: the model is not asked
-        // twice for one request.
+        // A worker may have died after saving the grade but before acknowledging it. The model is
+        // not asked twice for one request.
         let is_there =
             known.iter().any(|grade| grade.model == grader.model_id() && grade.ts >= *requested_at);
         let result = if is_there {
@@ -84,6 +84,7 @@ impl Gradings {
         let most = self.settings.max_attempts as usize;
         tracing::info!("{NAME} START  session={session} attempt={attempt}");
         let started = Instant::now();
+        // Crashed workers count as attempts, so the number can exceed the maximum.
         let done = if attempt > most {
             Err(Fault::Final(format!("its worker ended in the middle of it {} times", attempt - 1)))
         } else {
@@ -109,19 +110,20 @@ impl Gradings {
         }
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.waits_for_model && unanswered >= MAX_UNANSWERED {
-            // Whoever waits for the end drops this, and nothing is counted against the session.
+            // `Worker::drain` notices and drops this future, so the attempt is not counted against
+            // the session.
             std::future::pending::<()>().await;
         }
         if self.waits_for_model && attempt < most {
-            // Here and not in the queue: as long as nobody answers, the next one would fare no
-            // better.
+            // Wait here and not in the queue: while the model does not answer, the next entry would
+            // fail too.
             tokio::time::sleep(self.settings.wait_after(attempt)).await;
         }
         Err(why.into())
     }
 }
 
-/// The function that the queue's library calls for each entry.
+/// Handler that the queue library calls for each entry.
 pub(super) async fn handle(
     work: Vec<u8>,
     attempt: Attempt,

@@ -1,34 +1,34 @@
-//! The `jobs` section of the configuration. Reads nothing itself.
+//! The `jobs` section of the configuration.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Heartbeats of a worker that may be missing before its work is given to others.
+/// Number of missed heartbeats after which a worker's jobs are given to others.
 pub(super) const MAX_MISSED_HEARTBEATS: u32 = 3;
 
-/// Longest wait after a model did not answer.
+/// Maximum delay before a retry when a model did not answer.
 const MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// The `jobs` section: schedule, heartbeats, attempts.
+/// The `jobs` section: schedule, heartbeats and attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobSettings {
-    /// When the scheduled jobs run.
+    /// Schedule of the recurring jobs.
     pub schedule: ScheduleSettings,
-    /// Seconds between two heartbeats of a worker. After three that are missing its work is given
-    /// to others.
+    /// Seconds between heartbeats of a worker. After three missed heartbeats its jobs are given to
+    /// other workers.
     #[schemars(range(min = 1, max = 3600))]
     pub heartbeat_seconds: u32,
-    /// How often a job is begun before it counts as failed.
+    /// Maximum number of attempts before a job counts as failed.
     #[schemars(range(min = 1, max = 1000))]
     pub max_attempts: u32,
-    /// Seconds that a worker waits before a grading is tried again because the model did not
-    /// answer; three times as long each further time, at most 300.
+    /// Seconds before a grading is retried when the model did not answer. The delay triples with
+    /// each attempt, up to 300 seconds.
     #[schemars(range(min = 0.0, max = 300.0))]
     pub retry_seconds: f64,
-    /// Days that gradings stay in the queue's tables after they are done.
+    /// Days to keep finished gradings in the queue's tables.
     #[schemars(range(min = 0, max = 3650))]
     pub keep_days: u32,
 }
@@ -46,17 +46,17 @@ impl Default for JobSettings {
 }
 
 impl JobSettings {
-    /// Between two heartbeats.
+    /// Returns the interval between heartbeats.
     pub(super) fn heartbeat(&self) -> Duration {
         Duration::from_secs(u64::from(self.heartbeat_seconds))
     }
 
-    /// After which silence a worker counts as dead.
+    /// Returns the time without heartbeats after which a worker counts as dead.
     pub(super) fn dead_after(&self) -> Duration {
         self.heartbeat() * MAX_MISSED_HEARTBEATS
     }
 
-    /// How long to wait after the attempt with that number, from 1.
+    /// Returns the delay after the attempt with that number, counted from 1.
     pub(super) fn wait_after(&self, attempt: usize) -> Duration {
         let times =
             3_u32.saturating_pow(u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
@@ -65,21 +65,21 @@ impl JobSettings {
     }
 }
 
-/// The `jobs.schedule` section: for each job cron with five fields (minute, hour, day of the
-/// month, month, weekday) in UTC, or `off`.
+/// The `jobs.schedule` section: a cron expression per job with five fields (minute, hour, day of
+/// the month, month, weekday) in UTC, or `off`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleSettings {
-    /// When gaps in the agent's skills are looked for.
+    /// Schedule for detecting gaps in the agent's skills.
     #[schemars(length(min = 1, max = 100))]
     pub gap_detection: String,
-    /// When skills are drafted for open gaps.
+    /// Schedule for drafting skills for open gaps.
     #[schemars(length(min = 1, max = 100))]
     pub skill_generation: String,
-    /// When the report of the week is written.
+    /// Schedule for writing the weekly report.
     #[schemars(length(min = 1, max = 100))]
     pub weekly_report: String,
-    /// When skills are scored, and disabled where they do not work.
+    /// Schedule for scoring skills and disabling ineffective ones.
     #[schemars(length(min = 1, max = 100))]
     pub skill_scoring: String,
 }

@@ -1,5 +1,5 @@
-//! The right to run scheduled jobs: one worker has it at a time, of all on a database. A worker
-//! that dies loses it when its heartbeats are missing.
+//! The lease on running scheduled jobs, held by at most one worker per database. A worker that dies
+//! loses it when its heartbeats stop.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use super::job_settings::JobSettings;
 use selftest_store::{Store, StoreError};
 
-/// One lease for all scheduled jobs: they run one after the other, in their order.
+/// One lease for all scheduled jobs, because they run one after the other.
 const NAME: &str = "schedule";
 
-/// The right, while it lasts. To be given back by [`Lease::release`]; otherwise others have to
-/// wait until its holder counts as dead.
+/// A held lease. Release it with [`Lease::release`]; otherwise other workers wait until the holder
+/// counts as dead.
 #[derive(Debug)]
 pub(super) struct Lease<'a> {
     store: &'a Store,
@@ -22,7 +22,7 @@ pub(super) struct Lease<'a> {
 }
 
 impl<'a> Lease<'a> {
-    /// Takes the lease; `None` while another worker has it.
+    /// Acquires the lease; returns `None` while another worker has it.
     pub(super) async fn take(
         store: &'a Store,
         holder: &'a str,
@@ -33,7 +33,7 @@ impl<'a> Lease<'a> {
         Ok(taken.then_some(Self { store, holder, heartbeat, dead_after }))
     }
 
-    /// Who has it.
+    /// Returns the current holder.
     pub(super) async fn holder(
         store: &Store,
         settings: &JobSettings,
@@ -41,8 +41,8 @@ impl<'a> Lease<'a> {
         store.lease_holder(NAME, settings.dead_after()).await
     }
 
-    /// Works under the lease. `None`, and the work is broken off, when the lease was lost: after
-    /// a silence another worker may have begun the same.
+    /// Runs `work` under the lease. Returns `None` and cancels the work if the lease is lost,
+    /// because another worker may have started the same job.
     pub(super) async fn hold<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
@@ -50,14 +50,14 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Sends heartbeats, and ends when the lease is lost.
+    /// Sends heartbeats until the lease is lost.
     async fn keep(&self) {
         let mut last = Instant::now();
         loop {
             sleep(self.heartbeat).await;
             match self.store.renew_lease(NAME, self.holder).await {
                 Ok(true) => last = Instant::now(),
-                // A database that is started anew comes back.
+                // The database may only be restarting.
                 Err(error) if last.elapsed() < self.dead_after => {
                     tracing::warn!("no heartbeat could be sent: {error}");
                 }
@@ -70,7 +70,7 @@ impl<'a> Lease<'a> {
         Self::release_of(self.store, self.holder).await
     }
 
-    /// Gives back the lease of that holder, where it has it.
+    /// Releases the lease if that holder has it.
     pub(super) async fn release_of(store: &Store, holder: &str) -> Result<(), StoreError> {
         store.release_lease(NAME, holder).await
     }

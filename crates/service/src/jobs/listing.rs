@@ -1,5 +1,5 @@
-//! The list of jobs for a terminal, a page or a program: the scheduled ones with their last runs,
-//! the queue, and the failures in it. Changes nothing.
+//! Overview of all jobs for display: scheduled jobs with their last runs, the queue, and its
+//! failures. Read-only.
 
 use std::fmt::Write as _;
 
@@ -15,56 +15,56 @@ use selftest_store::{JobRun, Store, StoreError};
 use selftest_text::escape::terminal;
 use selftest_text::wording::{date_time, plural};
 
-/// Failed gradings that are listed.
+/// Maximum number of failed gradings in the list.
 const MAX_FAILURES: u32 = 100;
 
-/// Bytes of the reason of a failure in a list.
+/// Maximum bytes of a failure reason in the list.
 const MAX_REASON_BYTES: usize = 200;
 
-/// All jobs at one moment.
+/// State of all jobs at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing {
-    /// The scheduled jobs.
+    /// Scheduled jobs.
     pub scheduled: Vec<ScheduledJob>,
-    /// The queue.
+    /// Counts of the queue.
     pub gradings: QueueCounts,
-    /// Workers that take from the queue.
+    /// Number of live workers.
     pub workers: u64,
-    /// The failures in the queue, the newest first; at most 100.
+    /// Failed gradings, newest first; at most 100.
     pub failed: Vec<FailedGrading>,
 }
 
 /// A scheduled job and its last run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScheduledJob {
-    /// Which job.
+    /// The job.
     pub name: Job,
-    /// Its work in one line.
+    /// One-line description.
     pub about: &'static str,
-    /// Cron in UTC, or `off`.
+    /// Cron expression in UTC, or `off`.
     pub schedule: String,
-    /// When it is due next.
+    /// Next scheduled time.
     pub next: Option<Timestamp>,
-    /// Its last run.
+    /// Last run.
     pub last: Option<LastRun>,
 }
 
 /// A run of a scheduled job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LastRun {
-    /// The time that it was due, or asked for.
+    /// Time at which it was due or requested.
     pub slot: Timestamp,
     /// `running`, `interrupted`, or the status of its summary.
     pub state: &'static str,
-    /// Which worker ran it.
+    /// Worker that ran it.
     pub worker: String,
-    /// More than 1: earlier workers died in the middle.
+    /// Attempt number; greater than 1 if earlier workers died during the run.
     pub attempt: u32,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended_at: Option<Timestamp>,
-    /// Its result.
+    /// Result of the run.
     pub summary: Option<Summary>,
 }
 
@@ -90,13 +90,14 @@ impl LastRun {
 }
 
 impl Listing {
-    /// As it is at that moment.
+    /// Collects the state of all jobs at `now`.
     pub async fn of(
         store: &Store,
         queue: &Queue,
         settings: &JobSettings,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
+        // An unfinished run counts as running only while its worker holds the lease.
         let holder = Lease::holder(store, settings).await?;
         let mut runs = store.last_job_runs().await?.items;
         let scheduled = Job::ALL.into_iter().map(|job| {
@@ -111,7 +112,7 @@ impl Listing {
         Ok(Self { scheduled, gradings, workers: queue.workers().await?, failed })
     }
 
-    /// For a terminal.
+    /// Formats the list for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{:<34} {:<16} {:<20} {:<12} {}\n",

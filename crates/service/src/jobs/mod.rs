@@ -1,9 +1,8 @@
-//! Work that nobody waits for: the weekly schedule (docs/spec/skills-and-signals.md#schedule), and
-//! the queue of sessions that models are to grade. Any number of workers share both through the
-//! database.
+//! Background work: the weekly schedule (docs/spec/skills-and-signals.md#schedule) and the queue of
+//! sessions for models to grade. Any number of workers share both through the database.
 //!
-//! A scheduled job runs under a lease, once for each of its times, on one worker; the queue is
-//! `apalis` 1.0. The work of the jobs is other rooms' business. Prints nothing.
+//! A scheduled job runs once per slot, on one worker that holds a lease. The queue is `apalis` 1.0.
+//! Other modules do the actual work of the jobs. Prints nothing.
 
 pub mod job_settings;
 
@@ -36,15 +35,15 @@ use selftest_grading::improve::gap_settings::GapSettings;
 pub use summary::{Done, Status, Summary};
 pub use worker::{Worker, WorkerEnd};
 
-/// Everything that the scheduled jobs work with.
+/// Dependencies of the scheduled jobs.
 pub struct JobContext {
-    /// Grades by rules, and the database.
+    /// Rule-based grader with its database.
     pub grader: SelfGrader,
     /// Folder of the weekly reports.
     pub weekly_folder: PathBuf,
-    /// Keeps track of skills, in the same database.
+    /// Skill tracker on the same database.
     pub skills: SkillTracker,
-    /// The thresholds of gap detection.
+    /// Thresholds for gap detection.
     pub gaps: GapSettings,
     /// Finds the model that drafts skills.
     pub find_generator: Arc<FindGenerator>,

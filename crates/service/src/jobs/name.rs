@@ -1,7 +1,6 @@
-//! The name of a worker in the database and in logs. Not kept between runs.
+//! Names of workers in the database and in logs.
 
-/// A name that no other worker has: machine, process, and something random, because a process
-/// number comes back.
+/// Returns a unique name: machine, process id, and a random number because process ids are reused.
 pub(super) fn fresh() -> String {
     #[cfg(unix)]
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! When the scheduled jobs run (docs/spec/skills-and-signals.md#schedule): which of them are due at
-//! a moment. Pure; knows no clock and no database.
+//! Decides which scheduled jobs are due (docs/spec/skills-and-signals.md#schedule). Pure functions
+//! without clock or database.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use serde::Serialize;
 
 use super::job_settings::ScheduleSettings;
 
-/// A job that runs by the clock.
+/// A scheduled job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
-    /// Looks for gaps in the agent's skills.
+    /// Detects gaps in the agent's skills.
     GapDetection,
-    /// Drafts, tests and proposes skills for a few of them.
+    /// Drafts, tests and proposes skills for a few gaps.
     SkillGeneration,
-    /// Writes the report of the week.
+    /// Writes the weekly report.
     WeeklyReport,
-    /// Scores skills and disables those that do not work.
+    /// Scores skills and disables ineffective ones.
     SkillScoring,
 }
 
 impl Job {
-    /// All of them, in the order in which they run when several are due at the same time.
+    /// All jobs, in the order in which they run when several are due at the same time.
     pub const ALL: [Job; 4] =
         [Job::GapDetection, Job::SkillGeneration, Job::WeeklyReport, Job::SkillScoring];
 
-    /// The specified name, for people and in the database.
+    /// Returns the specified name, used for display and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Job::GapDetection => "run_gap_detection",
@@ -37,7 +37,7 @@ impl Job {
         }
     }
 
-    /// Its work in one line.
+    /// Returns a one-line description.
     pub const fn about(self) -> &'static str {
         match self {
             Job::GapDetection => "grades new sessions by rules and looks for gaps in the skills",
@@ -47,12 +47,12 @@ impl Job {
         }
     }
 
-    /// The job with that name.
+    /// Returns the job with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Job::ALL.into_iter().find(|job| job.name() == name)
     }
 
-    /// Its schedule in the configuration: cron, or [`OFF`].
+    /// Returns the job's schedule from the configuration: a cron expression, or [`OFF`].
     pub fn schedule(self, settings: &ScheduleSettings) -> &str {
         match self {
             Job::GapDetection => &settings.gap_detection,
@@ -69,15 +69,16 @@ impl Serialize for Job {
     }
 }
 
-/// The schedule of a job that never runs by itself.
+/// Schedule of a job that does not run automatically.
 pub const OFF: &str = "off";
 
-/// When a job runs: cron with five fields (minute, hour, day of the month, month, weekday) in UTC.
+/// A cron schedule with five fields (minute, hour, day of the month, month, weekday) in UTC.
 #[derive(Debug, Clone)]
 pub struct Cron(croner::Cron);
 
 impl Cron {
-    /// Reads `30 3 * * SUN`; weekdays are 0 (Sunday) to 6 or names. `None` for [`OFF`].
+    /// Parses a schedule such as `30 3 * * SUN`; weekdays are 0 (Sunday) to 6 or names. Returns
+    /// `None` for [`OFF`].
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         use croner::parser::{CronParser, Seconds, Year};
         if text.trim().eq_ignore_ascii_case(OFF) {
@@ -91,42 +92,42 @@ impl Cron {
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(text).map_err(|error| {
             let words = error.to_string();
-            // The last part of them says what is wrong.
+            // The last part of the message states the problem.
             let words = words.rsplit(": ").next().unwrap_or(&words).trim_end_matches('.');
             words.to_lowercase()
         })?;
         Ok(Some(Self(cron)))
     }
 
-    /// The last time at or before that moment; `None` where there never was one.
+    /// Returns the last scheduled time at or before `now`; `None` if there is none.
     pub fn latest(&self, now: Timestamp) -> Option<Timestamp> {
         let found = self.0.find_previous_occurrence(&now.to_zoned(TimeZone::UTC), true);
         found.ok().map(|zoned| zoned.timestamp())
     }
 
-    /// The first time after that moment; `None` where there never is one.
+    /// Returns the first scheduled time after `now`; `None` if there is none.
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         let found = self.0.find_next_occurrence(&now.to_zoned(TimeZone::UTC), false);
         found.ok().map(|zoned| zoned.timestamp())
     }
 }
 
-/// A job, and the time that it was due.
+/// A job and the time at which it was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Which job.
+    /// The job.
     pub job: Job,
-    /// When it was due.
+    /// Due time.
     pub at: Timestamp,
 }
 
-/// The jobs that are due at `now`, in the order in which they became due. `ended` has the latest
-/// time for which each job has run to its end; whoever looks them up leaves out those far ahead of
-/// `now`, of a clock that was wrong.
+/// Returns the jobs that are due at `now`, in the order of their due times. `ended` contains the
+/// latest finished slot of each job; the caller leaves out slots far ahead of `now`, which come
+/// from a wrong clock.
 ///
-/// A job is due when its latest time has passed and it has not run for it, however long ago that
-/// was: what was missed runs late, and once, however often it was missed. A job whose schedule
-/// cannot be read is never due: the configuration is checked where it is loaded.
+/// A job is due if its latest scheduled time has passed and it has not run for it, however long ago
+/// that was. Missed runs are made up for once, however many were missed. A job with an invalid
+/// schedule is never due: the configuration is checked when it is loaded.
 pub fn due(
     jobs: &[Job],
     settings: &ScheduleSettings,
@@ -140,7 +141,7 @@ pub fn due(
         (!is_done).then_some(Slot { job, at })
     };
     let mut slots: Vec<Slot> = jobs.iter().filter_map(slot).collect();
-    // Stable: at the same time in the order of the list.
+    // The sort is stable, so jobs due at the same time keep their order.
     slots.sort_by_key(|slot| slot.at);
     slots
 }
@@ -159,7 +160,7 @@ mod tests {
         Cron::parse(text).unwrap().unwrap()
     }
 
-    /// Whether the report is due with the specified schedule.
+    /// Returns the due slots of the report with the specified schedule.
     fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
         due_of(&[Job::WeeklyReport], now, ended)
     }

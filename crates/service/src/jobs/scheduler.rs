@@ -1,5 +1,5 @@
-//! Runs the scheduled jobs: each once for each of its times, in their order, on one worker of all
-//! on the database at a time. Which are due is `schedule`'s.
+//! Runs the scheduled jobs: each once per slot, in order, on one worker at a time. `schedule`
+//! decides which are due.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use super::{JobContext, gaps, name, scoring, weekly};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 
-/// How often a worker checks whether another has given the lease back.
+/// Interval between checks if another worker has released the lease.
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How far the clocks of workers may be apart.
+/// Maximum difference between the clocks of workers.
 const AHEAD: SignedDuration = SignedDuration::from_hours(1);
 
 /// Runs scheduled jobs.
@@ -31,7 +31,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Of these jobs.
+    /// Creates a scheduler for these jobs.
     pub fn new(context: JobContext, settings: JobSettings, jobs: Vec<Job>) -> Self {
         Self { context, settings, jobs, name: name::fresh() }
     }
@@ -40,8 +40,8 @@ impl Scheduler {
         self.context.grader.store()
     }
 
-    /// Runs what becomes due, for ever. After it was dropped, [`Scheduler::release`] lets others
-    /// go on at once.
+    /// Runs jobs as they become due, forever. After this future is dropped, [`Scheduler::release`]
+    /// lets other workers continue at once.
     pub async fn run(&self) {
         loop {
             if let Err(error) = self.run_due(selftest_clock::now()).await {
@@ -51,15 +51,15 @@ impl Scheduler {
         }
     }
 
-    /// Runs everything that is due at that moment, in order. Waits while another worker runs
-    /// scheduled jobs.
+    /// Runs all jobs that are due at `now`, in order. Waits while another worker runs scheduled
+    /// jobs.
     pub async fn run_due(&self, now: Timestamp) -> Result<Vec<(Job, Summary)>, StoreError> {
         if self.due(now).await?.is_empty() {
             return Ok(Vec::new());
         }
         let lease = self.lease().await?;
         let mut ran = Vec::new();
-        // Another worker may have run them meanwhile.
+        // Check again: another worker may have run them while this one waited for the lease.
         for slot in self.due(now).await? {
             match self.run_slot(&lease, slot).await? {
                 Some(summary) => ran.push((slot.job, summary)),
@@ -70,8 +70,8 @@ impl Scheduler {
         Ok(ran)
     }
 
-    /// Runs a job now, whether it is due or not. Waits while another worker runs scheduled jobs.
-    /// `None` when that job's lease was lost in the middle.
+    /// Runs a job now, even if it is not due. Waits while another worker runs scheduled jobs.
+    /// Returns `None` if the lease was lost during the job.
     pub async fn run_now(&self, job: Job) -> Result<Option<Summary>, StoreError> {
         let lease = self.lease().await?;
         let summary = self.run_slot(&lease, Slot { job, at: selftest_clock::now() }).await?;
@@ -79,7 +79,7 @@ impl Scheduler {
         Ok(summary)
     }
 
-    /// Gives back the lease of a dropped run.
+    /// Releases the lease of a dropped run.
     pub async fn release(&self) {
         if let Err(error) = Lease::release_of(self.store(), &self.name).await {
             tracing::warn!("other workers have to wait for a moment: {error}");
@@ -87,6 +87,7 @@ impl Scheduler {
     }
 
     async fn due(&self, now: Timestamp) -> Result<Vec<Slot>, StoreError> {
+        // Ignores slots recorded by a worker whose clock was far ahead.
         let until = now.checked_add(AHEAD).unwrap_or(now);
         let ended = self.store().jobs_ended(until).await?;
         Ok(due(&self.jobs, &self.settings.schedule, &ended, now))
@@ -106,7 +107,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs a job for that time. `None` where another worker has done so, or does.
+    /// Runs a job for a slot. Returns `None` if another worker has run it or is running it.
     async fn run_slot(&self, lease: &Lease<'_>, slot: Slot) -> Result<Option<Summary>, StoreError> {
         let (job, store) = (slot.job.name(), self.store());
         let attempt = store.begin_job(job, slot.at, &self.name, selftest_clock::now()).await?;
@@ -119,6 +120,7 @@ impl Scheduler {
             let times = attempt - 1;
             Err(format!("its worker ended in the middle of it {times} times"))
         } else {
+            // A panic in one job must not end the scheduler.
             match lease.hold(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
                 Some(Ok(done)) => done,
                 Some(Err(_)) => Err("it panicked; the log says where".to_owned()),
@@ -146,7 +148,8 @@ impl Scheduler {
     }
 }
 
-/// The lines of docs/spec/skills-and-signals.md#job-results, for whoever searches the log.
+/// Logs the lines of docs/spec/skills-and-signals.md#job-results, whose format log searches rely
+/// on.
 fn log(job: &str, summary: &Summary) {
     let elapsed = summary.elapsed_ms;
     match summary.status {

@@ -1,5 +1,5 @@
-//! The job that scores skills and disables those that do not work
-//! (`run_skill_effectiveness_scoring` of docs/spec/skills-and-signals.md#schedule).
+//! The job that scores skills and disables ineffective ones (`run_skill_effectiveness_scoring` of
+//! docs/spec/skills-and-signals.md#schedule).
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -9,11 +9,11 @@ use super::summary::Done;
 use crate::grader::skills::DeriveOptions;
 use selftest_text::one_line;
 
-/// Who disables, for the history of a skill.
+/// Actor recorded in the audit entries of a skill.
 const ACTOR: &str = "worker";
 
-/// Records what sessions show of skills, scores the skills in use by the days before that time,
-/// then disables those to which a rule applies.
+/// Records the skill executions found in sessions, scores the active skills by the days before
+/// `at`, then disables those that match a rule.
 pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
     let skills = &context.skills;
     let options = context.grader.options();

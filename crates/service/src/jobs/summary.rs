@@ -1,4 +1,4 @@
-//! The result of a job, with the keys of docs/spec/skills-and-signals.md#job-results. Pure.
+//! Job results, with the keys of docs/spec/skills-and-signals.md#job-results.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How a job ended.
+/// Final status of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It did its work.
+    /// The job finished its work.
     Completed,
-    /// It could not.
+    /// The job failed.
     Failed,
-    /// There was nothing that it could have worked on.
+    /// The job had nothing to do.
     Skipped,
 }
 
 impl Status {
-    /// As in the summary.
+    /// Returns the name used in the summary.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Completed => "completed",
@@ -29,45 +29,45 @@ impl Status {
     }
 }
 
-/// The result that a job returns (docs/spec/skills-and-signals.md#job-results): a status, what was
-/// counted, why it failed or was skipped, and how long it took.
+/// Result of a job (docs/spec/skills-and-signals.md#job-results): status, counts, reason for
+/// failing or skipping, and duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How it ended.
+    /// Final status.
     pub status: Status,
-    /// Why there was nothing to do.
+    /// Reason for skipping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why it failed.
+    /// Error message of a failed job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Counts and names, in the order in which the job gives them.
+    /// Counts and names, in the order given by the job.
     #[serde(flatten)]
     pub counts: Map<String, Value>,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub elapsed_ms: f64,
 }
 
-/// How a job's work ended: its counts, or why there was nothing to do.
+/// Successful outcome of a job: its counts, or the reason that it had nothing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
-    /// The counts.
+    /// Counts of the completed work.
     Completed(Map<String, Value>),
-    /// Why there was nothing to do.
+    /// Reason that there was nothing to do.
     Skipped(String),
 }
 
 impl Done {
-    /// These counts, an object.
+    /// Completed with these counts, which must be a JSON object.
     pub fn counted(counts: &Value) -> Self {
         Done::Completed(counts.as_object().cloned().unwrap_or_default())
     }
 }
 
 impl Summary {
-    /// Of work that took so long.
+    /// Builds the summary of work that took `elapsed`.
     pub fn of(done: Result<Done, String>, elapsed: Duration) -> Self {
-        // As specified: tenths of a millisecond.
+        // The specification rounds to tenths of a millisecond.
         let elapsed_ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0;
         let empty = Self {
             status: Status::Completed,
@@ -83,7 +83,7 @@ impl Summary {
         }
     }
 
-    /// The counts as `name=value` for a line of a log; names in lists are left out.
+    /// Formats the counts as `name=value` for a log line; lists of names are left out.
     pub fn counted(&self) -> String {
         let mut text = String::new();
         for (name, value) in self.counts.iter().filter(|(_, value)| value.is_number()) {

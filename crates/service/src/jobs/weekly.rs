@@ -1,8 +1,8 @@
-//! The job that writes the report of the week (`run_weekly_digest` of
+//! The job that writes the weekly report (`run_weekly_digest` of
 //! docs/spec/skills-and-signals.md#schedule).
 //!
-//! It runs on a Sunday, when the week is not over: so it makes the reports of all finished weeks
-//! that have none, or only one from before their end, and then that of the week so far.
+//! It runs on a Sunday, before the week is over. It therefore writes the reports of all finished
+//! weeks without a final one, and then that of the current week so far.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -13,14 +13,14 @@ use crate::grader::WeeklyOutcome;
 use selftest_grading::grade::Week;
 use selftest_grading::report::weekly::{WeeklyPaths, write};
 
-/// Grades new sessions by rules and writes the reports of finished weeks that are missing, and of
-/// the week that the time is in.
+/// Grades new sessions by rules, then writes the missing reports of finished weeks and that of the
+/// week containing `at`.
 pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
     let week = Week::of(at);
     let missed = context.grader.missed_weeks(week).await.map_err(|error| error.to_string())?;
     for &finished in &missed {
-        // Nobody waits any more for alerts of weeks long ago.
+        // Alerts about weeks long past are of no use.
         if finished < week.before(1) {
             let report = context.grader.generate_weekly_report(Some(finished)).await;
             let report = report.map_err(|error| error.to_string())?;
@@ -46,7 +46,7 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
     })))
 }
 
-/// Writes the files of a report, and says what went wrong with its alerts.
+/// Writes the files of a report and logs failures to deliver its alerts.
 fn written(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, String> {
     for fault in &outcome.faults {
         tracing::warn!("{fault}");

@@ -1,9 +1,9 @@
-//! Takes gradings from the queue and does them, by the worker of `apalis`.
+//! Processes gradings from the queue with the worker of `apalis`.
 //!
-//! Known of that library (1.0.0), and depended on: it sends heartbeats only while no
-//! fetched work waits in its buffer, so that it must fetch one at a time; while it shuts down it
-//! sends none, so that it is dropped instead and what it had is given back; it ends at the first
-//! error of the database, so that it is started anew under another name.
+//! This relies on known behavior of that library (1.0.0). It sends heartbeats only while its buffer
+//! is empty, so it must fetch one entry at a time. It sends none while it shuts down, so it is
+//! dropped instead and its entries are returned to the queue. It stops at the first database error,
+//! so it is restarted under another name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,16 +19,16 @@ use super::name;
 use super::queue::Queue;
 use selftest_store::{QueuePool, Store, StoreError};
 
-/// How often a worker looks into an empty queue.
+/// Interval between polls of an empty queue.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How often a worker that is to end checks whether anything is left.
+/// Interval between checks for remaining work while draining.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Before the worker is started again after the database has failed.
+/// Delay before the worker is restarted after a database error.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// How often old rows are removed.
+/// Interval between removals of old rows.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(6);
 
 /// Grades the sessions of a queue.
@@ -37,21 +37,21 @@ pub struct Worker {
     queue: Queue,
     find: Arc<FindGrader>,
     concurrency: usize,
-    /// How its names in the database begin.
+    /// Prefix of its names in the database.
     name: String,
 }
 
-/// How working until nothing was left ended.
+/// Result of draining the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// Nothing was left.
+    /// The queue is empty.
     Drained,
-    /// The model did not answer; what was left still waits.
+    /// The model did not answer; the remaining gradings still wait.
     ModelGone,
 }
 
-/// Passes the payload on undecoded: a payload that the library cannot decode ends its worker, and
-/// the next one.
+/// Passes the payload on undecoded. A payload that the library cannot decode would stop this
+/// worker, and then the next one.
 #[derive(Debug, Clone)]
 struct Undecoded;
 
@@ -92,12 +92,13 @@ macro_rules! run_worker {
 }
 
 impl Worker {
-    /// Grades at most `concurrency` sessions at once.
+    /// Creates a worker that grades up to `concurrency` sessions at once.
     pub fn new(store: Store, queue: Queue, find: Arc<FindGrader>, concurrency: usize) -> Self {
         Self { store, queue, find, concurrency: concurrency.max(1), name: name::fresh() }
     }
 
-    /// Works, for ever. After it was dropped, [`Worker::release`] gives back what it had.
+    /// Works forever. After this future is dropped, [`Worker::release`] returns its unfinished
+    /// gradings.
     pub async fn run(&self) {
         let prune = async {
             loop {
@@ -113,15 +114,16 @@ impl Worker {
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
                 tracing::warn!("the queue cannot be read{why}; trying again");
                 sleep(RESTART_DELAY).await;
+                // Otherwise its gradings would wait until its heartbeats count as missing.
                 self.release().await;
             }
         };
         tokio::join!(prune, work);
     }
 
-    /// Works until nothing waits any more, or the model does not answer.
+    /// Works until the queue is empty or the model does not answer.
     pub async fn drain(&self) -> Result<WorkerEnd, StoreError> {
-        // There may be no time for a heartbeat, with which a worker does this.
+        // A worker does this with each heartbeat, but draining may end before the first one.
         self.queue.recover().await?;
         let gradings = self.gradings(false);
         let end = tokio::select! {
@@ -147,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// Gives back the gradings that a dropped run has not finished.
+    /// Returns the gradings that a dropped run has not finished to the queue.
     pub async fn release(&self) {
         if let Err(error) = self.queue.release(&self.name).await {
             tracing::warn!("what was begun waits for a moment longer: {error}");
@@ -164,8 +166,8 @@ impl Worker {
         })
     }
 
-    /// Runs the library's worker until it ends. Each start has a name of its own: the library
-    /// refuses one that was in use a moment ago.
+    /// Runs the library's worker until it stops. Every start uses a new name because the library
+    /// rejects one that was in use a moment ago.
     async fn work(&self, start: u64, gradings: Arc<Gradings>) -> Result<(), WorkerError> {
         let name = format!("{}-{start}", self.name);
         match &self.queue.database.pool {

@@ -1,4 +1,4 @@
-//! The events of sessions as texts and words to be found by: bounded, and without secrets. Pure.
+//! Converts session events to bounded, redacted texts and index words.
 
 use std::collections::HashMap;
 
@@ -10,29 +10,29 @@ use selftest_text::redact::Redactor;
 use selftest_text::search::indexed;
 use selftest_text::{clip, one_line};
 
-/// Bytes of the words of a message.
+/// Maximum bytes of a message text.
 const MAX_MESSAGE: usize = 2000;
 
-/// Bytes of thoughts, of the arguments of a call, of the output of a tool.
+/// Maximum bytes of reasoning, of the arguments of a call and of a tool output.
 const MAX_DETAIL: usize = 600;
 
-/// Bytes of all texts of an event.
+/// Maximum bytes of all texts of an event.
 const MAX_EVENT: usize = 3000;
 
-/// Bytes of all texts of a session, after which its further events are not found.
+/// Maximum bytes of all texts of a session; further events are not indexed.
 const MAX_SESSION: usize = 8 * 1024 * 1024;
 
-/// Bytes beyond a limit within which a secret is looked for that begins before it.
+/// Bytes read beyond a limit to recognize a secret that starts before it.
 const MARGIN: usize = 1000;
 
-/// Facts that the store has of a session beside its events.
+/// Facts about a session from the store.
 #[derive(Debug, Clone)]
 pub(super) struct Details {
     pub(super) agent: String,
     pub(super) project: Option<String>,
 }
 
-/// Makes texts of the sessions that are wanted.
+/// Builds index entries for the requested sessions.
 pub(super) struct Indexer<'w> {
     wanted: &'w HashMap<String, (Timestamp, Details)>,
     redactor: &'w Redactor,
@@ -42,7 +42,7 @@ pub(super) struct Indexer<'w> {
 }
 
 impl<'w> Indexer<'w> {
-    /// Of the sessions of these ids.
+    /// Creates an indexer for the sessions with these ids.
     pub(super) fn new(
         wanted: &'w HashMap<String, (Timestamp, Details)>,
         redactor: &'w Redactor,
@@ -54,8 +54,9 @@ impl<'w> Indexer<'w> {
         self.sessions
     }
 
-    /// The beginning of a text, without secrets.
+    /// Truncates a text and redacts its secrets.
     fn bounded(&self, text: &str, limit: usize) -> String {
+        // Redact before cutting, so that a secret across the limit is still recognized.
         let margin = &text[..text.floor_char_boundary(limit + MARGIN)];
         let redacted = self.redactor.apply(margin);
         redacted[..redacted.floor_char_boundary(limit)].to_owned()
@@ -81,7 +82,7 @@ impl<'w> Indexer<'w> {
     }
 }
 
-/// The words for the tools of an event and whether one failed.
+/// Returns the facet words of an event: its tools, and if one of them failed.
 fn facets(event: &Event<'_>) -> Vec<String> {
     let calls = event.calls.iter().map(|call| &call.name);
     let results = event.results.iter().map(|result| &result.tool);
@@ -94,12 +95,13 @@ fn facets(event: &Event<'_>) -> Vec<String> {
     words
 }
 
-/// The words for what is the same in all events of a session.
+/// Returns the facet words that all events of a session share.
 fn facets_of_session(head: &Head, details: &Details) -> String {
     let mut words = vec![Facet::Agent.word(&details.agent)];
     words.extend(head.models.iter().map(|model| Facet::Model.word(model)));
     if let Some(project) = &details.project {
         words.push(Facet::Project.word(project));
+        // The last component of the path can be searched too.
         let name = project.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
         words.extend(name.map(|name| Facet::Project.word(name)));
     }
@@ -125,7 +127,7 @@ impl Sink for Indexer<'_> {
     fn end(&mut self, head: Head) {
         self.bytes = 0;
         let mut events = std::mem::take(&mut self.events);
-        // Of several runs with one id each has a name of its own.
+        // If several runs have the same id, each has its own name.
         let name = head.lineage.name(&head.id);
         let known =
             self.wanted.get_key_value(&name).or_else(|| self.wanted.get_key_value(&head.id));
@@ -135,7 +137,7 @@ impl Sink for Indexer<'_> {
         for event in &mut events {
             event.words = format!("{} {facets}", event.words);
         }
-        // A file may hold a session twice: the first is the one that the reader shows.
+        // If a file contains a session twice, the reader shows the first one.
         if !self.sessions.iter().any(|session| session.session_id == session_id) {
             self.sessions.push(IndexedSession { session_id, counts_at: *counts_at, events });
         }

@@ -1,8 +1,7 @@
-//! The index over what was said and done in graded sessions: fills it, file by file, apart from
-//! grading. Searching it is the store's.
+//! Fills the full-text index of graded sessions, file by file. The store does the searching.
 //!
-//! Not while grading: reading for a search looks at the output of every tool and at thoughts, which
-//! grading skips, and writes far more than a grade; who never searches should not pay for it.
+//! Indexing is separate from grading. It reads all tool outputs and reasoning, which grading skips,
+//! and writes far more than a grade. Users who never search should not pay for it.
 
 mod events;
 mod request;
@@ -21,16 +20,16 @@ pub use request::{
 use selftest_store::{FileToIndex, IndexedSession, Store, StoreError};
 use selftest_text::redact::Redactor;
 
-/// Files whose names are asked for at once.
+/// Number of file names fetched at once.
 const BATCH: u32 = 50;
 
-/// Between two looks of a server for sessions that are not indexed.
+/// Interval at which a server looks for unindexed sessions.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// The right to fill the index: one process at a time, of all on a database.
+/// Name of the lease for filling the index, held by one process per database.
 const LEASE: &str = "search_index";
 
-/// A process that was silent for so long counts as dead.
+/// Time without a heartbeat after which a process counts as dead.
 const DEAD_AFTER: Duration = Duration::from_mins(2);
 
 /// Fills the index of one database.
@@ -44,21 +43,21 @@ pub struct SearchIndex {
 /// Result of filling the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Indexing {
-    /// Files that were read.
+    /// Number of files read.
     pub files: u64,
-    /// Sessions that can be found now.
+    /// Number of sessions indexed.
     pub sessions: u64,
-    /// Files that cannot be read any more, and why: path and words.
+    /// Files that can no longer be read, as path and reason.
     pub unreadable: Vec<(String, String)>,
-    /// Whether another process fills the index at this time.
+    /// True if another process is filling the index.
     pub is_busy: bool,
 }
 
-/// Is told how it goes on. `()` is told and forgets.
+/// Receives progress. `()` ignores it.
 pub trait IndexObserver: Send {
-    /// That many files are to be read.
+    /// Reports the number of files to read.
     fn to_read(&mut self, files: u64);
-    /// One was read.
+    /// Reports that one file was read.
     fn read(&mut self);
 }
 
@@ -68,13 +67,13 @@ impl IndexObserver for () {
 }
 
 impl SearchIndex {
-    /// The index of that database; these secrets are taken out first.
+    /// Creates an index on that database; texts are redacted first.
     pub fn new(store: Store, redactor: Redactor) -> Self {
         let holder = format!("{}-{:x}", std::process::id(), rand::random::<u64>());
         Self { store, redactor, holder }
     }
 
-    /// Indexes every graded session that is not indexed as its file is, the newest files first.
+    /// Indexes every graded session whose index is missing or out of date, newest files first.
     pub async fn fill(&self, observer: &mut dyn IndexObserver) -> Result<Indexing, StoreError> {
         let mut indexing = Indexing::default();
         let files = self.store.count_files_to_index().await?;
@@ -98,6 +97,7 @@ impl SearchIndex {
                 return Ok(());
             }
             for file in files {
+                // Taking the lease again for each file also serves as the heartbeat.
                 if !self.store.take_lease(LEASE, &self.holder, DEAD_AFTER).await? {
                     indexing.is_busy = true;
                     return Ok(());
@@ -123,7 +123,7 @@ impl SearchIndex {
             Ok(sessions) => sessions,
             Err(why) => {
                 indexing.unreadable.push((file.path.clone(), why));
-                // What was indexed of it stays found. It is not looked at again before it changes.
+                // Entries indexed earlier stay. The file is not tried again until it changes.
                 return self.store.note_indexed(&file).await;
             }
         };
@@ -131,12 +131,13 @@ impl SearchIndex {
         self.store.index_file(&file, &sessions).await
     }
 
-    /// Lets other processes fill it at once, after [`SearchIndex::keep_filled`] was dropped.
+    /// Releases the lease so that other processes can fill the index at once, after
+    /// [`SearchIndex::keep_filled`] was dropped.
     pub async fn release(&self) -> Result<(), StoreError> {
         self.store.release_lease(LEASE, &self.holder).await
     }
 
-    /// Fills the index whenever there is something to index, for as long as it is polled.
+    /// Fills the index periodically for as long as it is polled.
     pub async fn keep_filled(&self) {
         loop {
             match self.fill(&mut ()).await {
@@ -155,7 +156,7 @@ impl SearchIndex {
     }
 }
 
-/// The sessions that are wanted, as they stand in the file.
+/// Reads the requested sessions of a file.
 fn read(
     path: &str,
     wanted: &HashMap<String, (Timestamp, Details)>,

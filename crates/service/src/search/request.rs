@@ -1,4 +1,4 @@
-//! A search as people and programs ask for it, and what it finds, with the hits marked.
+//! Search requests from users and programs, and their results with highlighted hits.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -9,17 +9,17 @@ use utoipa::ToSchema;
 use selftest_store::{Facet, SearchQuery, SearchedSession, Store, StoreError};
 use selftest_text::search::SearchWords;
 
-/// Bytes of a snippet.
+/// Maximum bytes of a snippet.
 const MAX_SNIPPET: usize = 220;
 
 /// Words and filters of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// Words, `"phrases"` and `beginnings*`.
+    /// Words, `"phrases"` and `prefixes*`.
     pub words: String,
     /// Only sessions of this agent.
     pub agent: Option<String>,
-    /// Only sessions in this folder; its last part is enough.
+    /// Only sessions in this folder; the last component is enough.
     pub project: Option<String>,
     /// Only sessions in which this model answered.
     pub model: Option<String>,
@@ -27,23 +27,23 @@ pub struct SearchRequest {
     pub tool: Option<String>,
     /// Only events in which a tool failed.
     pub errors: bool,
-    /// Only sessions that count then or later.
+    /// Only sessions counted at this time or later.
     pub since: Option<Timestamp>,
-    /// Only sessions that count before.
+    /// Only sessions counted before this time.
     pub until: Option<Timestamp>,
-    /// Sessions of a page.
+    /// Number of sessions per page.
     pub limit: u32,
-    /// `next` of the page before.
+    /// The `next` value of the previous page.
     pub cursor: Option<String>,
 }
 
-/// Why nothing was searched.
+/// Error of a search.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchFault {
-    /// There is no word in what is searched for.
+    /// The query contains no words.
     #[error("there is no word to search for")]
     NoWords,
-    /// The cursor is of something else.
+    /// The cursor is invalid.
     #[error("the cursor is not the `next` of a page of a search")]
     Cursor,
     /// The database failed.
@@ -51,14 +51,14 @@ pub enum SearchFault {
     Store(#[from] StoreError),
 }
 
-/// A page of what was found: the newest sessions first.
+/// A page of search results, newest sessions first.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Found {
     /// Sessions with hits.
     pub items: Vec<FoundSession>,
-    /// Hand it back as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page, to be passed as `cursor`; null on the last page.
     pub next: Option<String>,
-    /// Files with graded sessions that cannot be searched yet, or not as they are now.
+    /// Number of files with graded sessions that are not indexed yet, or have changed since.
     pub files_not_indexed: u64,
 }
 
@@ -68,31 +68,31 @@ pub struct FoundSession {
     /// The session.
     #[serde(flatten)]
     pub session: SearchedSession,
-    /// Its first events with hits.
+    /// First events with hits.
     pub hits: Vec<FoundEvent>,
-    /// Whether more of its events have hits.
+    /// True if the session has more hits.
     pub has_more: bool,
 }
 
-/// An event that holds what was searched for.
+/// An event with a hit.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FoundEvent {
-    /// Its number in the session.
+    /// Number of the event in its session.
     pub event: u64,
-    /// The text around the first hit.
+    /// Text around the first hit.
     pub snippet: Vec<FoundPiece>,
 }
 
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FoundPiece {
-    /// The text, on one line.
+    /// Text of the piece, on one line.
     pub text: String,
-    /// Whether it is what was searched for.
+    /// True if this piece matches the query.
     pub is_hit: bool,
 }
 
-/// A time or a day in UTC.
+/// Parses a time, or a day in UTC.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let day =
         |text: &str| Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
@@ -123,7 +123,7 @@ impl SearchRequest {
         })
     }
 
-    /// Searches.
+    /// Runs the search.
     pub async fn find(&self, store: &Store) -> Result<Found, SearchFault> {
         let words = SearchWords::parse(&self.words).ok_or(SearchFault::NoWords)?;
         let page = store.search(&self.query(words.clone())?).await?;
@@ -149,7 +149,7 @@ impl SearchRequest {
 }
 
 impl FoundEvent {
-    /// The snippet with these marks around hits.
+    /// Returns the snippet with these marks around hits.
     pub fn marked(&self, before: &str, after: &str) -> String {
         let pieces = self.snippet.iter().map(|piece| {
             if piece.is_hit { format!("{before}{}{after}", piece.text) } else { piece.text.clone() }

@@ -1,5 +1,5 @@
-//! Parts of sessions that were read a moment ago, so that turning a page reads no file again.
-//! Bounded, and good only while the file is as it was.
+//! Cache of recently read session parts, so that paging does not read the file again. Its size is
+//! bounded, and an entry is valid only while the file is unchanged.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,29 +11,30 @@ use super::Transcripts;
 use selftest_grading::report::session::{Overview, texts};
 use selftest_sessions::{Event, Found, Notes, Session};
 
-/// Parts that are kept.
+/// Maximum number of cached parts.
 const MAX_PARTS: usize = 12;
 
-/// Bytes of all of them.
+/// Maximum bytes of all parts.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a part that is read in advance.
+/// Maximum bytes of a part that includes events beyond the requested ones.
 pub(super) const MAX_PART: usize = 6 * 1024 * 1024;
 
-/// A session in a file as it was: another size or time, and it may be another session.
+/// A session in a particular version of a file. If size or time differ, the content may differ too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     path: PathBuf,
     session_id: String,
     size: u64,
     modified_ns: i64,
-    /// Of the log beside a database, in which its newest rows stand.
+    /// Size and time of the `-wal` file beside a database, which contains its newest rows.
     log: Option<(u64, u128)>,
 }
 
 impl Identity {
     pub(super) fn of(found: &Found, session_id: &str) -> Self {
         let path = found.source.path().to_owned();
+        // SQLite adds new rows to the `-wal` file first, leaving the database file unchanged.
         let mut log = path.clone().into_os_string();
         log.push("-wal");
         let log = std::fs::metadata(log).ok().map(|log| {
@@ -46,10 +47,10 @@ impl Identity {
     }
 }
 
-/// A part of a session as it stands in its file, secrets included.
+/// A part of a session as stored in its file, including secrets.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// The events of these numbers, as far as there are so many.
+    /// Range of requested event numbers; the session may have fewer.
     pub(super) range: Range<u64>,
     pub(super) session: Session,
     pub(super) overview: Overview,
@@ -57,7 +58,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The session with the events of these numbers alone.
+    /// Returns the session with only the events in `wanted`.
     pub(super) fn session(&self, wanted: &Range<u64>) -> Session {
         let events = self.session.events.iter().filter(|event| wanted.contains(&event.number));
         let head = self.session.head.clone();
@@ -71,21 +72,22 @@ impl Part {
     }
 }
 
-/// The part that is read where these events are wanted: some pages around them too.
+/// Returns the range to read for these events, extended by some pages around them.
 pub(super) fn around(wanted: &Range<u64>) -> Range<u64> {
     let count = wanted.end.saturating_sub(wanted.start);
     let few = Transcripts::MAX_EVENTS / 2;
     let half = if count <= few { few } else { Transcripts::MAX_EVENTS };
+    // Aligned, so that neighboring pages share a cached part.
     let start = wanted.start - wanted.start % half;
     start..start.saturating_add(2 * half)
 }
 
-/// The parts, the last used at the end.
+/// Cached parts, most recently used last.
 #[derive(Debug, Default)]
 pub(super) struct Kept(VecDeque<(Identity, Arc<Part>, usize)>);
 
 impl Kept {
-    /// The part of that session that holds these events.
+    /// Returns a part of that session that contains these events.
     pub(super) fn get(&mut self, identity: &Identity, wanted: &Range<u64>) -> Option<Arc<Part>> {
         let holds = |part: &Part| {
             part.range.start <= wanted.start
@@ -99,6 +101,7 @@ impl Kept {
     }
 
     pub(super) fn put(&mut self, identity: Identity, part: Arc<Part>) {
+        // Entries for earlier versions of the file can never match again.
         let is_older = |of: &Identity| {
             of.path == identity.path && of.session_id == identity.session_id && *of != identity
         };

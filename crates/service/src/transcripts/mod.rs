@@ -1,6 +1,6 @@
-//! Recorded sessions to be read by people and agents, a part at a time: from the file that the
-//! store names, never from one that a caller names. Secrets are taken out of what is handed on.
-//! Keeps nothing on disk, and in memory a few parts only.
+//! Reads parts of recorded sessions for people and agents. The path always comes from the store,
+//! never from the caller. Secrets are redacted. Stores nothing on disk, and only a few parts in
+//! memory.
 
 mod kept;
 mod quote;
@@ -21,10 +21,10 @@ use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Head, Notes};
 use selftest_text::redact::Redactor;
 
-/// Sessions that are read at once: each takes a processor and the memory of a part.
+/// Maximum number of concurrent reads: each uses a CPU core and the memory of one part.
 const MAX_READING: usize = 2;
 
-/// Reads recorded sessions. Clones share what is kept in memory.
+/// Reads recorded sessions. Clones share the cache.
 #[derive(Clone)]
 pub struct Transcripts {
     redactor: Redactor,
@@ -33,38 +33,38 @@ pub struct Transcripts {
     reading: Arc<Semaphore>,
 }
 
-/// A part of a session, without secrets.
+/// A part of a session with secrets redacted.
 #[derive(Debug)]
 pub struct TranscriptPart {
-    /// Data about the session as a whole.
+    /// Metadata of the whole session.
     pub head: Head,
     /// Counts over all of its events.
     pub overview: Overview,
-    /// The parts of its file that could not be used.
+    /// Parts of its file that could not be used.
     pub notes: Notes,
-    /// Its cost.
+    /// Cost of the session.
     pub cost: Cost,
-    /// The events that were asked for, as far as there are so many.
+    /// The requested events that exist.
     pub events: Vec<Event<'static>>,
 }
 
 impl Transcripts {
-    /// Most events of a part.
+    /// Maximum number of events per part.
     pub const MAX_EVENTS: u64 = 1000;
 
-    /// A reader that takes out these secrets.
+    /// Creates a reader with this redactor.
     pub fn new(redactor: Redactor, prices: Prices) -> Self {
         let (kept, reading) = (Arc::default(), Arc::new(Semaphore::new(MAX_READING)));
         Self { redactor, prices, kept, reading }
     }
 
-    /// Prices of tokens.
+    /// Returns the token prices.
     pub fn prices(&self) -> &Prices {
         &self.prices
     }
 
-    /// The events of these numbers, at most [`Self::MAX_EVENTS`], of a session that the store knows
-    /// to be in that file.
+    /// Returns events by number, at most [`Self::MAX_EVENTS`]. `file` is the path recorded in the
+    /// store for this session.
     pub async fn part(
         &self,
         session_id: &str,
@@ -78,8 +78,8 @@ impl Transcripts {
         self.blocking(move || this.part_now(&id, &file, wanted)).await
     }
 
-    /// The number of the first event that holds a quote, as a model that was shown the session
-    /// quotes it; `None` where none does.
+    /// Returns the number of the first event that contains a quote by a model that saw the session;
+    /// `None` if there is none.
     pub async fn find_quote(
         &self,
         session_id: &str,
@@ -92,12 +92,12 @@ impl Transcripts {
         self.blocking(move || read::find_quote(&id, &file, &quoted, &redactor)).await
     }
 
-    /// Works off the threads that answer others, a few readings at a time.
+    /// Runs blocking work on another thread, with limited concurrency.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, TranscriptError> + Send + 'static,
     ) -> Result<T, TranscriptError> {
-        // It is never closed.
+        // Fails only if the semaphore is closed, which never happens.
         let permit = Arc::clone(&self.reading).acquire_owned().await.ok();
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -122,6 +122,7 @@ impl Transcripts {
             self.lock().put(identity, Arc::clone(&part));
             part
         };
+        // Cached parts contain the original text, so each result is redacted.
         let mut session = part.session(&wanted);
         session.rewrite(|text| self.redactor.apply(text));
         let redact = |text: String| self.redactor.apply(&text).into_owned();
@@ -139,7 +140,8 @@ impl Transcripts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        // What a panic elsewhere left is whole: entries are replaced, never changed.
+        // Entries are replaced and never changed in place, so the cache is consistent after a
+        // panic.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

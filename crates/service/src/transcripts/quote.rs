@@ -1,19 +1,19 @@
-//! A quote of a session, held against its events. Pure.
+//! Matches a quote against the events of a session.
 
 use selftest_grading::report::session::texts;
 use selftest_sessions::Event;
 use selftest_text::redact::REDACTED;
 
-/// A shorter quote stands in too many events to tell which is meant.
+/// A shorter quote occurs in too many events to identify one.
 const MIN_CHARS: usize = 4;
 
-/// The words of a quote.
+/// The normalized text of a quote.
 #[derive(Debug)]
 pub struct Quoted(String);
 
 impl Quoted {
-    /// `None` where there is too little of it. A label of the transcript that models are shown,
-    /// `[13 call bash]`, is no part of what was said.
+    /// Normalizes a quote; returns `None` if it is too short. Transcript labels that models see,
+    /// such as `[13 call bash]`, are removed because they are not part of the session.
     pub fn new(quote: &str) -> Option<Self> {
         let mut words = quote.trim();
         while let Some((label, rest)) =
@@ -26,29 +26,29 @@ impl Quoted {
         (folded.chars().count() >= MIN_CHARS).then_some(Self(folded))
     }
 
-    /// Whether a secret was taken out of it.
+    /// Returns true if a secret was redacted in it.
     pub(super) fn has_redaction(&self) -> bool {
         self.0.contains(REDACTED)
     }
 
-    /// Whether an event holds it: in a text, or in the words of a call's arguments.
+    /// Returns true if a text or the call arguments of an event contain the quote.
     pub(super) fn stands_in(&self, event: &Event<'_>) -> bool {
         texts(event).any(|text| {
-            // Most texts are too short, and folding costs.
+            // Most texts are too short to match, and folding is expensive.
             text.len() >= self.0.len() / 2 && self.stands_in_text(text)
         })
     }
 
     fn stands_in_text(&self, text: &str) -> bool {
         let said = folded(text);
-        // JSON has quotes and line breaks of its own.
+        // JSON escapes quotes and line breaks.
         said.contains(&self.0)
             || text.contains('\\')
                 && folded(&text.replace("\\n", " ").replace("\\\"", "\"")).contains(&self.0)
     }
 }
 
-/// White space as single spaces, no control characters.
+/// Collapses white space to single spaces and removes control characters.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {

@@ -1,4 +1,4 @@
-//! Reading a session from its file: whole, in part, or in search of a quote.
+//! Reads a session from its file: completely, in part, or to find a quote.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,41 +9,41 @@ use selftest_grading::report::session::Counted;
 use selftest_sessions::{Collector, Event, Found, Head, Session, Sink, Source};
 use selftest_text::redact::Redactor;
 
-/// Why a session that the store knows cannot be read.
+/// Error when reading a session that the store knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranscriptError {
-    /// Its file is gone, or nobody may look at it.
+    /// The file is missing or not accessible.
     #[error("{why}")]
     Gone {
-        /// Why; names the file.
+        /// Reason; names the file.
         why: String,
     },
-    /// The file is there and cannot be read.
+    /// The file exists but cannot be read.
     #[error("{why}")]
     Unreadable {
-        /// Why; names the file.
+        /// Reason; names the file.
         why: String,
     },
-    /// The file holds other sessions.
+    /// The file no longer contains the session.
     #[error("{file} does not hold it any more")]
     Moved {
-        /// The file.
+        /// File path.
         file: String,
     },
-    /// A fault of ours.
+    /// Internal error.
     #[error("reading the session failed: {why}")]
     Failed {
-        /// Why.
+        /// Error message.
         why: String,
     },
 }
 
-/// A path in a message.
+/// Shortens a path for a message.
 pub(crate) fn in_words(file: &str) -> String {
     selftest_text::one_line(file, 400)
 }
 
-/// Where the sessions of a file are read.
+/// Finds the source from which the sessions of a file are read.
 pub(crate) fn find_source(file: &str) -> Result<Found, TranscriptError> {
     let mut problem = None;
     let found = selftest_sessions::find(&[Path::new(file).to_owned()], |why| {
@@ -57,7 +57,7 @@ pub(crate) fn find_source(file: &str) -> Result<Found, TranscriptError> {
     found.into_iter().next().ok_or_else(|| TranscriptError::Gone { why: gone() })
 }
 
-/// The session of that id in a file, whole, its secrets taken out.
+/// Reads a complete session from a file and redacts its secrets.
 pub(crate) fn read_session(
     session_id: &str,
     file: &str,
@@ -82,7 +82,8 @@ fn read(
     })
 }
 
-/// The events around those that are wanted, or these alone where there is much in them.
+/// Reads the events in `around`, or only those in `wanted` if the larger range exceeds the size
+/// limit.
 pub(super) fn part(
     source: &Source,
     session_id: &str,
@@ -113,7 +114,7 @@ fn read_part(
     Ok(Part { range, session, overview, notes: reading.notes })
 }
 
-/// The first event of the session that holds the quote.
+/// Returns the number of the first event of a session that contains the quote.
 pub(super) fn find_quote(
     session_id: &str,
     file: &str,
@@ -130,9 +131,9 @@ pub(super) fn find_quote(
     Ok(finder.found)
 }
 
-/// Looks for a quote in the events of one session.
+/// Searches the events of one session for a quote.
 struct Finder<'q> {
-    /// Says which session it is; keeps no event.
+    /// Selects the session; stores no events.
     collector: Collector,
     quoted: &'q Quoted,
     redactor: &'q Redactor,
@@ -141,11 +142,12 @@ struct Finder<'q> {
 }
 
 impl Finder<'_> {
-    /// Secrets were taken out before a model saw the text.
+    /// Also checks the redacted event, because secrets were redacted before a model saw the text.
     fn holds(&self, event: &Event<'_>) -> bool {
         if self.quoted.stands_in(event) {
             return true;
         }
+        // Redacting an event is expensive, so it is skipped unless the quote was redacted.
         if !self.quoted.has_redaction() {
             return false;
         }

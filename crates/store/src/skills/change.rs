@@ -1,5 +1,5 @@
-//! Activates and deactivates versions of skills. Each change and its audit row are one
-//! transaction; whether a change is wanted is decided elsewhere.
+//! Activates and deactivates skill versions. Each change is saved together with its audit row in
+//! one transaction; callers decide which changes to make.
 
 use jiff::Timestamp;
 use sqlx::Row as _;
@@ -10,24 +10,24 @@ use crate::transaction::Writing;
 use crate::{Store, StoreError, bound};
 use selftest_grading::improve::skill::{AuditEntry, SkillVersion};
 
-/// A version that is not in the database yet.
+/// A skill version that is not in the database yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSkill {
-    /// Unique.
+    /// Unique id.
     pub id: String,
-    /// Whose it is.
+    /// Owner of the skill.
     pub user_id: String,
-    /// The skill.
+    /// Name of the skill.
     pub skill_name: String,
-    /// Its name among the versions of the skill; without one it gets the next whole number.
+    /// Version name; defaults to the next integer.
     pub version: Option<String>,
-    /// The text of the skill.
+    /// Text of the skill.
     pub content: String,
 }
 
 impl Store {
-    /// Adds a version and activates it in place of the one before. Whether there was no version
-    /// of that name yet: else nothing is changed.
+    /// Adds a version and activates it in place of the previous one. Returns false, and changes
+    /// nothing, if the version name already exists.
     pub async fn add_skill(
         &self,
         skill: &NewSkill,
@@ -56,7 +56,7 @@ impl Store {
         writing.commit().await
     }
 
-    /// Deactivates a version. Whether it was active: else nothing is changed.
+    /// Deactivates a version. Returns false, and changes nothing, if it was not active.
     pub async fn disable_skill(&self, audit: &AuditEntry) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
         let disabled = disable(&mut writing, audit).await?;
@@ -64,8 +64,8 @@ impl Store {
         Ok(disabled)
     }
 
-    /// Deactivates a version and activates an earlier one. Whether the first was active: else
-    /// nothing is changed.
+    /// Deactivates a version and activates an earlier one. Returns false, and changes nothing, if
+    /// the first was not active.
     pub async fn replace_skill(
         &self,
         out: &AuditEntry,
@@ -73,6 +73,7 @@ impl Store {
         back: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
+        // In one transaction, so that a failure leaves the first version active.
         let disabled = disable(&mut writing, out).await?;
         if disabled {
             activate(&mut writing, earlier, back).await?;
@@ -81,12 +82,13 @@ impl Store {
         Ok(disabled)
     }
 
-    /// Notes a change of a version.
+    /// Adds an audit entry for a version.
     pub async fn add_skill_audit(&self, audit: &AuditEntry) -> Result<(), StoreError> {
         self.execute(AuditEntry::insert(), audit.values()).await.map(drop)
     }
 
-    /// Keeps scores of versions: id, score where there are enough executions, executions.
+    /// Saves the scores of versions. Each tuple is the id, the score if there are enough
+    /// executions, and the number of executions.
     pub async fn save_skill_scores(
         &self,
         scores: &[(String, Option<f64>, u32)],
@@ -119,6 +121,7 @@ async fn add(
     if known.contains(&version) {
         return Ok(false);
     }
+    // At most one version of a skill is active.
     supersede(writing, user_id, skill_name).await?;
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, content, \
                  created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $6)";
@@ -141,7 +144,7 @@ async fn activate(
     writing.execute(AuditEntry::insert(), audit.values()).await.map(drop)
 }
 
-/// Deactivates the active version of a skill, for another one.
+/// Deactivates the active version of a skill before another one is activated.
 async fn supersede(
     writing: &mut Writing,
     user_id: &str,
@@ -156,6 +159,7 @@ async fn disable(writing: &mut Writing, audit: &AuditEntry) -> Result<bool, Stor
     let query = "UPDATE skill_versions SET is_active = 0, disabled_at = $2 \
                  WHERE id = $1 AND is_active <> 0";
     let disabled = writing.execute(query, params![audit.skill_version_id, audit.time]).await? > 0;
+    // No audit entry without a change.
     if disabled {
         writing.execute(AuditEntry::insert(), audit.values()).await?;
     }

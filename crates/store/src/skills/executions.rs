@@ -1,4 +1,4 @@
-//! Executions of skills as they are counted and listed.
+//! Counts and lists skill executions.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,20 +11,20 @@ use crate::{Store, StoreError};
 use selftest_grading::improve::effectiveness::ExecutionCounts;
 use selftest_grading::improve::skill::{ExecutionStatus, SkillExecution, SkillVersion};
 
-/// Executions of one day.
+/// Executions of a version on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayCount {
-    /// The version.
+    /// Skill version id.
     pub skill_version_id: String,
-    /// The day, in UTC.
+    /// Day in UTC.
     pub day: Date,
-    /// All executions.
+    /// Number of executions.
     pub executions: u32,
-    /// Those that ended well.
+    /// Number of successful executions.
     pub successes: u32,
 }
 
-/// Sums over executions that may be none.
+/// Sums over the joined executions, 0 if there are none.
 const SUMS: &str = "COUNT(execution.id) AS executions, \
     COALESCE(SUM(CASE WHEN execution.execution_status = 'success' THEN 1 ELSE 0 END), 0) \
     AS successes, \
@@ -54,7 +54,7 @@ fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, String> {
 }
 
 impl Store {
-    /// Counts over the executions of a version since a moment.
+    /// Counts the executions of a version since a time.
     pub async fn skill_counts(
         &self,
         skill_version_id: &str,
@@ -70,7 +70,7 @@ impl Store {
         Ok(found.unwrap_or_default())
     }
 
-    /// Every version in use, with counts over its executions since a moment. By name.
+    /// Returns all active versions, sorted by name, with their execution counts since a time.
     pub async fn active_skills(
         &self,
         user_id: &str,
@@ -88,7 +88,7 @@ impl Store {
         Ok(self.fetch(query, params![user_id, since], read).await?.items)
     }
 
-    /// A page of the executions of a version, newest first.
+    /// Returns a page of the executions of a version, newest first.
     pub async fn skill_executions(
         &self,
         skill_version_id: &str,
@@ -106,7 +106,7 @@ impl Store {
         self.fetch_page(limit, query, values, place, read_execution).await
     }
 
-    /// Executions of a user's skills by version and day, since a moment.
+    /// Counts the executions of a user's skills by version and day, since a time.
     pub async fn skill_days(
         &self,
         user_id: &str,

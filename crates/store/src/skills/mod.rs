@@ -1,5 +1,5 @@
-//! The tables of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions here, their
-//! executions and the audit of their changes in the files beside this one.
+//! The skill tables (docs/spec/skills-and-signals.md#skill-effectiveness). This file reads
+//! versions; the submodules handle their executions and audit entries.
 
 mod change;
 mod executions;
@@ -16,7 +16,7 @@ use super::{Store, StoreError, bound};
 use selftest_grading::improve::disabling::Reason;
 use selftest_grading::improve::skill::{AuditAction, AuditEntry, SkillStatus, SkillVersion};
 
-/// Everything but the text of the skill, which may be long.
+/// All columns except the skill text, which may be long.
 const COLUMNS: &str = "id, user_id, skill_name, version, is_active, created_at, promoted_at, \
     disabled_at, effectiveness_score, total_executions, last_scored_at, \
     (SELECT reasons_json FROM skill_audit AS audit \
@@ -32,6 +32,7 @@ fn read(row: &Columns<'_>) -> Result<SkillVersion, String> {
         (false, None) => SkillStatus::Superseded,
     };
     let is_disabled = status == SkillStatus::Disabled;
+    // A later activation makes the reasons obsolete.
     let reasons = if is_disabled { row.optional("reasons_json") } else { None };
     Ok(SkillVersion {
         id: row.get("id")?,
@@ -65,7 +66,7 @@ stored_as! { Text:
 }
 read_from! { |row, name|
     AuditAction => row.named(name, AuditAction::from_name),
-    // None where it holds something else.
+    // Empty if the column contains anything else.
     Vec<Reason> => {
         let json: String = row.get(name)?;
         Ok(serde_json::from_str(&json).unwrap_or_default())
@@ -73,13 +74,13 @@ read_from! { |row, name|
 }
 
 impl Store {
-    /// A version by its id.
+    /// Returns a version by its id.
     pub async fn skill(&self, id: &str) -> Result<Option<SkillVersion>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM skill_versions WHERE id = $1");
         self.fetch_one(&format!("the skill {id}"), query, params![id], read).await
     }
 
-    /// Every version of a skill, the one that was activated last first.
+    /// Returns all versions of a skill, most recently activated first.
     pub async fn skill_versions(
         &self,
         user_id: &str,
@@ -92,7 +93,7 @@ impl Store {
         Ok(self.fetch(query, params![user_id, skill_name], read).await?.items)
     }
 
-    /// A page of the versions of all skills of a user, by name; of one skill the newest first.
+    /// Returns a page of a user's skill versions, sorted by skill name, then newest first.
     pub async fn skills(
         &self,
         user_id: &str,
@@ -112,7 +113,7 @@ impl Store {
         self.fetch_page(limit, query, values, place, read).await
     }
 
-    /// The text of a version; `None` also where it was only seen in use.
+    /// Returns the text of a version; `None` if it was only observed in use.
     pub async fn skill_content(&self, id: &str) -> Result<Option<String>, StoreError> {
         let query = "SELECT content FROM skill_versions WHERE id = $1";
         let read = |row: &Columns<'_>| row.get("content");
@@ -120,7 +121,7 @@ impl Store {
         Ok(found.flatten())
     }
 
-    /// The changes of the versions of a skill, oldest first.
+    /// Returns the audit entries of a skill's versions, oldest first.
     pub async fn skill_audit(
         &self,
         user_id: &str,
@@ -134,7 +135,7 @@ impl Store {
     }
 }
 
-/// The value and the id of a place in a list, or nulls.
+/// Returns the value and id of a cursor, or nulls.
 fn cursor_values(after: Option<&Cursor>) -> (Option<&str>, Option<&str>) {
     (after.and_then(|cursor| cursor.value.as_deref()), after.map(|cursor| cursor.id.as_str()))
 }

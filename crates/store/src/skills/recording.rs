@@ -1,4 +1,4 @@
-//! Writes executions of skills and the reactions of users to them.
+//! Records skill executions and the reactions of users to them.
 
 use jiff::Timestamp;
 
@@ -7,70 +7,70 @@ use crate::transaction::Writing;
 use crate::{SkillRequest, Store, StoreError, bound, requests};
 use selftest_grading::improve::skill::{Reaction, SkillExecution};
 
-/// The version of a skill that was only seen in use.
+/// Version name of a skill that was only observed in use.
 const UNVERSIONED: &str = "unversioned";
 
-/// Which version of a skill was used.
+/// Reference to the skill version that was used.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkillRef {
-    /// As it was told.
+    /// Named explicitly.
     Told {
-        /// The id of a version, or the name of a skill.
+        /// Id of a version, or name of a skill.
         skill: String,
-        /// With the name the version; without it the one in use, else the newest.
+        /// Version name; without it the active version, else the newest.
         version: Option<String>,
     },
-    /// Whichever was in use at the time of the execution. A skill that nobody promoted is made
-    /// known, as version `unversioned` without a text.
+    /// The version active at the time of the execution. An unknown skill is added as version
+    /// `unversioned` without a text.
     Seen {
-        /// The skill.
+        /// Name of the skill.
         skill_name: String,
     },
 }
 
-/// Something that happened.
+/// An event to record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkillRecord {
-    /// A skill was used. An execution that is there already by its id is brought up to date.
+    /// A skill was used. An existing execution with this id is updated.
     Execution {
-        /// The version; takes the place of the execution's `skill_version_id`.
+        /// Skill version; replaces the execution's `skill_version_id`.
         skill: SkillRef,
         /// The execution.
         execution: SkillExecution,
-        /// The next message of the user, where that is known already.
+        /// Reaction in the user's next message, if it is already known.
         reaction: Option<Reaction>,
     },
-    /// A user said something. It counts for the latest execution of the session, unless an
-    /// earlier message did.
+    /// A message from a user. It counts for the latest execution of the session, unless an earlier
+    /// message already did.
     Message {
-        /// Who.
+        /// User who sent it.
         user_id: String,
-        /// In which session.
+        /// Session of the message.
         session_id: String,
-        /// Its meaning for the execution.
+        /// Meaning for the execution.
         reaction: Reaction,
-        /// When.
+        /// Time of the message.
         at: Timestamp,
     },
 }
 
-/// The results of writing records. Each is a count.
+/// Counts of what was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Executions that were written or brought up to date.
+    /// Executions inserted or updated.
     pub executions: u64,
-    /// Executions of skills that nobody made known.
+    /// Executions of unknown skills.
     pub unknown: u64,
     /// Messages that counted for an execution.
     pub messages: u64,
-    /// Messages in whose session no execution waited for one.
+    /// Messages in sessions without an execution waiting for one.
     pub unrelated: u64,
-    /// Requests that had been written before.
+    /// Requests that had already been recorded.
     pub repeated: u64,
 }
 
 impl Store {
-    /// Writes records in their order, all or none.
+    /// Writes records in order, all or none.
     pub async fn record_skills(&self, records: &[SkillRecord]) -> Result<Recorded, StoreError> {
         let mut recorded = Recorded::default();
         if records.is_empty() {
@@ -84,7 +84,7 @@ impl Store {
         Ok(recorded)
     }
 
-    /// The same for what clients sent. A request whose key is known is counted and not written.
+    /// Writes records sent by clients. A request with a known key is counted but not written again.
     pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
         let mut recorded = Recorded::default();
         let mut writing = self.begin().await?;
@@ -126,7 +126,7 @@ async fn write(
     Ok(())
 }
 
-/// Whether the skill is known.
+/// Returns false if the skill is unknown.
 async fn record_execution(
     writing: &mut Writing,
     skill: &SkillRef,
@@ -136,7 +136,7 @@ async fn record_execution(
     let Some(version) = resolve(writing, skill, execution).await? else {
         return Ok(false);
     };
-    // A copy of a session that knows less must not take back what a longer one said.
+    // A shorter copy of a session must not overwrite the results of a longer one.
     let query = "INSERT INTO skill_executions (id, skill_version_id, user_id, session_id, \
                  execution_status, user_edited_output, user_sent_thank_you, \
                  user_repeated_request, conversation_turns, execution_time_ms, error_message, \
@@ -168,7 +168,7 @@ async fn record_execution(
     Ok(true)
 }
 
-/// The id of the version that was used, if it is known.
+/// Returns the id of the version that was used, if it is known.
 async fn resolve(
     writing: &mut Writing,
     skill: &SkillRef,
@@ -180,6 +180,7 @@ async fn resolve(
             return seen(writing, skill_name, execution).await.map(Some);
         }
     };
+    // An exact id wins over a name. By name, the active version wins, then the newest.
     let query = "SELECT id FROM skill_versions WHERE id = $1 OR (user_id = $2 \
                  AND skill_name = $1 AND (CAST($3 AS TEXT) IS NULL OR version = $3)) \
                  ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END, is_active DESC, \
@@ -187,8 +188,8 @@ async fn resolve(
     writing.fetch_text(query, params![skill, execution.user_id, version]).await
 }
 
-/// The version that was in use at the time of the execution: the one whose promotion is the last
-/// before it, else the oldest, else a new one without a text.
+/// Returns the version that was active at the time of the execution: the last one promoted before
+/// it, else the oldest, else a new one without a text.
 async fn seen(
     writing: &mut Writing,
     skill_name: &str,
@@ -209,6 +210,7 @@ async fn seen(
     if let Some(id) = writing.fetch_text(oldest, params![user_id, skill_name]).await? {
         return Ok(id);
     }
+    // Derived from owner and name, so that the same skill always gets the same id.
     let id =
         selftest_text::digest::uuid_of(&format!("skill\0{user_id}\0{skill_name}\0{UNVERSIONED}"));
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, \
@@ -217,7 +219,7 @@ async fn seen(
     Ok(id)
 }
 
-/// Whether there was an execution to count it for.
+/// Returns false if there was no execution to count the message for.
 async fn record_message(
     writing: &mut Writing,
     user_id: &str,
@@ -234,14 +236,15 @@ async fn record_message(
     }
 }
 
-/// Notes what the message after an execution says, and whether it is the first one that does. It
-/// adds to what was recorded with the execution and takes nothing back.
+/// Records the reaction in the message after an execution. Returns false if an earlier message
+/// already counted. It adds to what was recorded with the execution and removes nothing.
 async fn react(
     writing: &mut Writing,
     execution_id: &str,
     reaction: &Reaction,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
+    // `DO NOTHING`: only the first message after an execution counts.
     let query = "INSERT INTO skill_signals \
                  (execution_id, made_at, gratitude, repetition, frustration) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (execution_id) DO NOTHING";

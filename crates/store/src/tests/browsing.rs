@@ -51,7 +51,7 @@ async fn filled(on: &Databases) -> Store {
         let overall = (number > 0).then(|| f64::from(number / 2) / 3.0);
         store.save_quality(&quality(&format!("s{number:02}"), overall)).await.unwrap();
     }
-    // A row of the original program has none of the columns that were added.
+    // A row of the original program has none of the columns added later.
     execute(
         &store,
         "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL, \
@@ -80,7 +80,7 @@ fn ids(rows: &[SessionRow]) -> Vec<&str> {
     rows.iter().map(|row| row.session_id.as_str()).collect()
 }
 
-/// The value that a list is sorted by, as JSON, which compares as numbers and texts do.
+/// The sort value as JSON, which compares like numbers and texts do.
 fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
     if sort == SessionSort::Worst {
         let outcome = match row.outcome {
@@ -208,7 +208,7 @@ async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
 
 async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
     let store = filled(on).await;
-    // SQLite takes a text for a number.
+    // SQLite takes text for a number.
     let errors = if on.engine() == Engine::Sqlite { "'many'" } else { "-1" };
     let odd = format!(
         "UPDATE session_grades SET total_errors = {errors}, tool_calls_efficient = 9 \
@@ -219,7 +219,7 @@ async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
         for limit in [1, 3, 50] {
             let query = SessionQuery { sort, limit, ..SessionQuery::default() };
             if limit == 1 && sort == SessionSort::Errors {
-                // Nothing in the only row of a page says where the next one begins.
+                // The only row of a page has no cursor for the next one.
                 continue;
             }
             assert_eq!(all(&store, query).await.len(), 10, "{sort} by {limit}");
@@ -248,7 +248,7 @@ async fn averages_are_of_the_readers_rubric(on: &Databases) {
     assert_eq!(newer.quality_of("s05").await.unwrap().items, [again]);
     assert_eq!(newer.quality_of("s04").await.unwrap().items, []);
     assert_eq!(newer.quality_grades().await.unwrap().items.len(), 1);
-    // Whoever goes back finds what was there.
+    // Going back to the old version finds the earlier grades.
     let back = newer.by_rubric(1).await.unwrap();
     assert_eq!(of(&back).await, old);
 }

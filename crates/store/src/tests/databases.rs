@@ -1,4 +1,4 @@
-//! Fresh databases for tests, on either engine, that are gone with the test.
+//! Temporary test databases on either engine, removed after the test.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use crate::dialect::Engine;
 /// The variable with the address of a server; its user may create schemas.
 const SERVER: &str = "SELFTEST_TEST_POSTGRES";
 
-/// Makes each test two: one on SQLite, and one on PostgreSQL where there is one.
+/// Defines each test twice: for SQLite, and for PostgreSQL if a server is configured.
 macro_rules! on_every_engine {
     ($($test:ident),+ $(,)?) => {
         mod sqlite {
@@ -36,12 +36,12 @@ macro_rules! on_every_engine {
 }
 pub(super) use on_every_engine;
 
-/// Where the databases of a test are.
+/// Location of the databases of a test.
 pub(super) enum Databases {
     Sqlite(TempDir),
     Postgres {
         server: String,
-        /// Of these names; each with tables of its own.
+        /// Databases with these names, each with its own tables.
         schemas: Mutex<Vec<String>>,
     },
 }
@@ -51,14 +51,14 @@ impl Databases {
         Databases::Sqlite(tempfile::tempdir().unwrap())
     }
 
-    /// Nothing where no server is given, and it is said once.
+    /// Returns `None` if no server is configured, and reports that once.
     pub(super) fn postgres() -> Option<Self> {
         static SAID: Once = Once::new();
         let skip = |why: &str| {
             let required = std::env::var("SELFTEST_REQUIRE").unwrap_or_default();
             let is_required = required.split(',').any(|name| name.trim() == "postgres");
             assert!(!is_required, "SELFTEST_REQUIRE names postgres, which is missing: {why}");
-            // Not by a macro, whose words nobody sees as long as tests pass.
+            // Not with a macro such as `eprintln!`, whose output is hidden while tests pass.
             SAID.call_once(|| {
                 let _ = writeln!(std::io::stderr(), "SKIPPED: tests on PostgreSQL: {why}");
             });
@@ -82,7 +82,7 @@ impl Databases {
         }
     }
 
-    /// The address of a database without tables, that several processes could use.
+    /// Returns the address of an empty database that several processes could use.
     pub(super) async fn address(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Databases {
         }
     }
 
-    /// A new database; of SQLite one in memory.
+    /// Creates a new database; in memory for SQLite.
     pub(super) async fn store(&self) -> Store {
         match self {
             Databases::Sqlite(_) => Store::open(":memory:").await.unwrap(),
@@ -110,7 +110,7 @@ impl Databases {
     }
 }
 
-/// Runs a statement on a connection of its own.
+/// Runs a statement on a separate connection.
 async fn run(server: &str, sql: &str) -> Result<(), sqlx::Error> {
     sqlx::any::install_default_drivers();
     let options: AnyConnectOptions = server.parse()?;
@@ -130,8 +130,8 @@ impl Drop for Databases {
                 format!("{sql}DROP SCHEMA {schema} CASCADE;")
             });
         let server = server.clone();
-        // The runtime of the test cannot be waited for here. A connection that it has not given
-        // back yet can hold a table: then the schemas go with the server.
+        // The test's runtime cannot be awaited here. A connection that it still holds may lock a
+        // table; then the schemas are removed with the server.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(run(&server, &drops))

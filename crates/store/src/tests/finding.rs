@@ -101,8 +101,8 @@ async fn scores_are_counted_and_what_people_corrected_is_apart(on: &Databases) {
         let told = |count: &ScoreCount| (count.task_completed, count.earlier, count.recent);
         counts.iter().map(told).collect::<Vec<_>>()
     };
-    // The 2nd and 3rd before; since then the 7th, and the 4th and 6th: the 5th was corrected.
-    // Of another agent than the others is the 6th.
+    // The 2nd and 3rd are from before; the 4th, 6th and 7th are recent. The 5th was corrected, and
+    // the 6th is of another agent.
     let all = counted(None).await;
     assert_eq!(all.iter().map(|(_, earlier, _)| earlier).sum::<u64>(), 2);
     assert_eq!(all.iter().map(|(.., recent)| recent).sum::<u64>(), 3);

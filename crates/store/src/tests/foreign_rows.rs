@@ -9,7 +9,7 @@ on_every_engine! {
     one_grade_that_cannot_be_read_is_an_error_that_says_why,
 }
 
-/// The columns that must be there, as the original program fills them.
+/// The required columns, as the original program fills them.
 const ORIGINAL_ROW: &str = "INSERT INTO session_grades (session_id, session_file, graded_at, \
     task_completed, tool_calls_efficient, response_quality, errors_recovered, total_api_calls, \
     model, platform, session_start, duration_seconds, task_summary, total_errors, error_types, \

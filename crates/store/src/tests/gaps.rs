@@ -110,8 +110,8 @@ async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
     assert_eq!(status().await, GapStatus::Open);
 }
 
-/// docs/spec/skills-and-signals.md#skill-generation: at most 3 gaps a run, and not the same three
-/// for ever.
+/// docs/spec/skills-and-signals.md#skill-generation: at most 3 gaps per run, and not always the
+/// same three.
 async fn what_failed_often_comes_last(on: &Databases) {
     let store = on.store().await;
     let (often, seldom) = (found("often", 9), found("seldom", 3));
@@ -134,7 +134,7 @@ async fn rows_of_others_are_skipped_and_counted(on: &Databases) {
 async fn whatever_evidence_says_it_is_read_again(on: &Databases) {
     let store = on.store().await;
     let mut gap = found("bash", 3);
-    // A NUL, which PostgreSQL cannot hold, and what JSON would write for one.
+    // A NUL, which PostgreSQL cannot store, and its JSON escape.
     gap.evidence[0].session_id = format!("s\0{}", "x".repeat(5000));
     gap.evidence[0].words = r#"tail \u0000 and " and \"#.to_owned();
     store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
@@ -147,7 +147,7 @@ async fn only_a_closed_gap_opens_again(on: &Databases) {
     let store = on.store().await;
     let gap = found("bash", 3);
     store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
-    // Dismissed by somebody while a look for gaps went on.
+    // Dismissed by a user during gap detection.
     execute(&store, "UPDATE skill_gaps SET status = 'dismissed'").await;
     store.save_gaps(std::slice::from_ref(&gap), &[gap.id()], at(TUESDAY)).await.unwrap();
     assert_eq!(store.gap(&gap.id()).await.unwrap().unwrap().status, GapStatus::Dismissed);

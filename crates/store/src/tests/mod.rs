@@ -1,4 +1,4 @@
-//! The store as its callers see it, on SQLite in memory and on the disk, and on PostgreSQL.
+//! Tests of the store's public interface on SQLite, in memory and on disk, and on PostgreSQL.
 
 mod databases;
 
@@ -105,7 +105,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
     }
 }
 
-/// A grade that counts at that time.
+/// A grade counted at that time.
 fn grade_at(session_id: &str, time: &str) -> GradeRecord {
     let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
     grade.details.counts_at = at(time);
@@ -137,7 +137,7 @@ fn file(path: &str, grades: Vec<GradeRecord>) -> FileResult {
     FileResult { file, grades }
 }
 
-/// A file that holds one session.
+/// A file with one session.
 fn session(path: &str, session_id: &str, messages: u64) -> FileResult {
     file(path, vec![grade(session_id, path, messages)])
 }

@@ -1,4 +1,4 @@
-//! Opening: new, again, at the same time, and what cannot be opened.
+//! Tests of opening databases: new, existing, concurrently, and invalid ones.
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ async fn files_are_counted_by_outcome_and_time(on: &Databases) {
         one.file.modified_ns = i64::try_from(from.as_nanosecond()).unwrap();
         files.push(one);
     }
-    // At the end of the range, and so outside.
+    // At the end of the range, which is exclusive.
     files[6].file.modified_ns = i64::try_from(to.as_nanosecond()).unwrap();
     store.save(&files).await.unwrap();
     execute(&store, "UPDATE session_files SET outcome = 'eaten' WHERE path = '/s/4.json'").await;
@@ -58,7 +58,7 @@ async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
     let store = on.store().await;
     let mut files: Vec<_> = (0..11).map(|number| file(&format!("/s/ü {number}"), vec![])).collect();
     store.save(&files).await.unwrap();
-    // As many as take more than one row.
+    // Enough to need more than one row.
     execute(
         &store,
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1500) \
@@ -82,7 +82,7 @@ async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
     assert!(again.values().all(|known| known.by_these_rules));
     assert!(store.known_files("").await.unwrap().values().all(|known| !known.by_these_rules));
     if on.engine() == Engine::Postgres {
-        // It lets no text in that is none.
+        // PostgreSQL rejects text that is not UTF-8.
         return;
     }
     execute(&store, "UPDATE session_files SET path = CAST(x'2fff' AS TEXT) WHERE path = '/s/ü 1'")
@@ -165,7 +165,7 @@ async fn grades_by_a_model_are_read(on: &Databases) {
     assert_eq!(second.ts, at("2026-11-22T11:00:00Z"));
 }
 
-/// Older versions marked files that are to be read again by a size of -1.
+/// Older versions used a size of -1 to mark files to be read again.
 async fn a_mark_of_an_older_version_is_understood(on: &Databases) {
     let store = on.store().await;
     store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tallies of days: whatever changes a day, its tally no longer counts.
+//! Tests of daily tallies: any change to a day invalidates its tally.
 
 use jiff::civil::{Date, date};
 
@@ -112,7 +112,7 @@ async fn grades_are_handed_over_newest_first(on: &Databases) {
     assert_eq!(seen, ["a", "c"]);
 }
 
-/// The original program replaces rows: what was there is deleted, and no trigger is told.
+/// The original program replaces rows: the old row is deleted without firing a delete trigger.
 #[tokio::test]
 async fn a_row_that_another_program_replaces_changes_its_day() {
     let store = with_one(&Databases::sqlite()).await;

@@ -44,7 +44,7 @@ fn score(new: &NewReflection, score: f64) -> ReflectionScore {
     }
 }
 
-/// Keeps one with that score.
+/// Saves a reflection with that score.
 async fn keep(store: &Store, project_id: &str, reflection_id: &str, value: f64) -> ReflectionScore {
     let new = new(project_id, reflection_id);
     let (kept, is_new) = store.add_reflection(&new).await.unwrap();
@@ -58,7 +58,7 @@ fn asked(project_id: Option<&str>, weak: bool, limit: u32) -> ReflectionQuery {
     ReflectionQuery { project_id: project_id.map(ToOwned::to_owned), weak, limit, after: None }
 }
 
-/// docs/spec/reflections.md#storage: reflections and their scores are kept.
+/// docs/spec/reflections.md#storage: reflections and their scores are stored.
 async fn what_is_kept_comes_back(on: &Databases) {
     let store = on.store().await;
     let given = new("a", "r1");
@@ -142,7 +142,7 @@ async fn a_hook_is_claimed_once_until_it_is_given_back(on: &Databases) {
     let score = keep(&store, "a", "1", 0.1).await;
     let claim = || store.claim_recovery(&score, at("2026-11-20T12:00:00Z"));
     assert!(claim().await.unwrap() && !claim().await.unwrap());
-    // Another score of the same reflection does not make it news.
+    // A new score of the same reflection does not trigger the hook again.
     let kept = store.last_reflection("a").await.unwrap().unwrap();
     store.save_reflection_score(kept.number, &score).await.unwrap();
     assert!(!claim().await.unwrap());

@@ -1,4 +1,4 @@
-//! Saving: what replaces what, and which of two files counts.
+//! Tests of saving: replacements, and which of two files wins.
 
 use super::*;
 use crate::{KnownFile, Lost};
@@ -65,7 +65,7 @@ async fn different_runs_of_one_id_are_all_kept_in_whatever_order(on: &Databases)
         }
         // The oldest has the bare id.
         assert_eq!(file_of(&store, "the-session").await.unwrap(), "/s/2.json");
-        // Nothing changes when they are read again.
+        // Reading them again changes nothing.
         store.save(&runs).await.unwrap();
         let mut found = stored(&store).await;
         found.sort_by(|a, b| a.1.cmp(&b.1));
@@ -185,7 +185,7 @@ async fn grades_and_files_come_back_as_they_were(on: &Databases) {
 async fn grading_again_changes_the_row_and_adds_none(on: &Databases) {
     let store = on.store().await;
     store.save(&[session("/s/a.json", "a", 5)]).await.unwrap();
-    // Fewer messages than before, but the same file.
+    // Fewer messages than before, but from the same file.
     let mut again = session("/s/a.json", "a", 2);
     again.grades[0].task_completed = false;
     assert_eq!(store.save(&[again]).await.unwrap(), []);
@@ -309,7 +309,7 @@ async fn whatever_is_too_long_is_shortened(on: &Databases) {
 
 async fn paths_that_begin_alike_are_two_however_long(on: &Databases) {
     let store = on.store().await;
-    // Of different characters, so that no engine can make them short.
+    // Of different characters, so that no engine can compress them.
     let long: String = (0..3_000_u32).map(|at| char::from(b'!' + (at * at % 89) as u8)).collect();
     let paths = [format!("/{long}/a.json"), format!("/{long}/b.json")];
     store.save(&[session(&paths[0], "a", 3), session(&paths[1], "b", 3)]).await.unwrap();
@@ -323,7 +323,7 @@ async fn paths_that_begin_alike_are_two_however_long(on: &Databases) {
     assert!(store.known_files(RULES).await.unwrap().is_empty());
 }
 
-/// A statement is prepared for what it is first given.
+/// A statement is prepared for the types of its first values.
 async fn what_is_missing_may_come_first(on: &Databases) {
     let store = on.store().await;
     let durations = [None, Some(0.1), None, Some(1e300)];

@@ -1,4 +1,4 @@
-//! The migrations of both engines make the same tables.
+//! Tests that the migrations of both engines create the same tables.
 
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -13,7 +13,7 @@ async fn lines(store: &Store, sql: &str) -> Vec<String> {
 
 async fn tables(store: &Store) -> Vec<String> {
     let mut tables = lines(store, store.engine.tables()).await;
-    // The index of words is the engine's own.
+    // The tables of the full-text index differ by engine.
     tables.retain(|table| table != "selftest_migrations" && !table.starts_with("session_words"));
     tables.sort();
     tables
@@ -50,7 +50,7 @@ async fn columns(store: &Store) -> Vec<String> {
         for line in lines(store, &sql).await {
             let parts: Vec<&str> = line.splitn(4, ';').collect();
             let [name, written, nullable, default] = parts[..] else { panic!("{line}") };
-            // A default of null is none, and PostgreSQL does not keep it.
+            // A null default means no default, and PostgreSQL does not store it.
             let default = default.trim_end_matches("::text").trim_start_matches("NULL");
             let mark = if nullable == "1" { "?" } else { "" };
             columns.push(format!("{table}.{name}{mark} {} {default}", kind(written)));
@@ -118,7 +118,7 @@ async fn columns_defaults_and_indexes_are_as_specified() {
                 "conversation_turns? number",
                 "execution_time_ms? number",
                 "error_message? text",
-                // The specified default is the time of the row; here whoever writes it knows.
+                // The specified default is the current time; here the writer supplies it.
                 "created_at text",
             ]
         );

@@ -1,4 +1,4 @@
-//! Searching what was said and done in sessions, on both engines.
+//! Tests of searching sessions, on both engines.
 
 use super::*;
 use crate::{Facet, FileToIndex, IndexedEvent, IndexedSession, SearchPage, SearchQuery};
@@ -110,7 +110,7 @@ async fn pages_hold_every_session_once(on: &Databases) {
 async fn the_index_goes_with_the_session_and_follows_the_file(on: &Databases) {
     let store = filled(on).await;
     assert_eq!(store.count_files_to_index().await.unwrap(), 0);
-    // The file has changed and holds another session now.
+    // The file has changed and contains another session now.
     let mut changed = super::file("/s/old.json", vec![grade_at("renewed", "2026-11-02T10:00:00Z")]);
     changed.file.digest = "cd".repeat(32);
     store.save(&[changed]).await.unwrap();
@@ -132,7 +132,7 @@ async fn the_index_goes_with_the_session_and_follows_the_file(on: &Databases) {
     assert_eq!(found(&store, query("first")).await, Vec::<String>::new());
     assert_eq!(found(&store, query("second")).await, ["renewed: 1"]);
     assert_eq!(count("session_texts").await, 8);
-    // What is graded from elsewhere by now is not indexed from here.
+    // A session that is now graded from another file is not indexed from this one.
     let stray = IndexedSession { session_id: "new".to_owned(), ..session("stray") };
     store.index_file(&expected, &[stray]).await.unwrap();
     assert_eq!(found(&store, query("stray")).await, Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! A server that refuses, that is not there, and that goes away.
+//! Tests with a server that rejects logins, is missing, or goes away.
 
 use sqlx::any::AnyConnectOptions;
 
@@ -14,7 +14,7 @@ async fn refused(address: &str) -> StoreError {
     error
 }
 
-/// The address with another password and name of the database.
+/// Returns the address with another password and database name.
 fn other(address: &str, password: Option<&str>, database: Option<&str>) -> String {
     let mut url = address.parse::<AnyConnectOptions>().unwrap().database_url;
     if let Some(password) = password {
@@ -62,7 +62,7 @@ async fn a_wrong_password_a_database_or_schema_that_is_not_there_and_missing_rig
     assert!(error.to_string().contains("permission denied"), "{error}");
 }
 
-/// As a server that is started anew does to all of its clients.
+/// Disconnects all clients, as a restarting server does.
 async fn end_connections(killer: &Store, victims: &str) {
     let sql = format!(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
@@ -105,7 +105,7 @@ async fn a_writer_that_never_ends_is_not_waited_for_forever() {
     let (first, second) =
         (Store::open(&address).await.unwrap(), Store::open(&address).await.unwrap());
     let writing = first.begin().await.unwrap();
-    // All of them, each with a shorter time than the 10 s.
+    // All errors, each after less than the 10 s.
     let mut connections = Vec::new();
     for _ in 0..second.pool.options().get_max_connections() {
         let mut connection = second.pool.acquire().await.unwrap();

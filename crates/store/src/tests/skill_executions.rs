@@ -1,5 +1,5 @@
-//! Executions of skills (docs/spec/skills-and-signals.md#skill-effectiveness): messages after them,
-//! counts, and what is read in sessions.
+//! Tests of skill executions (docs/spec/skills-and-signals.md#skill-effectiveness): reactions,
+//! counts, and executions derived from sessions.
 
 use super::skills::{audit, execution, promoted, said, seen, used};
 use super::*;
@@ -20,7 +20,7 @@ const THANKS: Reaction =
     Reaction { gratitude: true, repetition: Some(false), frustration: false, edited: false };
 
 /// docs/spec/skills-and-signals.md#next-message: the next message updates the execution before it,
-/// and no later one.
+/// later ones do not.
 async fn the_next_message_updates_the_last_execution_once(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
@@ -31,7 +31,7 @@ async fn the_next_message_updates_the_last_execution_once(on: &Databases) {
         used("pr", execution("b", "s", "2026-11-02T10:01:00Z")),
         used("pr", execution("other", "t", "2026-11-02T10:02:00Z")),
         said("s", "2026-11-02T10:03:00Z", repeated),
-        // Not the next message any more.
+        // No longer the next message.
         said("s", "2026-11-02T10:04:00Z", THANKS),
         used("pr", execution("c", "s", "2026-11-02T10:05:00Z")),
         // Written before the execution.
@@ -86,7 +86,7 @@ async fn executions_are_counted_since_a_moment(on: &Databases) {
         ExecutionCounts { executions: 4, successes: 3, edited: 2, repeated: 3, thanked: 4 };
     let since = at("2026-11-02T00:00:00Z");
     assert_eq!(store.skill_counts(&skill.id, since).await.unwrap(), expected);
-    // What other programs left out is no signal.
+    // A value left out by another program is not a signal.
     execute(&store, "UPDATE skill_executions SET user_edited_output = NULL").await;
     let active = store.active_skills("me", since).await.unwrap();
     let names: Vec<_> =
@@ -128,7 +128,7 @@ async fn what_is_read_in_sessions_again_changes_nothing(on: &Databases) {
     let first = kept().await;
     store.record_skills(&[told(2, None)]).await.unwrap();
     assert_eq!(kept().await, first);
-    // The session went on, and a copy of its beginning is read after it.
+    // The session continued, and a copy of its start is read afterwards.
     store.record_skills(&[told(4, Some(THANKS)), told(2, None)]).await.unwrap();
     let [last] = &kept().await[..] else { panic!() };
     assert_eq!((last.conversation_turns, last.user_sent_thank_you), (Some(4), true));

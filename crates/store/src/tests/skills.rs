@@ -1,5 +1,5 @@
-//! The tables of skills (docs/spec/skills-and-signals.md#skill-effectiveness): their columns,
-//! versions, lists.
+//! Tests of the skill tables (docs/spec/skills-and-signals.md#skill-effectiveness): columns,
+//! versions and lists.
 
 use super::*;
 use crate::{NewSkill, Recorded, SkillRecord, SkillRef};
@@ -135,7 +135,7 @@ async fn the_tables_have_the_specified_columns() {
     assert_eq!(left.items, [0]);
 }
 
-/// docs/spec/skills-and-signals.md#recording-executions: what is told is what is kept.
+/// docs/spec/skills-and-signals.md#recording-executions: reported values are stored unchanged.
 async fn an_execution_is_kept_as_it_was_told(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
@@ -154,7 +154,7 @@ async fn an_execution_is_kept_as_it_was_told(on: &Databases) {
     let kept = store.skill_executions(&skill.id, 9, None).await.unwrap().items;
     let expected = SkillExecution {
         skill_version_id: skill.id,
-        // 32 bits with a sign, as specified; and no NUL, which PostgreSQL cannot hold.
+        // Signed 32-bit integers, as specified; and no NUL, which PostgreSQL cannot store.
         execution_time_ms: Some(i32::MAX.cast_unsigned()),
         error_message: Some("too late".to_owned()),
         ..told
@@ -225,7 +225,7 @@ async fn of_the_versions_of_a_skill_one_is_in_use(on: &Databases) {
     let actions: Vec<_> = actions.iter().map(|entry| entry.action.name()).collect();
     let expected = ["promote", "promote", "rollback", "promote", "promote", "auto_disable"];
     assert_eq!(actions, expected);
-    // The database itself holds to it.
+    // The database itself enforces it.
     let two = sqlx::query("UPDATE skill_versions SET is_active = 1").execute(&store.pool).await;
     assert!(two.is_err());
 }

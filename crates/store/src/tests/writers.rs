@@ -1,4 +1,4 @@
-//! Several processes that write at the same time: each store here has connections of its own.
+//! Tests of concurrent writers. Each store here has its own connections, like a separate process.
 
 use futures_util::future::join_all;
 
@@ -30,7 +30,7 @@ async fn of_files_saved_at_once_the_one_with_most_messages_counts(on: &Databases
         let shared = format!("shared-{round}");
         let path = |writer: u64| format!("/s/{round}/{writer}.json");
         let saving = (0..).zip(&stores).map(async |(writer, store)| {
-            // Other sessions too, so that there is more than one statement to come between.
+            // More sessions, so that statements of other writers can come in between.
             let own = (0..40).map(|number| grade(&format!("{round}-{writer}-{number}"), "", 1));
             let one = file(&path(writer), vec![grade(&shared, "", 10 + writer % 4)]);
             let all = file(&format!("/s/{round}/{writer}-own.json"), own.collect());
@@ -56,7 +56,7 @@ async fn files_may_come_and_go_while_others_are_saved(on: &Databases) {
     let stores = stores(on).await;
     let working = (0..).zip(&stores).map(async |(writer, store): (usize, _)| {
         for turn in 0..6 {
-            // The same rows in different orders: locks that are taken one by one would meet.
+            // The same rows in different orders would deadlock if locks were taken one by one.
             let mut files: Vec<_> = (0..8).collect();
             files.rotate_left((writer + turn) % 8);
             let names: Vec<String> =

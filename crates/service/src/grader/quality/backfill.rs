@@ -1,4 +1,4 @@
-//! Grading many sessions: as many at once as are allowed, the next one read while the model works.
+//! Grades many sessions concurrently, and reads the next ones while the model works.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -12,45 +12,45 @@ use selftest_grading::grade::QualityGrade;
 use selftest_models::structured::AskError;
 use selftest_sessions::Condensed;
 
-/// Between two signs that a session is still being graded.
+/// Interval between heartbeats while a session is being graded.
 const HEARTBEAT: Duration = Duration::from_secs(20);
-/// Sessions in a row without an answer of the model after which its server is asked whether it is
-/// there.
+/// Consecutive sessions without an answer after which the server of the model is checked.
 const DOUBTED_AFTER: u32 = 2;
-/// The same, after which the model counts as gone though its server is there.
+/// Consecutive sessions without an answer after which the model counts as gone even if its server
+/// responds.
 const GONE_AFTER: u32 = 3;
-/// The same, where the server has failed at the last request: it may be the sessions' fault.
+/// The same limit if the server failed at the last request, since the sessions may be the cause.
 const BROKEN_AFTER: u32 = 10;
-/// Sessions without a grade for each one that is wanted, after which a model counts as unfit.
+/// Failed sessions per requested grade after which a model counts as unfit.
 const UNFIT_AFTER: u64 = 10;
 
-/// Is told how a backfill goes on.
+/// Receives the progress of a backfill.
 pub trait BackfillObserver: Send {
-    /// That many sessions are tried, those that have been tried included. Told again when others
-    /// are taken in place of those that have no grade.
+    /// Reports the number of sessions to try, including those already tried. Called again when
+    /// others replace sessions without a grade.
     fn found(&mut self, sessions: u64);
-    /// A session has a grade, which is kept.
+    /// Reports a session that was graded; the grade is saved.
     fn graded(&mut self, grade: &QualityGrade);
-    /// A session has none, and keeps waiting for one.
+    /// Reports a session without a grade, which remains ungraded.
     fn skipped(&mut self, session_id: &str, fault: &QualityFault);
-    /// Another process grades a session, or has just done so.
+    /// Reports a session that another process is grading or has just graded.
     fn left(&mut self);
 }
 
-/// The result of a backfill.
+/// Result of a backfill.
 #[derive(Debug, Default)]
 pub struct Backfill {
-    /// Sessions that have a grade now.
+    /// Number of sessions graded.
     pub graded: u64,
-    /// Sessions for which the model gave none, or that could not be read.
+    /// Number of sessions that the model could not grade or that could not be read.
     pub skipped: u64,
-    /// Sessions that other processes have graded meanwhile, or are grading.
+    /// Number of sessions that other processes have graded meanwhile or are grading.
     pub left: u64,
-    /// How many of those without a grade for which reason, by [`QualityFault::kind`].
+    /// Number of sessions without a grade per reason, by [`QualityFault::kind`].
     pub faults: BTreeMap<&'static str, u64>,
-    /// Whether it ended because the model gave too few grades for what it was asked.
+    /// True if it stopped because the model produced too few grades.
     pub unfit: bool,
-    /// Why it ended before its time.
+    /// Error that stopped it early.
     pub stopped: Option<QualityFault>,
 }
 
@@ -61,16 +61,18 @@ impl Backfill {
     }
 }
 
-/// A session that was read under a claim; nothing where another process has it.
+/// A claimed session with its condensed text; `None` if another process has it.
 type Begun = Result<Option<(Claim, Result<Condensed, QualityFault>)>, QualityFault>;
 
 impl QualityGrader {
-    /// Grades `limit` of the sessions, `(id, file)` each, for a model that takes `concurrency`
-    /// calls at once and lets others wait. Those that get no grade do not count: others are taken
-    /// in their place, so that a few of them do not keep the rest waiting for ever; each is tried
-    /// once. Every grade is kept as soon as it is there: dropping the future loses only what the
-    /// model is at. Ends early when the model is gone, gives hardly any grades, or nothing can be
-    /// kept. Sessions that another process is at are left to it, so that several may run at once.
+    /// Grades `limit` of the sessions, given as `(id, file)`, with a model that serves
+    /// `concurrency` calls at once and queues the rest.
+    ///
+    /// Sessions that get no grade do not count: others replace them, so that a few failures do not
+    /// block the rest forever. Each session is tried once. Every grade is saved immediately, so
+    /// dropping the future loses only the calls in progress. Stops early if the model is gone,
+    /// produces hardly any grades, or nothing can be saved. Sessions that another process is
+    /// grading are skipped, so several backfills may run at once.
     pub async fn backfill(
         &self,
         sessions: Vec<(String, String)>,
@@ -80,7 +82,8 @@ impl QualityGrader {
     ) -> Backfill {
         let mut outcome = Backfill::default();
         let mut waiting = sessions.into_iter();
-        // Sessions that the model was asked about in vain, and those of them in a row.
+        // Number of failed requests to the model, and the number of consecutive ones without an
+        // answer.
         let (mut vain, mut silent) = (0, 0);
         while outcome.stopped.is_none() && !outcome.unfit {
             let wanted = usize::try_from(limit - outcome.graded).unwrap_or(usize::MAX);
@@ -109,6 +112,7 @@ impl QualityGrader {
                 outcome.note(&fault);
                 observer.skipped(&session_id, &fault);
                 silent = if fault.is_lasting() { silent + 1 } else { 0 };
+                // An unreadable session is not the model's failure.
                 vain += u64::from(!matches!(fault, QualityFault::Session { .. }));
                 if matches!(fault, QualityFault::Store(_)) || self.is_gone(silent, &fault).await {
                     outcome.stopped = Some(fault);
@@ -123,8 +127,7 @@ impl QualityGrader {
         outcome
     }
 
-    /// The grade of each of them, or why there is none; nothing for one that is left to another
-    /// process.
+    /// Returns the grade of each session or the error; `None` for one that another process has.
     fn ask_all(
         &self,
         sessions: Vec<(String, String)>,
@@ -153,8 +156,8 @@ impl QualityGrader {
             }
             (session_id, result.map(Some))
         };
-        // While the model works, the next ones are read; one more than it takes is asked, so that
-        // it has work while a reply is looked at and kept.
+        // The next sessions are read while the model works. One request more than its concurrency
+        // is sent, so that it stays busy while a reply is validated and saved.
         stream::iter(sessions)
             .map(read)
             .buffered(concurrency)
@@ -162,8 +165,8 @@ impl QualityGrader {
             .buffer_unordered(concurrency + 1)
     }
 
-    /// Takes the right to grade a session; `None` where another process has it, or has used it
-    /// since the sessions were listed.
+    /// Claims a session; returns `None` if another process has it, or has graded it since the
+    /// sessions were listed.
     async fn claim_ungraded(&self, session_id: &str) -> Result<Option<Claim>, QualityFault> {
         let Some(claim) = self.claim(session_id, HEARTBEAT).await? else { return Ok(None) };
         let grades = self.store.quality_of(session_id).await?.items;
@@ -174,8 +177,8 @@ impl QualityGrader {
         Ok(None)
     }
 
-    /// Whether the model does not answer any more, after so many sessions in a row without an
-    /// answer, the last for that reason.
+    /// Returns true if the model counts as gone after `silent` consecutive sessions without an
+    /// answer, the last because of `fault`.
     async fn is_gone(&self, silent: u32, fault: &QualityFault) -> bool {
         let failed = matches!(fault, QualityFault::Unscored(AskError { server_failed: true, .. }));
         let most = if failed { BROKEN_AFTER } else { GONE_AFTER };

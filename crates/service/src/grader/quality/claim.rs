@@ -1,5 +1,5 @@
-//! The right to grade one session by one model: one process has it at a time, of all on a
-//! database. Decides nothing about the grade.
+//! Claims on grading a session with a model: at most one process holds a claim, across all
+//! processes on the database.
 
 use std::mem::take;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use super::QualityGrader;
 use selftest_store::{Store, StoreError};
 use selftest_text::digest;
 
-/// Heartbeats that may be missing before a process counts as dead and others may grade the session.
+/// Number of missed heartbeats after which a process counts as dead and others may grade the
+/// session.
 const MAX_MISSED: u32 = 3;
 
-/// The right, while it lasts. To be given back by [`Claim::release`]; one that is dropped is given
-/// back a moment later, and of a process that was killed when its heartbeats are missing.
+/// A held claim. Release it with [`Claim::release`]. A dropped claim is released shortly after, and
+/// one of a killed process expires when its heartbeats stop.
 #[derive(Debug)]
 pub(crate) struct Claim {
     store: Store,
@@ -25,13 +26,13 @@ pub(crate) struct Claim {
     is_held: bool,
 }
 
-/// A holder's name that no other process has: a process number comes back.
+/// Returns a unique holder name; process ids alone are reused.
 pub(super) fn holder() -> String {
     format!("grader-{}-{:016x}", std::process::id(), rand::random::<u64>())
 }
 
 impl QualityGrader {
-    /// Takes the right to grade a session; `None` while another process has it.
+    /// Claims a session; returns `None` while another process has it.
     pub(crate) async fn claim(
         &self,
         session_id: &str,
@@ -39,7 +40,7 @@ impl QualityGrader {
     ) -> Result<Option<Claim>, StoreError> {
         let rubric = selftest_grading::grade::quality::rubric_version(&self.library);
         let about = format!("{}\0{rubric}\0{session_id}", self.model.id());
-        // Of one length, whatever the ids are.
+        // A digest has a fixed length, however long the ids are.
         let name = format!("grading {}", digest::of_bytes(about.as_bytes()));
         if !self.store.take_lease(&name, &self.holder, MAX_MISSED * heartbeat).await? {
             return Ok(None);
@@ -49,7 +50,7 @@ impl QualityGrader {
         Ok(Some(Claim { store, name, holder, heart, is_held: true }))
     }
 
-    /// Gives back every right that this grader has: of gradings that were broken off.
+    /// Releases all claims of this grader after gradings were cancelled.
     pub async fn release_claims(&self) -> Result<(), StoreError> {
         self.store.release_leases_of(&self.holder).await
     }
@@ -75,8 +76,8 @@ impl Drop for Claim {
     }
 }
 
-/// Sends heartbeats. Where the database fails for longer than that, the right is lost, and the
-/// worst that follows is a second grade in place of the first.
+/// Sends heartbeats. If the database fails for longer than the timeout, the claim is lost; at worst
+/// the session is graded twice and the second grade replaces the first.
 async fn beat(store: Store, name: String, holder: String, heartbeat: Duration) {
     loop {
         sleep(heartbeat).await;

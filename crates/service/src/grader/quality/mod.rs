@@ -1,7 +1,7 @@
-//! Grades of recorded sessions by a model (docs/spec/session-quality.md): reads a session,
-//! condenses it, asks the model, keeps the grade. A reply that is no grade is never kept.
+//! Grades recorded sessions with a model (docs/spec/session-quality.md): reads and condenses a
+//! session, asks the model, saves the grade. An invalid reply is never saved.
 //!
-//! Prints nothing. What the model is asked and what its reply means is `grade::quality`'s.
+//! The prompt and the parsing of replies are in `grade::quality`. Prints nothing.
 
 mod backfill;
 mod claim;
@@ -25,13 +25,13 @@ use selftest_sessions::{Budget, Calibration, Condensed, condense};
 use selftest_store::{Store, StoreError};
 use selftest_text::redact::Redactor;
 
-/// Tokens for a malformed reply and the words about it, when the model is asked again.
+/// Tokens reserved for a malformed reply and its error message when the model is asked again.
 const REASK_TOKENS: u32 = 1000;
 
-/// A budget below this holds no session worth a grade.
+/// Minimum tokens for a transcript that is worth grading.
 const MIN_TOKENS: u32 = 400;
 
-/// Lets one model grade sessions. Clones share what was learned of the model's tokens.
+/// Grades sessions with one model. Clones share the token calibration.
 #[derive(Clone)]
 pub struct QualityGrader {
     store: Store,
@@ -43,23 +43,23 @@ pub struct QualityGrader {
     schema: ReplySchema,
     /// Context window of every call.
     context_tokens: u32,
-    /// Of it for the session.
+    /// Tokens of the context available for the session.
     transcript_tokens: u32,
     calibration: Arc<Mutex<Calibration>>,
-    /// Under which it claims sessions; clones share it.
+    /// Holder name of its claims, shared by clones.
     holder: String,
 }
 
-/// Why there is no grade. Nothing is kept then.
+/// Error for a session without a grade. Nothing is saved in that case.
 #[derive(Debug, thiserror::Error)]
 pub enum QualityFault {
-    /// The session cannot be read any more.
+    /// The session can no longer be read.
     #[error("{why}")]
     Session {
-        /// Why; names the file.
+        /// Reason; names the file.
         why: String,
     },
-    /// The model gave no grade.
+    /// The model did not return a grade.
     #[error("{}: {}", describe(.0.reason), .0.detail)]
     Unscored(AskError),
     /// The prompt cannot be rendered.
@@ -71,7 +71,7 @@ pub enum QualityFault {
 }
 
 impl QualityFault {
-    /// Whether the next session would meet the same.
+    /// Returns true if the next session would fail the same way.
     pub fn is_lasting(&self) -> bool {
         match self {
             QualityFault::Unscored(error) => {
@@ -82,7 +82,7 @@ impl QualityFault {
         }
     }
 
-    /// Which kind, in words that many sessions share.
+    /// Returns the kind of error, worded the same for all sessions so that errors can be counted.
     pub fn kind(&self) -> &'static str {
         match self {
             QualityFault::Session { .. } => "the session cannot be read",
@@ -93,10 +93,10 @@ impl QualityFault {
     }
 }
 
-/// Why a model cannot grade at all.
+/// Error for a model that cannot grade at all.
 #[derive(Debug, thiserror::Error)]
 pub enum UnfitModel {
-    /// Its context window is too small.
+    /// The context window is too small.
     #[error(
         "{model} has a context window of {limit} tokens, expected at least {needed}: rubric, reply \
          and a session of {MIN_TOKENS} tokens"
@@ -104,9 +104,9 @@ pub enum UnfitModel {
     Context {
         /// Full name of the model.
         model: String,
-        /// Its tokens.
+        /// Context window in tokens.
         limit: u32,
-        /// The tokens that grading takes.
+        /// Minimum tokens needed for grading.
         needed: u32,
     },
     /// The prompt cannot be read or rendered.
@@ -115,8 +115,8 @@ pub enum UnfitModel {
 }
 
 impl QualityGrader {
-    /// Tokens that a call takes with these settings, the session included: what a model's context
-    /// should hold.
+    /// Returns the tokens of a call with these settings, including the session: the context that a
+    /// model should have.
     pub fn wanted_context(
         settings: &QualitySettings,
         library: &PromptLibrary,
@@ -125,7 +125,7 @@ impl QualityGrader {
         Ok(whole.next_multiple_of(1024))
     }
 
-    /// A grader by that model. `library` has the grader's template loaded.
+    /// Creates a grader with that model. The grader's template must be loaded in `library`.
     pub async fn new(
         store: Store,
         model: Arc<dyn ChatModel>,
@@ -159,12 +159,12 @@ impl QualityGrader {
         })
     }
 
-    /// Full name of the model, as it is kept with its grades.
+    /// Returns the full name of the model, which is stored with its grades.
     pub fn model_id(&self) -> &str {
         self.model.id()
     }
 
-    /// Grades one session, which is in that file, and keeps the grade.
+    /// Grades one session from that file and saves the grade.
     pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
         let condensed = self.read(session_id, file, self.transcript_tokens).await;
         self.ask_and_keep(session_id, file, condensed).await
@@ -181,7 +181,7 @@ impl QualityGrader {
         Ok(grade)
     }
 
-    /// The session as the model gets to see it, in about so many tokens.
+    /// Reads a session and condenses it to about `tokens` tokens.
     async fn read(
         &self,
         session_id: &str,
@@ -199,8 +199,8 @@ impl QualityGrader {
         read.map_err(|why| QualityFault::Session { why })
     }
 
-    /// Asks for a grade. How many tokens a text has is only known when the model counts them: one
-    /// that turns out too long is condensed further.
+    /// Asks for a grade. The exact number of tokens is only known when the model counts them, so a
+    /// text that is too long is condensed further.
     async fn ask(
         &self,
         session_id: &str,
@@ -246,6 +246,7 @@ impl QualityGrader {
         let read = |reply: &str| self.reader.read(reply, &condensed.text);
         let mut calls: Vec<CallRecord> = Vec::new();
         let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
+        // Only the first call has exactly this prompt; repeated ones are longer.
         if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
             lock(&self.calibration).observe(bytes, tokens);
         }
@@ -253,12 +254,12 @@ impl QualityGrader {
     }
 }
 
-/// Why there is no grade, in words for people.
+/// Describes the reason for a missing grade.
 fn describe(reason: UnscoredReason) -> &'static str {
     reason.describe_model("the model's reply is not a valid grade")
 }
 
-/// Tokens of a call beside the session.
+/// Returns the tokens of a call without the session.
 fn overhead(settings: &QualitySettings, library: &PromptLibrary) -> Result<u32, PromptError> {
     let empty = render(library, "", &Nonce::fresh())?;
     let prompt = estimate_tokens(&empty.system).saturating_add(estimate_tokens(&empty.user));
@@ -281,6 +282,6 @@ fn read_condensed(
 }
 
 fn lock(calibration: &Mutex<Calibration>) -> std::sync::MutexGuard<'_, Calibration> {
-    // Two numbers: whatever a panic elsewhere left is still good.
+    // The calibration is two numbers, which are usable whatever a panic left.
     calibration.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Activates and deactivates versions of skills, keeps who did it and why, and tells the hook of
-//! the configuration, so that a program can load what is in use now.
+//! Activates and deactivates skill versions, records actor and reasons, and notifies the configured
+//! hook so that another program can load the active version.
 
 use std::time::Duration;
 
@@ -17,41 +17,41 @@ use selftest_store::{NewSkill, StoreError};
 use selftest_text::digest::uuid_of;
 use selftest_text::{clip, one_line};
 
-/// Characters of a name that people give.
+/// Maximum characters of a user-provided name.
 const MAX_NAME: usize = 200;
-/// Bytes of words that are kept with a change.
+/// Maximum bytes of a comment stored with a change.
 const MAX_WORDS: usize = 1000;
-/// A hook that takes longer is given up: somebody waits for the change.
+/// Time after which the hook is given up, since the user is waiting for the change.
 const MAX_REFRESH: Duration = Duration::from_secs(10);
 
-/// Why a change was not made.
+/// Error while changing a skill.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Nobody made the skill or the version known.
+    /// The skill or version does not exist.
     #[error("there is no skill {0}")]
     Unknown(String),
-    /// The version has no name that can be used.
+    /// The name of the skill or version is invalid.
     #[error("{0}")]
     Name(String),
-    /// There is a version of that name.
+    /// A version with that name exists.
     #[error("the skill {0} has that version already")]
     Taken(String),
-    /// It is in use.
+    /// The version is already active.
     #[error("{0} is in use already")]
     Active(String),
-    /// It is not in use.
+    /// The version is not active.
     #[error("{0} is not in use")]
     Inactive(String),
-    /// A rollback needs an earlier version that was not disabled.
+    /// There is no earlier version that was not disabled, which a rollback needs.
     #[error("there is no version before {0} that was not disabled")]
     NothingBefore(String),
 }
 
 impl ChangeError {
-    /// One thing that the reader can do.
+    /// Suggests one thing that the user can do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ChangeError::Store(error) => error.hint(),
@@ -66,14 +66,14 @@ impl ChangeError {
 }
 
 impl SkillTracker {
-    /// The version of that id.
+    /// Returns the version with that id.
     pub async fn by_id(&self, id: &str) -> Result<SkillVersion, ChangeError> {
         let found = self.store().skill(id).await?.filter(|skill| skill.user_id == self.user_id());
         found.ok_or_else(|| ChangeError::Unknown(format!("with the id {}", one_line(id, 80))))
     }
 
-    /// A version of that name: the one that is asked for, else the one in use, else the one that
-    /// was in use last.
+    /// Returns the requested version of a skill; by default the active one, else the one that was
+    /// active last.
     pub async fn by_name(
         &self,
         skill_name: &str,
@@ -93,8 +93,7 @@ impl SkillTracker {
         })
     }
 
-    /// Makes a new version known and puts it to use. Without a name for the version it gets the
-    /// next whole number.
+    /// Adds a new version and activates it. The version name defaults to the next integer.
     pub async fn promote_new(
         &self,
         skill_name: &str,
@@ -118,7 +117,7 @@ impl SkillTracker {
         self.changed(&skill.id, audit.action, actor).await
     }
 
-    /// Puts a known version to use.
+    /// Activates an existing version.
     pub async fn promote(
         &self,
         skill: &SkillVersion,
@@ -132,7 +131,7 @@ impl SkillTracker {
         self.changed(&skill.id, audit.action, actor).await
     }
 
-    /// Deactivates a version; `why` in a person's words.
+    /// Deactivates a version; `why` is a comment by the user.
     pub async fn disable(
         &self,
         skill: &SkillVersion,
@@ -145,7 +144,7 @@ impl SkillTracker {
         self.take_out(skill, AuditAction::Disable, reasons, actor).await
     }
 
-    /// Takes the version in use out of it, and puts the one before it to use.
+    /// Deactivates the active version and activates the one before it.
     pub async fn rollback(
         &self,
         skill: &SkillVersion,
@@ -155,6 +154,7 @@ impl SkillTracker {
             return Err(ChangeError::Inactive(label(skill)));
         }
         let all = self.store().skill_versions(&skill.user_id, &skill.skill_name).await?;
+        // Disabled versions are skipped, since a rollback must not bring them back.
         let earlier = all.into_iter().find(|other| other.status == SkillStatus::Superseded);
         let earlier = earlier.ok_or_else(|| ChangeError::NothingBefore(label(skill)))?;
         let (from, to) = (skill.version.clone(), earlier.version.clone());
@@ -167,8 +167,8 @@ impl SkillTracker {
         self.changed(&skill.id, out.action, actor).await
     }
 
-    /// Disables every version in use to which a rule applies, by its executions of the days
-    /// before `now`.
+    /// Disables every active version that matches a rule, by its executions in the days before
+    /// `now`.
     pub async fn auto_disable_underperformers(
         &self,
         actor: &str,
@@ -184,7 +184,7 @@ impl SkillTracker {
             let done =
                 self.take_out(&skill, AuditAction::AutoDisable, reasons.clone(), actor).await;
             let done = match done {
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(ChangeError::Inactive(_)) => continue,
                 done => done?,
             };
@@ -214,7 +214,7 @@ impl SkillTracker {
         self.changed(&skill.id, action, actor).await
     }
 
-    /// Tells the hook of a change that was made. Where it fails, that is noted and no error.
+    /// Notifies the hook after a change. A failure is recorded but is not an error.
     async fn changed(
         &self,
         id: &str,
@@ -269,13 +269,13 @@ fn entry(id: &str, action: AuditAction, reasons: Vec<Reason>, actor: &str) -> Au
     AuditEntry { time: selftest_clock::now(), skill_version_id, action, reasons, actor }
 }
 
-/// Skill and version, for messages.
+/// Formats skill and version for messages.
 fn label(skill: &SkillVersion) -> String {
     let [name, version] = [&skill.skill_name, &skill.version].map(|text| one_line(text, 80));
     format!("{name:?}, version {version:?},")
 }
 
-/// A name without white space around it.
+/// Trims and validates a name.
 fn checked(what: &str, name: &str) -> Result<String, ChangeError> {
     let name = name.trim();
     let fault = if name.is_empty() {

@@ -1,8 +1,8 @@
-//! Skills: what is recorded of their use, how well they work, and which of them are in use
+//! Tracks skills: their executions, their effectiveness, and which versions are active
 //! (docs/spec/skills-and-signals.md#skill-effectiveness).
 //!
-//! Scores are computed and decisions made in the room `improve`; here it is done what they say.
-//! Prints nothing.
+//! The module `improve` computes scores and decides; this one carries the decisions out. Prints
+//! nothing.
 
 mod change;
 mod derive;
@@ -22,7 +22,7 @@ use selftest_grading::improve::trend;
 use selftest_store::{DayCount, Store, StoreError};
 use selftest_text::redact::Redactor;
 
-/// Keeps track of the skills of one user.
+/// Tracks the skills of one user.
 #[derive(Debug, Clone)]
 pub struct SkillTracker {
     store: Store,
@@ -31,22 +31,22 @@ pub struct SkillTracker {
 }
 
 impl SkillTracker {
-    /// A tracker of the user that the settings name.
+    /// Creates a tracker for the user named in the settings.
     pub fn new(store: Store, settings: SkillSettings, redactor: Redactor) -> Self {
         Self { store, settings, redactor }
     }
 
-    /// The database.
+    /// Returns the database.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Whose skills these are.
+    /// Returns the owner of the skills.
     pub fn user_id(&self) -> &str {
         &self.settings.user_id
     }
 
-    /// How well a version works, by its executions of the last days.
+    /// Computes the effectiveness of a version from its recent executions.
     pub async fn compute_effectiveness(
         &self,
         skill_version_id: &str,
@@ -55,7 +55,7 @@ impl SkillTracker {
         Ok(Effectiveness::of(&self.store.skill_counts(skill_version_id, since).await?))
     }
 
-    /// Scores every version in use by its executions of the days before `now`, and keeps the
+    /// Scores every active version by its executions in the days before `now`, and saves the
     /// scores.
     pub async fn score_all_skills(&self, now: Timestamp) -> Result<Vec<SkillScore>, StoreError> {
         let active = self.store.active_skills(self.user_id(), self.lookback(now)).await?;
@@ -76,14 +76,14 @@ impl SkillTracker {
             .collect())
     }
 
-    /// Executions by version and day, over the weeks of a trend that ends on that day.
+    /// Counts executions by version and day, over the weeks of a trend that ends on `today`.
     pub async fn days(&self, today: Date) -> Result<Vec<DayCount>, StoreError> {
         let first = trend::first_day(today).to_zoned(TimeZone::UTC);
         let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
         self.store.skill_days(self.user_id(), first).await
     }
 
-    /// The moment since which executions count at `now`.
+    /// Returns the time from which executions count at `now`.
     pub fn lookback(&self, now: Timestamp) -> Timestamp {
         let days = i64::from(self.settings.lookback_days);
         now.checked_sub(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::MIN)

@@ -1,5 +1,5 @@
-//! Executions and messages as callers tell them, made fit to be kept: bounded, and without
-//! secrets. Of a message only what it says about an execution is kept, never the message.
+//! Prepares reported executions and messages for storage: truncated and redacted. Only the reaction
+//! expressed by a message is stored, never its text.
 
 use super::SkillTracker;
 use selftest_grading::improve::skill::{ExecutionStatus, Reaction, SkillExecution};
@@ -8,52 +8,52 @@ use selftest_store::{Recorded, SkillRecord, SkillRef, SkillRequest, StoreError};
 use selftest_text::clip;
 use selftest_text::digest::uuid_of;
 
-/// Bytes of an error's words.
+/// Maximum bytes of an error message.
 const MAX_ERROR: usize = 4000;
 
-/// A use of a skill as it is told.
+/// A reported skill execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewExecution {
-    /// The skill.
+    /// Skill that was used.
     pub skill: SkillRef,
-    /// The session that it was used in.
+    /// Session in which it was used.
     pub session_id: Option<String>,
-    /// How it ended.
+    /// Result of the execution.
     pub execution_status: ExecutionStatus,
-    /// Whether the user significantly changed the result.
+    /// True if the user significantly changed the result.
     pub user_edited_output: bool,
-    /// Whether the user's next message was gratitude, where that is known already.
+    /// True if the user's next message is known to express gratitude.
     pub user_sent_thank_you: bool,
-    /// Whether the user asked for the same again, where that is known already.
+    /// True if the user is known to have repeated the request.
     pub user_repeated_request: bool,
-    /// How many turns the task took.
+    /// Number of conversation turns for the task.
     pub conversation_turns: Option<u32>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub execution_time_ms: Option<u32>,
-    /// The error.
+    /// Error message.
     pub error_message: Option<String>,
 }
 
-/// A message of a user as it is told.
+/// A reported user message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// The session that it was written in.
+    /// Session in which it was written.
     pub session_id: String,
-    /// The message.
+    /// Text of the message.
     pub message: String,
-    /// The user's message before it; without it nobody knows whether the request is repeated.
+    /// The user's previous message; without it a repeated request cannot be recognized.
     pub previous: Option<String>,
-    /// Whether the user significantly changed the last result.
+    /// True if the user significantly changed the last result.
     pub user_edited_output: bool,
 }
 
 impl SkillTracker {
-    /// Makes a record of an execution that happened just now.
+    /// Creates the record of an execution that happened just now.
     pub fn execution(&self, told: NewExecution) -> SkillRecord {
         let error = told.error_message.map(|words| clip(&self.redactor.apply(&words), MAX_ERROR));
         let execution = SkillExecution {
             id: uuid_of(&format!("{:032x}", rand::random::<u128>())),
-            // The store fills it in.
+            // Set by the store.
             skill_version_id: String::new(),
             user_id: self.user_id().to_owned(),
             session_id: told.session_id,
@@ -70,7 +70,7 @@ impl SkillTracker {
         SkillRecord::Execution { skill: told.skill, execution, reaction: None }
     }
 
-    /// Makes a record of what a message that was written just now says, without the message.
+    /// Creates the record of a message that was just written, without its text.
     pub fn message(&self, told: &NewMessage) -> (Signals, SkillRecord) {
         let signals = classify_signals(&told.message, told.previous.as_deref(), None);
         let record = SkillRecord::Message {
@@ -82,18 +82,18 @@ impl SkillTracker {
         (signals, record)
     }
 
-    /// Writes records, all or none. A skill that nobody made known is counted and no error.
+    /// Saves records, all or none. Unknown skills are counted and are not an error.
     pub async fn record(&self, records: &[SkillRecord]) -> Result<Recorded, StoreError> {
         self.store.record_skills(records).await
     }
 
-    /// The same for what clients sent: each request once, if it has a key.
+    /// Saves records sent by clients; a request with a key is saved once.
     pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
         self.store.record_requests(requests).await
     }
 }
 
-/// The meaning of the signals of a message for the execution before it.
+/// Converts the signals of a message to a reaction to the preceding execution.
 pub(super) fn reaction(signals: &Signals) -> Reaction {
     Reaction {
         gratitude: signals.gratitude,

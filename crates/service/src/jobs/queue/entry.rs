@@ -1,4 +1,4 @@
-//! The entries of the queue, their states and counts. Knows no database.
+//! Entries of the queue with their states and counts, independent of the database.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use selftest_text::clip;
 use selftest_text::digest;
 
-/// Bytes of an id or of a model's name.
+/// Maximum bytes of an id or model name.
 const MAX_NAME_BYTES: usize = 512;
 
-/// A session that a model is to grade.
+/// A request to grade a session with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grading {
-    /// Which session.
+    /// Session id.
     pub session_id: String,
-    /// By which model; that of the worker's configuration, where none is named.
+    /// Model name; defaults to the model of the worker's configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A grade that is younger than this is the one that was asked for.
+    /// Time of the request. A newer grade fulfils it.
     pub requested_at: Timestamp,
 }
 
 impl Grading {
-    /// Asked for now.
+    /// Creates a request with the current time.
     pub fn new(session_id: &str, model: Option<&str>) -> Self {
         Self {
             session_id: clip(session_id, MAX_NAME_BYTES),
@@ -31,61 +31,61 @@ impl Grading {
         }
     }
 
-    /// Reads an entry as [`super::Queue::enqueue`] has written it.
+    /// Parses an entry written by [`super::Queue::enqueue`].
     pub(in crate::jobs) fn read(work: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(work).map_err(|error| format!("it cannot be read: {error}"))
     }
 
-    /// Stands for an entry that another version or program has written.
+    /// Returns a placeholder for an entry written by another version or program.
     pub(super) fn unreadable() -> Self {
         Self { requested_at: Timestamp::UNIX_EPOCH, ..Self::new("(unreadable)", None) }
     }
 
-    /// Two with the same key are the same work. A digest: ids may be longer than the entries of
-    /// an index.
+    /// Returns the key by which duplicates are recognized. It is a digest because ids may be longer
+    /// than an index entry.
     pub(super) fn key(&self) -> String {
         digest::of_json(serde_json::json!([self.session_id, self.model]))
     }
 }
 
-/// The state of a request for a grade.
+/// State of a request for a grade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GradingRequest {
-    /// It waits for a worker.
+    /// Waiting for a worker.
     Waiting,
-    /// A worker is at it.
+    /// Being processed by a worker.
     Running,
-    /// The grade is there.
+    /// The session has been graded.
     Done,
-    /// There is no grade, and why.
+    /// Grading failed, with the reason.
     Failed(String),
 }
 
-/// How many gradings are in which state.
+/// Number of gradings in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct QueueCounts {
-    /// They wait for a worker.
+    /// Waiting for a worker.
     pub waiting: u64,
-    /// A worker is at them.
+    /// Being processed by a worker.
     pub running: u64,
     /// Given up; see [`super::Queue::failed`].
     pub failed: u64,
-    /// Done, and not yet removed from the tables.
+    /// Done, but not yet removed from the tables.
     pub done: u64,
 }
 
-/// A grading that is not tried again by itself.
+/// A grading that is not retried automatically.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailedGrading {
-    /// Its id in the queue.
+    /// Id in the queue.
     pub id: String,
-    /// The session that was to be graded.
+    /// The grading.
     #[serde(flatten)]
     pub grading: Grading,
-    /// How often it was begun.
+    /// Number of attempts.
     pub attempts: u64,
-    /// When it failed.
+    /// Time of the failure.
     pub at: Option<Timestamp>,
-    /// Why.
+    /// Reason for the failure.
     pub why: String,
 }

@@ -1,7 +1,7 @@
-//! The queue of sessions that wait to be graded by a model, on the tables of `apalis`: any number
-//! of workers take from it, on any number of machines, and no session is in it twice.
+//! The queue of sessions to be graded by a model, on the tables of `apalis`. Any number of workers
+//! on any number of machines take entries from it, and no session is queued twice.
 //!
-//! Its entries are in the database and outlive every process. Grades nothing itself.
+//! Entries are stored in the database and survive restarts. This module grades nothing itself.
 
 mod entry;
 
@@ -16,36 +16,35 @@ pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
 use selftest_store::{QueueDatabase, QueuePool, StoreError};
 use selftest_text::one_line;
 
-/// Sessions that are added in one transaction.
+/// Number of sessions added in one transaction.
 const BATCH_SIZE: usize = 500;
 
-/// Seconds.
+/// Seconds per day.
 const DAY: i64 = 24 * 60 * 60;
 
-/// Bytes of the reason of a failure.
+/// Maximum bytes of a failure reason.
 const MAX_REASON_BYTES: usize = 1000;
 
-/// A grading that is not tried again by itself.
+/// Condition for a grading that is not retried automatically.
 const FAILED: &str = "(status = 'Killed' OR (status = 'Failed' AND attempts >= max_attempts))";
 
-/// A grading that a worker has. The library says `Queued` once a worker has fetched it.
+/// Condition for a grading held by a worker. The library sets `Queued` when a worker fetches it.
 const RUNNING: &str = "status IN ('Queued', 'Running')";
 
-/// A grading that waits for a worker.
+/// Condition for a grading that waits for a worker.
 const WAITING: &str = "(status = 'Pending' OR (status = 'Failed' AND attempts < max_attempts))";
 
 /// The queue. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Queue {
     pub(super) database: QueueDatabase,
-    /// The name of the queue in its tables.
+    /// Name of the queue in the library's tables.
     pub(super) name: String,
     pub(super) settings: JobSettings,
 }
 
 impl Queue {
-    /// Opens the queue that belongs to the grades at that address, and makes its tables where
-    /// they are missing.
+    /// Opens the queue that belongs to the grades at that address, and creates missing tables.
     pub async fn open(address: &str, settings: &JobSettings) -> Result<Self, StoreError> {
         let database = QueueDatabase::open(address).await?;
         create_tables(&database.pool).await.map_err(|error| database.failed(error))?;
@@ -55,18 +54,18 @@ impl Queue {
         Ok(Self { database, name, settings: settings.clone() })
     }
 
-    /// Waits for running queries and tidies up the files beside the database.
+    /// Waits for running queries, then closes the connections and removes the files beside the
+    /// database.
     pub async fn close(&self) {
         self.database.close().await;
     }
 
-    /// The settings that the queue was opened with.
+    /// Returns the settings that the queue was opened with.
     pub fn settings(&self) -> &JobSettings {
         &self.settings
     }
 
-    /// Adds sessions; those that wait or are being graded already are left out. Returns how many
-    /// were added.
+    /// Adds sessions, except those already waiting or running. Returns the number added.
     pub async fn enqueue(&self, gradings: &[Grading]) -> Result<u64, StoreError> {
         let mut added = 0;
         for batch in gradings.chunks(BATCH_SIZE) {
@@ -92,8 +91,8 @@ impl Queue {
             #[cfg(feature = "postgres")]
             QueuePool::Postgres(pool) => {
                 let mut writing = pool.begin().await?;
-                // Of two transactions that add the same session the second waits for the first,
-                // as on SQLite.
+                // Serializes writers as on SQLite, so that two transactions cannot add the same
+                // session.
                 let turn = "SELECT pg_advisory_xact_lock(hashtextextended('selftest queue', 0))";
                 writing.execute(turn).await?;
                 let tasks = self.new_tasks::<sqlx::Postgres>(&mut *writing, gradings).await?;
@@ -110,8 +109,8 @@ impl Queue {
         }
     }
 
-    /// Makes tasks of the gradings that are not in the queue. The library keeps finished tasks
-    /// under their key, so that these are removed first.
+    /// Creates tasks for the gradings that are not queued. Finished tasks with the same key are
+    /// removed first because the library keeps them.
     async fn new_tasks<DB>(
         &self,
         writing: &mut DB::Connection,
@@ -133,7 +132,7 @@ impl Queue {
             query(&remove).execute(&mut *writing).await?;
             let is_there = query(&find).fetch_optional(&mut *writing).await?.is_some();
             if !is_there && keys.insert(key.clone()) {
-                // The structure is plain data: writing it cannot fail.
+                // Plain data, so serializing cannot fail.
                 let task = TaskBuilder::new(serde_json::to_vec(grading).unwrap_or_default());
                 let max_attempts = self.settings.max_attempts as usize;
                 tasks.push(task.idempotency_key(key).max_attempts(max_attempts).build());
@@ -142,8 +141,8 @@ impl Queue {
         Ok(tasks)
     }
 
-    /// The state of the last request for a grade of a session by the configured model; `None`
-    /// where there was none, or where it was done so long ago that it was removed.
+    /// Returns the state of the last request to grade a session with the configured model; `None`
+    /// if there was none or it has been pruned.
     pub async fn request(&self, session_id: &str) -> Result<Option<GradingRequest>, StoreError> {
         let query = format!(
             "SELECT {}, CAST(last_result AS TEXT) FROM jobs \
@@ -161,7 +160,7 @@ impl Queue {
         }))
     }
 
-    /// How many gradings are in which state.
+    /// Returns the number of gradings in each state.
     pub async fn counts(&self) -> Result<QueueCounts, StoreError> {
         let query =
             format!("SELECT {}, COUNT(*) FROM jobs WHERE job_type = $1 GROUP BY 1", state());
@@ -177,7 +176,7 @@ impl Queue {
         })
     }
 
-    /// How many workers take from the queue.
+    /// Returns the number of live workers.
     pub async fn workers(&self) -> Result<u64, StoreError> {
         let (silence, dead_after) = (self.dialect().silence, self.dead_after());
         let query = format!(
@@ -187,7 +186,8 @@ impl Queue {
         Ok(found.first().map_or(0, |(count,)| unsigned(*count)))
     }
 
-    /// Whether a grading waits, or the worker whose name begins so has one.
+    /// Returns true if a grading is waiting, or a worker whose name starts with `worker` is
+    /// processing one.
     pub(super) async fn is_busy(&self, worker: &str) -> Result<bool, StoreError> {
         let query = format!(
             "SELECT id FROM jobs WHERE job_type = $1 \
@@ -197,7 +197,7 @@ impl Queue {
         Ok(!found.is_empty())
     }
 
-    /// The gradings that are not tried again by themselves, the newest first, at most `limit`.
+    /// Returns up to `limit` gradings that are not retried automatically, newest first.
     pub async fn failed(&self, limit: u32) -> Result<Vec<FailedGrading>, StoreError> {
         type Row = (String, Vec<u8>, i64, Option<i64>, Option<String>);
         let query = format!(
@@ -216,7 +216,7 @@ impl Queue {
         Ok(failed.collect())
     }
 
-    /// Tries failed gradings again: that with the id, or all of them. Returns how many there were.
+    /// Queues failed gradings again: the one with this id, or all. Returns their number.
     pub async fn retry(&self, id: Option<&str>) -> Result<u64, StoreError> {
         let query = format!(
             "UPDATE jobs SET status = 'Pending', attempts = 0, run_at = {}, \
@@ -229,13 +229,13 @@ impl Queue {
         self.database.execute(query, &values).await
     }
 
-    /// Gives back the gradings of a worker that has ended, by the beginning of its name.
+    /// Returns the gradings of a finished worker to the queue. `worker` is the start of its name.
     pub(super) async fn release(&self, worker: &str) -> Result<(), StoreError> {
         let give_back = format!(
             "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL \
              WHERE job_type = $1 AND {RUNNING} AND lock_by LIKE $2 || '%'"
         );
-        // Its row stays: the gradings that it has done refer to it.
+        // The worker's row stays because its finished gradings refer to it.
         let retire = format!(
             "UPDATE workers SET last_seen = {} WHERE worker_type = $1 AND id LIKE $2 || '%'",
             self.dialect().long_ago
@@ -246,9 +246,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes the gradings from workers whose heartbeats are missing, as a worker does at each of
-    /// its own. Each of these counts as an attempt: a grading that ends its worker must not be
-    /// tried for ever.
+    /// Requeues the gradings of workers that stopped sending heartbeats; workers do this with each
+    /// heartbeat of their own. It counts as an attempt, so a grading that crashes its worker is not
+    /// retried forever.
     pub(super) async fn recover(&self) -> Result<u64, StoreError> {
         let (silence, dead_after) = (self.dialect().silence, self.dead_after());
         let query = format!(
@@ -259,7 +259,7 @@ impl Queue {
         self.database.execute(query, &[&self.name]).await
     }
 
-    /// Removes gradings that were done long ago, and workers that nothing refers to any more.
+    /// Deletes gradings that finished long ago, and workers that nothing refers to.
     pub(super) async fn prune(&self) -> Result<(), StoreError> {
         let Dialect { done_at, silence, .. } = self.dialect();
         let keep_since =
@@ -291,14 +291,14 @@ impl Queue {
     }
 }
 
-/// The words of each engine for times in the library's tables.
+/// SQL expressions for the time columns of the library's tables.
 #[derive(Debug, Clone, Copy)]
 struct Dialect {
-    /// Now, as in the columns of times.
+    /// Current time, in the type of the time columns.
     now: &'static str,
-    /// A time long ago, as in the columns of times.
+    /// A time far in the past, in the type of the time columns.
     long_ago: &'static str,
-    /// When a grading ended, in seconds since 1970.
+    /// End of a grading in seconds since 1970.
     done_at: &'static str,
     /// Seconds since a worker's last heartbeat.
     silence: &'static str,
@@ -319,7 +319,7 @@ const POSTGRES: Dialect = Dialect {
     silence: "EXTRACT(EPOCH FROM now() - last_seen)",
 };
 
-/// The expression for the state of a grading, named as in [`QueueCounts`].
+/// Returns the SQL expression for the state of a grading, named as in [`QueueCounts`].
 fn state() -> String {
     format!(
         "CASE WHEN {RUNNING} THEN 'running' WHEN {WAITING} THEN 'waiting' \
@@ -327,12 +327,12 @@ fn state() -> String {
     )
 }
 
-/// Makes the library's tables where they are missing.
+/// Creates the library's tables if they are missing.
 async fn create_tables(pool: &QueuePool) -> Result<(), sqlx::Error> {
     match pool {
         QueuePool::Sqlite(pool) => {
-            // In one transaction that holds the write lock, so that of several processes that
-            // open a fresh database one makes the tables and the others find them.
+            // One transaction with the write lock: if several processes open a new database, one
+            // creates the tables and the others find them.
             let mut writing = pool.begin_with("BEGIN IMMEDIATE").await?;
             let migrations = apalis_sqlite::SqliteStorage::migrations();
             migrations.run_direct(None, &mut *writing, false).await?;
@@ -349,7 +349,7 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// The reason of a failure, from the result that the library keeps: `{"Err": "…"}`.
+/// Extracts the reason of a failure from the result stored by the library: `{"Err": "…"}`.
 fn reason(result: Option<&str>) -> String {
     let result: Option<serde_json::Value> =
         result.and_then(|result| serde_json::from_str(result).ok());

@@ -1,4 +1,4 @@
-//! The queue on real tables of SQLite. Workers are tested through the binary.
+//! Tests of the queue on SQLite tables. Workers are tested through the binary.
 
 use tempfile::TempDir;
 
@@ -69,7 +69,7 @@ async fn what_has_ended_may_be_asked_for_again() {
         assert_eq!(world.queue.enqueue(&gradings(&["a"])).await.unwrap(), 1, "{state}");
         assert_eq!(world.counts().await, [1, 0, 0, 0], "{state}");
     }
-    // A first attempt that failed is not the end.
+    // A first failed attempt is not final.
     world.sql("UPDATE Jobs SET status = 'Failed', attempts = 1").await;
     assert_eq!(world.queue.enqueue(&gradings(&["a"])).await.unwrap(), 0);
     assert_eq!(world.queue.request("a").await.unwrap(), Some(GradingRequest::Waiting));
@@ -132,7 +132,7 @@ async fn work_of_the_dead_and_of_those_that_stop() {
     assert_eq!((queue.workers().await.unwrap(), world.counts().await), (1, [0, 3, 0, 0]));
     assert!(!queue.is_busy("dead-2").await.unwrap());
     assert!(queue.is_busy("alive").await.unwrap());
-    // Died in the middle: that was an attempt. Stopped: it was none.
+    // A worker that died counts as an attempt, one that was stopped does not.
     assert_eq!(queue.recover().await.unwrap(), 1);
     assert_eq!(world.counts().await, [1, 2, 0, 0]);
     world.sql("UPDATE Jobs SET attempts = 7 WHERE status = 'Pending' AND attempts = 2").await;

@@ -1,5 +1,5 @@
-//! Executions derived from recorded sessions: where an agent used a skill, how that ended, and
-//! what the person said next. Reading the same session again changes nothing.
+//! Derives skill executions from recorded sessions: each use, its result, and the user's next
+//! message. Reading the same session again changes nothing.
 
 #[cfg(test)]
 mod tests;
@@ -20,56 +20,56 @@ use selftest_text::digest::uuid_of;
 use selftest_text::redact::Redactor;
 use uses::{Use, Uses};
 
-/// Files whose executions wait to be written.
+/// Maximum number of files whose executions wait to be written.
 const MAX_WAITING: usize = 64;
 
-/// Which sessions are looked through.
+/// Selects the sessions to search.
 #[derive(Debug, Clone, Default)]
 pub struct DeriveOptions {
     /// Folders and files with sessions.
     pub sources: Vec<PathBuf>,
-    /// Leave out files that were changed last before this time.
+    /// Skips files last changed before this time.
     pub since: Option<Timestamp>,
     /// Only sessions of this agent.
     pub agent: Option<String>,
 }
 
-/// The executions found in recorded sessions. Counts.
+/// Counts of the executions found in recorded sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Derived {
-    /// Files that could hold sessions.
+    /// Number of files that could contain sessions.
     pub files: u64,
-    /// Sessions in which a skill was used.
+    /// Number of sessions in which a skill was used.
     pub sessions: u64,
-    /// Executions in them.
+    /// Number of executions in them.
     pub executions: u64,
-    /// Executions after which the person said something.
+    /// Number of executions followed by a user message.
     pub answered: u64,
-    /// Folders that could not be looked into, in words that name them.
+    /// Folders that could not be read, with the reason.
     pub problems: Vec<String>,
 }
 
 impl SkillTracker {
-    /// Records the uses of skills in recorded sessions. Skills that nobody promoted are made
-    /// known, as version `unversioned`.
+    /// Records the skill uses in recorded sessions. Unknown skills are added as version
+    /// `unversioned`.
     pub async fn record_sessions(&self, options: DeriveOptions) -> Result<Derived, StoreError> {
         let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
         let redactor = self.redactor.clone();
         let user_id = self.user_id().to_owned();
-        // No thread of the runtime: the reader of databases has a runtime of its own.
+        // A separate thread, because the reader of database files has its own tokio runtime.
         let reading = std::thread::spawn(move || read(&options, &redactor, &user_id, &sender));
         let mut derived = Derived::default();
         while let Some(records) = receiver.recv().await {
             let recorded = self.record(&records).await?;
             derived.executions += recorded.executions;
         }
-        // A thread that panicked has said so on stderr.
+        // A panic has already been printed to stderr.
         let read = reading.join().unwrap_or_default();
         Ok(Derived { executions: derived.executions, ..read })
     }
 }
 
-/// Reads the files and hands on what is found in each; ends early when nobody takes it.
+/// Reads the files and sends the records of each; stops when the receiver is dropped.
 fn read(
     options: &DeriveOptions,
     redactor: &Redactor,
@@ -82,11 +82,11 @@ fn read(
     });
     found.retain(|file| file.may_hold_since(options.since));
     derived.files = found.len() as u64;
-    // The oldest first: a skill is made known at its first use.
+    // Oldest first, because a skill is added at its first use.
     found.sort_by_key(|file| file.modified_ns);
     for file in found {
         let mut uses = Uses::default();
-        // What is no session holds no skill; `grade` says why it is none.
+        // Files without a session contain no skill uses; `grade` reports the reason.
         if selftest_sessions::read(&file.source, &mut uses).is_err() {
             continue;
         }
@@ -127,7 +127,7 @@ fn record(
     let error = one.error.as_deref().map(|words| redactor.apply(words).into_owned());
     let execution = SkillExecution {
         id: uuid_of(&format!("execution\0{agent}\0{session_id}\0{}\0{}", one.key, one.skill)),
-        // The store fills it in.
+        // Set by the store.
         skill_version_id: String::new(),
         user_id: user_id.to_owned(),
         session_id: Some(session_id.to_owned()),

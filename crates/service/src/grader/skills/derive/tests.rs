@@ -1,4 +1,4 @@
-//! Sessions as Claude Code and Hermes record them, and the uses of skills in them.
+//! Tests of skill uses in sessions recorded by Claude Code and Hermes.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::uses::{Use, Uses};
 use selftest_grading::improve::skill::ExecutionStatus;
 use selftest_sessions::{Source, read};
 
-/// The uses in one session of Claude Code: who speaks, and the content.
+/// Returns the uses in one Claude Code session, given as speaker and content.
 fn claude(records: &[(&str, Value)]) -> Vec<Use> {
     let lines = records.iter().enumerate().map(|(number, (kind, content))| {
         let is_meta = content.as_str().is_some_and(|text| text.starts_with("Base directory"));
@@ -25,7 +25,7 @@ fn claude(records: &[(&str, Value)]) -> Vec<Use> {
     uses("s.jsonl", &lines.collect::<String>())
 }
 
-/// The uses in one snapshot of Hermes.
+/// Returns the uses in one Hermes snapshot.
 fn hermes(messages: &Value) -> Vec<Use> {
     let snapshot = json!({
         "session_id": "s", "session_start": "2026-11-20T10:00:00", "messages": messages,
@@ -89,8 +89,8 @@ fn a_skill_called_by_the_model_is_one_execution_with_the_next_message() {
     assert_eq!(one.next, Some(("thanks, perfect".to_owned(), Some("release 1.2".to_owned()))));
 }
 
-/// docs/spec/skills-and-signals.md#next-message: `execution_status` is "error" where the step has
-/// an error.
+/// docs/spec/skills-and-signals.md#next-message: `execution_status` is "error" if the step has an
+/// error.
 #[test]
 fn the_result_of_the_call_is_the_status() {
     let status = |words: &str, is_error| {
@@ -110,7 +110,7 @@ fn the_result_of_the_call_is_the_status() {
     assert_eq!(pending, [], "nothing says how it ended");
 }
 
-/// docs/spec/skills-and-signals.md#next-message: whoever asks for the skill.
+/// docs/spec/skills-and-signals.md#next-message: skills requested by the user or by the model.
 #[test]
 fn a_skill_called_by_the_person_is_an_execution_too() {
     let command = "<command-message>kit:release is running…</command-message>\n\
@@ -128,7 +128,7 @@ fn a_skill_called_by_the_person_is_an_execution_too() {
     assert_eq!(one.next.as_ref().unwrap().0, "release 1.2 again");
     let builtin = "<command-name>/clear</command-name>";
     assert_eq!(claude(&[asks("hello"), asks(builtin), says("Cleared.")]), []);
-    // A command of another name before it does not give the skill its name.
+    // An earlier command with another name does not rename the skill.
     let other = claude(&[asks("hello"), asks(builtin), text_of("release"), says("Done.")]);
     assert_eq!(other[0].skill, "release");
     let unanswered = claude(&[asks("hello"), says("Hi."), asks(command), text_of("release")]);
@@ -231,7 +231,7 @@ fn hermes_is_told_to_use_skills_by_name() {
         ]));
         let found: Vec<_> = uses.iter().map(|one| one.skill.as_str()).collect();
         assert_eq!(found, skills, "{text}");
-        // What was typed with the call is the request, not an answer to the skill.
+        // Text typed together with the command is the request, not a reaction to the skill.
         let (next, previous) = uses.last().unwrap().next.clone().unwrap();
         assert_eq!(next, "thanks");
         assert!(previous.is_some_and(|said| said == "open one" || said == "is it up?"), "{text}");

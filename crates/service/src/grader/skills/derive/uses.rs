@@ -1,9 +1,9 @@
-//! Finds the uses of skills in the events of a session. Memory is that of the uses.
+//! Finds skill uses in the events of a session. Memory use is proportional to the uses.
 //!
-//! Claude Code: the tool `Skill` with the skill's name in its input; and `/name`, which the
-//! program records as a command and then puts the skill's text into the conversation. Hermes: the
-//! tool `skill_view` with the skill's name and no file; and `/name`, which it puts in front of
-//! what was typed.
+//! Claude Code: the tool `Skill` with the skill's name in its input; or `/name`, which the program
+//! records as a command before it inserts the skill's text into the conversation. Hermes: the tool
+//! `skill_view` with the skill's name and no file; or `/name`, after which it inserts a notice
+//! before the user's text.
 
 use std::mem;
 
@@ -15,76 +15,77 @@ use selftest_grading::improve::skill::ExecutionStatus;
 use selftest_sessions::{Event, Head, Mark, Origin, Outcome, Role, Sink, ToolCall, ToolResult};
 use selftest_text::{clip, one_line};
 
-/// Bytes of a skill's name.
+/// Maximum bytes of a skill name.
 const MAX_NAME: usize = 200;
-/// Bytes of an error's words.
+/// Maximum bytes of an error message.
 const MAX_ERROR: usize = 4000;
-/// Bytes of a message that are looked at.
+/// Maximum bytes of a message that are inspected.
 const MAX_MESSAGE: usize = 8000;
-/// Uses of a session; a foreign file must not fill the memory.
+/// Maximum number of uses per session, so that a crafted file cannot exhaust memory.
 const MAX_USES: usize = 10_000;
 
-/// One use of a skill that has ended.
+/// A finished skill use.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Use {
-    /// The skill.
+    /// Name of the skill.
     pub(super) skill: String,
-    /// Tells it apart in its session: the id of the tool call, else the number of the event.
+    /// Key that is unique in its session: the id of the tool call, else the number of the event.
     pub(super) key: String,
     pub(super) status: ExecutionStatus,
-    /// The error.
+    /// Error message.
     pub(super) error: Option<String>,
-    /// Calls of the model from the use to the person's next message.
+    /// Number of model calls from the use to the user's next message.
     pub(super) turns: u32,
     pub(super) at: Option<Timestamp>,
-    /// From the use to the last event before the person's next message.
+    /// Milliseconds from the use to the last event before the user's next message.
     pub(super) milliseconds: Option<u32>,
-    /// The person's next message, and the one before it.
+    /// The user's next message, and the one before it.
     pub(super) next: Option<(String, Option<String>)>,
 }
 
-/// A use whose end is not seen yet.
+/// A use whose end has not been seen yet.
 struct Open {
     skill: String,
     key: String,
-    /// Of the tool call that waits for its result; `None` where no tool was called.
+    /// Id of the pending tool call; `None` if no tool was called.
     call_id: Option<String>,
-    /// `None` until something says how it ended.
+    /// `None` until the result is known.
     ended: Option<(ExecutionStatus, Option<String>)>,
-    /// The program has put the skill's text into the conversation, which it does once for a use.
+    /// True once the program has inserted the skill's text into the conversation, which happens
+    /// once per use.
     has_text: bool,
     turns: u32,
     at: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// The model's provider failed, and the model has not spoken since.
+    /// True if the model's provider failed and the model has not answered since.
     broken: bool,
 }
 
-/// Collects the uses in the sessions of a source.
+/// Collects the skill uses in the sessions of a source.
 #[derive(Default)]
 pub(super) struct Uses {
     sessions: Vec<(Head, Vec<Use>)>,
     open: Vec<Open>,
     done: Vec<Use>,
-    /// The last message of the person.
+    /// The user's last message.
     said: Option<String>,
-    /// The command that the person typed last.
+    /// The last command that the user typed.
     command: Option<String>,
 }
 
-/// Input of the tools that use a skill, under the names that their versions gave it.
+/// Input of the tools that use a skill, with the field names of their different versions.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Input {
     skill: Option<String>,
     name: Option<String>,
     command: Option<String>,
-    /// A file beside the skill: looking at it is no use of its own.
+    /// File beside the skill; viewing it is not a separate use.
     file_path: Option<String>,
 }
 
 impl Uses {
-    /// The sessions in which a skill was used.
+    /// Returns the sessions in which a skill was used.
     pub(super) fn into_sessions(self) -> Vec<(Head, Vec<Use>)> {
         self.sessions
     }
@@ -123,7 +124,7 @@ impl Uses {
                 };
                 (status, Some(clip(words, MAX_ERROR)))
             }
-            // A call that was refused or never came to an end is no execution.
+            // A rejected or unfinished call does not count as an execution.
             Outcome::Rejected | Outcome::Pending => {
                 self.open.remove(at);
                 return;
@@ -132,7 +133,7 @@ impl Uses {
         self.open[at].ended = Some(ended);
     }
 
-    /// A text of the program, which may be a skill that the person called by name.
+    /// Handles a text inserted by the program, which may be a skill that the user called by name.
     fn notice(&mut self, event: &Event<'_>) {
         let text = event.text.trim_start();
         if text.starts_with("<command-") {
@@ -141,7 +142,7 @@ impl Uses {
         } else if let Some(rest) = text.strip_prefix("Base directory for this skill:") {
             let folder = rest.lines().next().unwrap_or_default().trim();
             let folder = folder.rsplit(['/', '\\']).next().unwrap_or_default();
-            // Calls and commands may name the plugin too: `plugin:skill`.
+            // Calls and commands may include the plugin name: `plugin:skill`.
             let is_it = |name: &str| name.rsplit(':').next() == Some(folder);
             let called = self.open.iter_mut().find(|open| !open.has_text && is_it(&open.skill));
             if let Some(called) = called {
@@ -157,7 +158,7 @@ impl Uses {
         }
     }
 
-    /// Takes a message of a person. It is about the last use, once the agent has gone on after that.
+    /// Handles a user message. It refers to the last use, if the agent has continued since.
     fn person(&mut self, text: &str) {
         let text = clip(text, MAX_MESSAGE);
         let previous = self.said.replace(text.clone());
@@ -173,11 +174,11 @@ impl Uses {
 }
 
 impl Open {
-    /// The use, if it came to an end.
+    /// Returns the finished use, or `None` if its result is unknown.
     fn end(self, next: Option<(String, Option<String>)>) -> Option<Use> {
         let (mut status, error) = match self.ended {
             Some(ended) => ended,
-            // Called by name: it has run when the agent went on.
+            // Called by name: it counts as run once the agent has continued.
             None if self.call_id.is_none() && (self.turns > 0 || self.broken) => {
                 (ExecutionStatus::Success, None)
             }
@@ -215,6 +216,7 @@ impl Sink for Uses {
                 open.broken = true;
             } else if event.role == Role::Assistant {
                 open.broken = false;
+                // Several events can belong to one model call.
                 open.turns += u32::from(!event.continues);
             }
         }
@@ -250,7 +252,7 @@ impl Sink for Uses {
     }
 }
 
-/// The skill that a tool call uses.
+/// Returns the skill used by a tool call.
 fn used(call: &ToolCall<'_>) -> Option<String> {
     let tool = call.name.as_str();
     if !matches!(tool, "Skill" | "skill" | "skill_view") {
@@ -263,13 +265,13 @@ fn used(call: &ToolCall<'_>) -> Option<String> {
     input.skill.or(input.name).or(input.command)
 }
 
-/// The skills that Hermes was told to use, by the text that it puts into the conversation.
+/// Returns the skills invoked in Hermes, from the notice that it inserts into the conversation.
 fn invoked(text: &str) -> Vec<&str> {
     let quoted = |beginning: &str| text.strip_prefix(beginning)?.split('"').next();
     let called =
         ["[IMPORTANT: The user has invoked the \"", "[SYSTEM: The user has invoked the \""];
     if let Some(names) = called.into_iter().find_map(quoted) {
-        // Several at once stand in one pair of quotes, each as it was typed.
+        // Several skills are in one pair of quotes, each as typed.
         return if names.starts_with('/') { names.split(' ').collect() } else { vec![names] };
     }
     let loaded = quoted("[IMPORTANT: The \"");
@@ -278,7 +280,7 @@ fn invoked(text: &str) -> Vec<&str> {
     loaded.filter(|_| is_loaded).into_iter().collect()
 }
 
-/// The text between two marks.
+/// Returns the text between two markers.
 fn element<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
     Some(text.split_once(open)?.1.split_once(close)?.0)
 }
