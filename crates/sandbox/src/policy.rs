@@ -413,8 +413,8 @@ impl Policy {
         denied.extend(self.secret.iter().map(|path| settled(path)));
         for (roots, denied) in [(&self.read, &denied), (&self.allow, &protected)] {
             for root in roots {
-                // Landlock opens each path when a rule is added, so one that does not exist would
-                // only fail.
+                // Landlock rules apply to files, not to names: a path that does not exist has
+                // nothing to grant.
                 if let Ok(root) = root.canonicalize() {
                     grant(&root, denied, &mut grants);
                 }

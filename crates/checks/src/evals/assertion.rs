@@ -1,4 +1,4 @@
-//! One assertion of a case: a check, a sentence, or something that nobody knows.
+//! Parses one assertion of a case into a check, a sentence for the judge, or something unknown.
 
 use serde_json::{Map, Value, json};
 
@@ -7,12 +7,12 @@ use super::{Decider, Demand, ShellLine, ShellUse};
 use crate::check;
 use selftest_text::escape::terminal;
 
-/// Most characters of a sentence for the judge.
+/// Maximum length of a sentence for the judge, in characters.
 const MAX_TEXT: usize = 2_000;
-/// Precedes a sentence that must not hold.
+/// Prefix of a sentence that must not hold.
 const NEGATION: &str = "This does not hold: ";
 
-/// Keys of an object that only wraps a sentence, the likeliest first.
+/// Keys of an object that merely wraps a sentence, most likely first.
 const SENTENCE_KEYS: [&str; 14] = [
     "text",
     "description",
@@ -30,17 +30,17 @@ const SENTENCE_KEYS: [&str; 14] = [
     "id",
 ];
 
-/// Result of reading an assertion.
+/// Result of parsing an assertion.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) demands: Vec<Demand>,
-    /// Lines that a typed assertion would run.
+    /// Shell lines that typed assertions would run.
     pub(super) shell: Vec<ShellLine>,
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads what stands behind a key of demands: text, an object, or a list of either. `wanted` is
-/// false where the demand is that it does not hold.
+/// Parses the value of a demand key: text, an object, or a list of either. `wanted` is false if the
+/// demand must not hold.
 pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
     match value {
         Value::String(text) => sentence(text, wanted, found),
@@ -55,7 +55,7 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
     }
 }
 
-/// Whether a key names what must not be.
+/// Returns true if the key denotes something that must not hold.
 pub(super) fn is_negative(key: &str) -> bool {
     let parts: Vec<&str> = key.split(['_', '-', ' ']).collect();
     parts.iter().any(|part| {
@@ -84,7 +84,7 @@ fn shown(text: &str, wanted: bool) -> String {
     if wanted { text } else { format!("{NEGATION}{text}") }
 }
 
-/// `contains: port 80`, as some write their checks.
+/// Parses shorthand checks such as `contains: port 80`.
 fn mini_language(text: &str) -> Option<Value> {
     let (kind, value) = text.split_once(':')?;
     let value = value.trim();
@@ -92,7 +92,7 @@ fn mini_language(text: &str) -> Option<Value> {
     (is_kind && !value.is_empty()).then(|| json!({ kind: value }))
 }
 
-/// Adds a check as it is stated, or says why it cannot be used.
+/// Adds an explicit check, or records why it is unusable.
 fn push_check(
     text: &str,
     value: &Value,
@@ -120,6 +120,7 @@ fn unknown(text: &str, why: &str, found: &mut Found) {
 fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     let given =
         ["type", "kind", "assertion_type"].iter().find_map(|key| members.get(*key)?.as_str());
+    // `negate` inside a negative list cancels out.
     let wanted = wanted != is_true(members, "negate");
     if let Some(given) = given {
         let kind = given.trim().to_lowercase().replace(['-', ' '], "_");
@@ -158,7 +159,7 @@ fn is_true(members: &Map<String, Value>, key: &str) -> bool {
     members.get(key).and_then(Value::as_bool) == Some(true)
 }
 
-/// The sentence that an object wraps. A text without spaces is a name for the one beside it.
+/// Returns the wrapped sentence. Text without spaces is usually the name of a neighbouring one.
 fn wrapped(members: &Map<String, Value>) -> Option<&str> {
     let texts = || SENTENCE_KEYS.iter().filter_map(|key| members.get(*key)?.as_str());
     let texts = || texts().map(str::trim).filter(|text| !text.is_empty());
@@ -171,7 +172,7 @@ fn text_of<'a>(members: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str
     keys.iter().find_map(|key| members.get(*key)?.as_str()).filter(|text| !text.is_empty())
 }
 
-/// Text for people in place of a typed assertion.
+/// Returns readable text for a typed assertion.
 fn label(members: &Map<String, Value>, kind: &str) -> String {
     let keys = ["text", "description", "name", "id"];
     let text = keys.iter().find_map(|key| members.get(*key)?.as_str());
@@ -185,7 +186,7 @@ fn label(members: &Map<String, Value>, kind: &str) -> String {
     )
 }
 
-/// The values of an assertion on one line.
+/// Joins the values of an assertion on one line.
 fn brief(members: &Map<String, Value>) -> String {
     let rest = members.iter().filter(|(key, _)| {
         !matches!(
@@ -205,7 +206,7 @@ fn label_of(check: &check::Check) -> String {
     format!("{}: {value}", check.kind.name())
 }
 
-/// `check: {contains_any, contains_all, not_contains, …}`: all of it must hold.
+/// Parses `check: {contains_any, contains_all, not_contains, …}`, all of which must hold.
 fn combined(members: &Map<String, Value>) -> Option<Value> {
     let parts = match members.get("check") {
         Some(Value::Object(parts)) => parts,
@@ -234,14 +235,14 @@ fn combined(members: &Map<String, Value>) -> Option<Value> {
                 |item| json!({"file_contains": {"path": item["path"], "text": item["contains"]}}),
             )),
             "description" | "name" | "id" | "text" | "weight" | "passed" => {}
-            // Read as a kind, so that an unknown one is named.
+            // Pass it on as a kind, so that an unknown one is named in the error.
             other => checks.push(json!({ other: value })),
         }
     }
     Some(json!({ "all": checks }))
 }
 
-/// A list, or one value as a list of it.
+/// Returns the items of a list, or a single value as a list.
 fn list(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().collect(),
@@ -249,7 +250,7 @@ fn list(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Types that fix nothing: the sentence beside them is what is meant.
+/// Returns true for types that specify nothing; the accompanying sentence is what is meant.
 fn fixes_nothing(kind: &str) -> bool {
     kind.ends_with("_check")
         || kind.contains("llm")
@@ -284,7 +285,7 @@ fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, fo
     match check_value(kind, members) {
         Meaning::Check(value) => {
             let text = label(members, given);
-            // A file that is there says nothing of tests that pass.
+            // The existence of a file proves nothing about, say, tests that pass.
             if kind == "file_exists" && text.contains(' ') && speaks_of_else(&text, &value) {
                 let shown = terminal(&text, 100);
                 found
@@ -306,7 +307,7 @@ fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, fo
     }
 }
 
-/// Whether a sentence beside `file_exists` speaks of something else than the file.
+/// Returns true if the sentence next to `file_exists` is about something other than the file.
 fn speaks_of_else(text: &str, value: &Value) -> bool {
     let path = value["file_exists"].as_str().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -318,7 +319,7 @@ fn speaks_of_else(text: &str, value: &Value) -> bool {
 /// The meaning of a typed assertion.
 enum Meaning<'a> {
     Check(Value),
-    /// Its type says less than the sentence beside it.
+    /// The accompanying sentence says more than the type.
     Sentence,
     Command(&'a str),
     Unknown,
@@ -481,7 +482,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
     }
 }
 
-/// `cmd` with `expect_exit` and `expect_substring`: a shell line of a stranger.
+/// Parses `cmd` with `expect_exit` and `expect_substring`: an untrusted shell line.
 fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     let exit = ["expect_exit", "exit_code", "expected_exit_code"]
         .iter()

@@ -1,5 +1,5 @@
-//! Tests of promptfoo: deterministic assertions become checks, rubrics go to the judge, and what
-//! cannot be carried over is named.
+//! promptfoo tests: deterministic assertions become checks, rubrics go to the judge, and everything
+//! that cannot be imported is reported.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Decider, Demand, EvalCase, EvalsFile, FileLookup, MAX_CASES};
 use crate::check;
 use selftest_text::escape::terminal;
 
-/// Keys of a configuration that say nothing about its tests.
+/// Configuration keys that do not affect the tests.
 const SILENT: [&str; 8] =
     ["prompts", "tests", "description", "defaultTest", "$schema", "tags", "metadata", "sharing"];
 
@@ -57,7 +57,7 @@ pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLook
     }
 }
 
-/// The text of a prompt; files and programs are not read.
+/// Returns the text of a prompt; files and programs are not read.
 fn template(prompt: &Value) -> Option<&str> {
     let text = prompt.as_str().or_else(|| prompt["raw"].as_str())?;
     let ends = [".txt", ".json", ".yaml", ".yml", ".js", ".py", ".md", ".ts"];
@@ -121,7 +121,7 @@ fn read_test(
     reader.add(EvalCase { id, name, prompt, demands: distinct(demands), ..EvalCase::default() });
 }
 
-/// A template with its variables filled in; what has no value stays.
+/// Fills in a template's variables; those without a value are left as they are.
 fn filled(template: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -169,6 +169,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         demands.push(Demand { text, decider: Decider::Judge });
         return;
     }
+    // promptfoo would load the value from this file; nothing outside the suite is read here.
     let is_reference = value.as_str().is_some_and(|text| text.starts_with("file://"));
     let decider = match of_kind(kind, &value, members).filter(|_| !is_reference) {
         None => Decider::Unknown {
@@ -201,7 +202,7 @@ fn filled_value(value: &Value, variables: &BTreeMap<&str, String>) -> Value {
     }
 }
 
-/// Types that a model decides by their value, a sentence.
+/// Returns true for types in which a model grades by a sentence in `value`.
 fn is_rubric(kind: &str) -> bool {
     matches!(kind, "llm-rubric" | "model-graded-closedqa" | "g-eval" | "agent-rubric")
 }
@@ -213,7 +214,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
     let each = |one: &dyn Fn(&str) -> Value| -> Vec<Value> {
         match value {
             Value::Array(items) => items.iter().filter_map(Value::as_str).map(one).collect(),
-            // promptfoo takes a list in words too.
+            // promptfoo also accepts a comma-separated list.
             other => other
                 .as_str()
                 .into_iter()
