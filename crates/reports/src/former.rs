@@ -1,5 +1,5 @@
-//! Results of earlier runs that stand for cases of a new one, because nothing that they depend on has
-//! changed. Reads the JSON reports; a report that cannot be read costs its own results only.
+//! Reuses results of earlier runs for cases whose dependencies have not changed. Reads the JSON
+//! reports; an unreadable report only loses its own results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,21 +10,21 @@ use super::archive::{RunArchive, RunFile};
 use super::document::ReportDocument;
 use selftest_harness::outcome::CaseResult;
 
-/// Newest reports that are looked into.
+/// Maximum number of reports searched, newest first.
 const MAX_REPORTS: usize = 20;
-/// Larger reports are left out.
+/// Maximum size of a report that is searched, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The results that were found.
+/// The results found.
 #[derive(Debug, Default)]
 pub struct FormerResults {
-    /// All trials of a case in order, by its key.
+    /// All trials of a case in order, by cache key.
     pub trials: BTreeMap<String, Vec<CaseResult>>,
-    /// Reports that could not be read, one line each.
+    /// Unreadable reports, one line each.
     pub faults: Vec<String>,
 }
 
-/// The keys of a report, which most of it need not be read for.
+/// The cache keys of a report; the rest of it is skipped during parsing.
 #[derive(Deserialize)]
 struct Keys {
     cases: Vec<Key>,
@@ -36,8 +36,8 @@ struct Key {
 }
 
 impl FormerResults {
-    /// Looks for the newest results of these keys, each with its number of trials: all trials of a
-    /// case in one report, each of them scored.
+    /// Finds the newest results for these keys, each with the expected number of trials. All trials
+    /// of a case must be from one report, and all must be scored.
     pub fn find(archive: &RunArchive, wanted: &BTreeMap<String, usize>) -> Self {
         let mut found = Self::default();
         let files = match archive.files() {
@@ -87,7 +87,7 @@ impl FormerResults {
     }
 }
 
-/// The report, where it has one of the keys.
+/// Reads the report if it contains one of the missing keys.
 fn read(
     file: &RunFile,
     is_missing: impl Fn(&String) -> bool,

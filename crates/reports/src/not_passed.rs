@@ -1,20 +1,20 @@
-//! The cases of a run that did not pass: those to be run again. Pure.
+//! The cases of a run that did not pass and should be rerun. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::document::ReportDocument;
 
-/// Cases by id, in the order of the run.
+/// Case IDs in the order of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NotPassed {
-    /// Failed, without a verdict or not run, with a prompt that is known.
+    /// Failed, without a verdict or not run, with a known prompt.
     pub with_prompt: Vec<String>,
-    /// The same without one: not generated, or never begun.
+    /// The same without a prompt: not generated, or never started.
     pub without_prompt: Vec<String>,
 }
 
 impl NotPassed {
-    /// Of a run: each case of which not every planned trial passed.
+    /// Collects each case with a planned trial that did not pass.
     pub fn of(report: &ReportDocument) -> Self {
         let mut planned: Vec<(&str, usize)> = Vec::new();
         let mut positions = BTreeMap::new();
@@ -38,7 +38,7 @@ impl NotPassed {
         found
     }
 
-    /// Whether every case passed.
+    /// Returns true if every case passed.
     pub fn is_empty(&self) -> bool {
         self.with_prompt.is_empty() && self.without_prompt.is_empty()
     }

@@ -5,8 +5,8 @@ use super::{Interval, Z, real};
 /// The area under the ROC curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Auc {
-    /// The chance that a random positive scores higher than a random negative; a tie is half a
-    /// win. 0.5 is no better than chance.
+    /// Probability that a random positive scores higher than a random negative; a tie counts half.
+    /// 0.5 is no better than chance.
     pub area: f64,
     /// `DeLong`'s standard error; `None` with fewer than two items in a class.
     pub standard_error: Option<f64>,

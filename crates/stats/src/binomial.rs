@@ -9,7 +9,7 @@ pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
     let all = trials as u64;
     let (hit, missed) = (chance.ln(), (1.0 - chance).ln());
     let mut tail = 0.0;
-    // Summed from the far end, where the terms are smallest, and in logarithms to avoid underflow.
+    // Computed in logarithms, because binomials of many trials overflow.
     for successes in (1..=all).rev() {
         let ways = ln_binomial(all, successes);
         tail += (ways + real(successes) * hit + real(all - successes) * missed).exp();

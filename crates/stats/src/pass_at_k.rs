@@ -8,7 +8,7 @@ use super::{Interval, mean, mean_interval, real};
 /// pass@k and pass^k over the cases with at least k trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PassAtK {
-    /// How many trials are looked at together.
+    /// Number of trials considered together.
     pub k: u32,
     /// Number of cases with at least that many trials.
     pub cases: u32,

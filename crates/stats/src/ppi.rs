@@ -78,7 +78,7 @@ pub fn corrected_rate(
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
-    // Keeps the variance above 0 when every label agrees.
+    // Keeps the variance above 0 for a rate of 0 or 1.
     let inner = rate.clamp(0.5 / n, 1.0 - 0.5 / n);
     let bernoulli = inner * (1.0 - inner);
     let residuals: f64 = pairs().map(|(y, f)| (y - lambda * f).powi(2)).sum();

@@ -23,8 +23,8 @@ pub struct RidgeLogistic {
 impl RidgeLogistic {
     /// Fits the model by maximising the likelihood minus `penalty / 2 · Σ weight²`, with weights in
     /// standard deviations of their features. The intercept is not penalised. The result is finite
-    /// even if the labels are perfectly separable. Returns `None` if a label value is missing, rows
-    /// differ in length, or a feature is not finite.
+    /// even if the labels are perfectly separable. Returns `None` unless both labels occur, if rows
+    /// differ in length, or if a feature is not finite.
     ///
     /// Hoerl and Kennard (1970); for logistic regression le Cessie and van Houwelingen, "Ridge
     /// estimators in logistic regression" (1992).
