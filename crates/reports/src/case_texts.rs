@@ -37,8 +37,8 @@ enum Place {
 }
 
 impl CaseTexts {
-    /// Keeps a text in place of one of the same case. `file` opens the file, once and where it is
-    /// needed; without one all texts stay in memory.
+    /// Stores a text, replacing an earlier one of the same case. `file` opens the file, at most once
+    /// and only if needed; if it fails, all texts stay in memory.
     pub(super) fn keep(
         &mut self,
         position: usize,

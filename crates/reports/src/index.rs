@@ -42,7 +42,7 @@ pub struct RunEntry {
     /// The experiment it belongs to. Such a run says nothing about how the system develops from run
     /// to run.
     pub experiment: Option<ExperimentRun>,
-    /// Usage of its models; absent where nothing is known.
+    /// Usage of its models; absent if unknown.
     pub usage: Option<RunUsage>,
 }
 

@@ -50,7 +50,7 @@ impl LabelStore {
         Self { file, run_id: run_id.to_string() }
     }
 
-    /// The file, which need not exist.
+    /// Returns the file, which need not exist.
     pub fn file(&self) -> &Path {
         &self.file
     }

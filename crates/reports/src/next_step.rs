@@ -18,7 +18,7 @@ pub enum NextStep {
     },
     /// Choose a judge that is good enough.
     FindJudge,
-    /// Read why, change something, run the same cases again.
+    /// Read the reasons, change something, rerun the same cases.
     ReadReport,
 }
 

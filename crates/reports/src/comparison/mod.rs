@@ -1,6 +1,6 @@
-//! Two runs side by side: their cases paired by what was said and expected in them.
+//! Comparison of two runs: cases are paired if their messages and expectations are the same.
 //!
-//! Whether a difference is beyond chance is decided by `experiment`.
+//! `experiment` decides whether a difference exceeds chance.
 
 pub mod aa;
 pub mod experiment;
@@ -26,10 +26,10 @@ pub use text::{Labels, analysis_text, text};
 /// Names of the runs.
 const NAMES: Labels<'static> = Arms { control: "A", treatment: "B" };
 
-/// Characters of a digest that tell two prompts of one scenario apart.
+/// Number of digest characters that distinguish prompts of the same scenario.
 const SHORT: usize = 8;
 
-/// Two runs and what their cases say.
+/// The comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunComparison {
     /// The first run, the control.
@@ -38,9 +38,9 @@ pub struct RunComparison {
     pub b: Side,
     /// The conclusion in one sentence.
     pub sentence: String,
-    /// Reasons why the runs are less comparable than they look.
+    /// Caveats about the comparability of the runs.
     pub remarks: Vec<String>,
-    /// Everything in numbers.
+    /// The complete statistics.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
@@ -48,21 +48,21 @@ pub struct RunComparison {
 /// One of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Name of the run.
+    /// ID of the run.
     pub run_id: String,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
     /// The system under test.
     pub system_under_test: String,
-    /// The model of the `chat` adapter.
+    /// Model of the `chat` adapter.
     pub model: Option<String>,
-    /// The model that judged.
+    /// Model of the judge.
     pub judge: String,
-    /// The suite whose cases were played.
+    /// The suite whose cases were run.
     pub suite: Option<SuiteRun>,
 }
 
-/// Pairs the cases of two runs; `None` where no case is in both.
+/// Compares the cases of two runs; `None` if they have no case in common.
 pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> {
     let names = CaseNames::of([a, b]);
     let mut trials = names.trials(a, Arm::Control);
@@ -77,12 +77,12 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
     })
 }
 
-/// The trials of one run, for an experiment whose arms are runs of the same cases.
+/// Returns the trials of one run, for an experiment whose arms are runs of the same cases.
 pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
     CaseNames::of([report]).trials(report, arm)
 }
 
-/// Names of cases: the id of its scenario, unless several prompts go by it.
+/// Names of cases: the scenario ID, with a digest if several prompts share it.
 struct CaseNames<'a>(BTreeMap<&'a str, BTreeSet<String>>);
 
 impl<'a> CaseNames<'a> {
@@ -134,13 +134,13 @@ fn digest(case: &CaseDocument) -> Option<String> {
     Some(case_digest(&case.scenario, &case.generated()?))
 }
 
-/// Wall time of the system under test alone.
+/// Returns the time spent in the system under test.
 fn duration(case: &CaseDocument) -> Option<u64> {
     let steps = case.steps.iter().map(|step| step.duration_ms);
     steps.reduce(u64::saturating_add)
 }
 
-/// Tokens of the system under test, where every answer says how many.
+/// Returns the tokens used by the system under test, if every answer reports them.
 fn tokens(case: &CaseDocument) -> Option<u64> {
     let of_step = |usage: Usage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
     let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
