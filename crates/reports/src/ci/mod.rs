@@ -38,13 +38,13 @@ pub struct RenderContext<'a> {
 /// An error in rendering a report.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// A template.
+    /// Error from a template.
     #[error("{0}")]
     Template(#[from] askama::Error),
-    /// XML.
+    /// Error from XML serialisation.
     #[error("{0}")]
     Xml(#[from] quick_junit::SerializeError),
-    /// JSON.
+    /// Error from JSON serialisation.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
 }

@@ -22,7 +22,7 @@ use selftest_stats::score::{Score, Threshold};
 /// One case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseDocument {
-    /// Id of the scenario.
+    /// ID of the scenario.
     pub id: String,
     /// Number of the repeat, from 1; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct CaseDocument {
     /// Scores of the step with the lowest overall score, which decides the case. All null if `pass`
     /// is null or no step was scored.
     pub scores: Scores,
-    /// Whether the case passed; null without a verdict.
+    /// True if the case passed; null without a verdict.
     pub pass: Option<bool>,
     /// Wall time of the whole case.
     pub duration_ms: u64,
@@ -98,8 +98,8 @@ pub struct CaseDocument {
     /// part of that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
-    /// The run whose result this is, since nothing that it depends on has changed; absent of a case
-    /// that was played in this run.
+    /// The earlier run that the result was reused from, because nothing it depends on has changed;
+    /// absent if the case was run in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub unchanged_since: Option<RunId>,
