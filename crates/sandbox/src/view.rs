@@ -204,7 +204,7 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     if has_proc && !policy.counted {
         bound_processes(policy.limits.processes);
     }
-    // Detached, because this process and the mounts above still use parts of it.
+    // A lazy unmount, because the old root still has mounts below it.
     unmount(OLD, UnmountFlags::DETACH)?;
     fs::remove_dir(OLD)?;
     // Everything becomes read-only recursively, then the writable mounts are opened again. `nosuid`

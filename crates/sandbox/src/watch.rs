@@ -186,7 +186,7 @@ impl Watch {
     }
 
     fn opened(&mut self, path: Option<PathBuf>, writes: bool) -> Look {
-        // An unreadable path is left to the kernel, which fails with the proper error.
+        // A path that cannot be read from the caller's memory is left to the kernel.
         let Some(path) = path else { return GO_ON };
         if !writes && self.granted.contains(&path) {
             return GO_ON;
@@ -205,7 +205,7 @@ impl Watch {
         if !writes && ["/usr/lib", "/lib", "/proc/self"].iter().any(|it| path.starts_with(it)) {
             return GO_ON;
         }
-        // Links are resolved on the host here; the kernel repeats that in the program's own view.
+        // Resolved on the host, because the rights are stated as paths of the host.
         let real = settled(path);
         if is_below(&real, &rights.write) {
             return GO_ON;
@@ -402,7 +402,7 @@ fn made_socket(arguments: &[u64; 6]) -> Look {
 pub(super) fn look_into(process: u32) -> std::io::Result<()> {
     let caller = Caller { thread: process, memory: RefCell::new(None) };
     File::open(caller.file("mem"))?;
-    // Any descriptor will do; EBADF also means that access was permitted.
+    // Stderr always exists. EBADF would still mean that access was permitted.
     match caller.taken(2) {
         Err(error) if error != rustix::io::Errno::BADF => Err(error.into()),
         _ => Ok(()),
@@ -442,7 +442,7 @@ impl Caller {
     /// Reads the path at this address, made absolute and free of `.` and `..`. `folder` is the
     /// descriptor that it is relative to, if any.
     fn path(&self, folder: Option<u64>, at: u64) -> Option<PathBuf> {
-        // Most paths are short. A long read could also run into an unmapped page.
+        // Most paths are short.
         let mut bytes = self.memory(at, 256)?;
         if !bytes.contains(&0) {
             bytes = self.memory(at, MAX_PATH)?;

@@ -31,7 +31,7 @@ pub enum CiFileError {
         kind: FileKind,
         /// The path.
         path: PathBuf,
-        /// What is at the path.
+        /// Description of the obstacle.
         found: &'static str,
     },
     /// The OS denied the write.

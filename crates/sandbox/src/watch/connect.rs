@@ -54,8 +54,7 @@ impl Connection {
         let Self { socket, to } = self;
         let made = match to {
             To::Internet(address) => rustix::net::connect(socket, address),
-            // Connecting through the descriptor pins the file that was checked. It also avoids the
-            // length limit of `sun_path`.
+            // Connecting through the descriptor reaches the very file that was checked.
             To::File(file) => SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
                 .and_then(|address| rustix::net::connect(socket, &address)),
             To::Abstract(name) => SocketAddrUnix::new_abstract_name(name)
