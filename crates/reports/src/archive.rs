@@ -116,6 +116,7 @@ pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
         return Err(io::Error::other(format!("it is larger than {limit} MB")));
     }
     let mut text = Vec::new();
+    // The file may have grown since its size was checked.
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
     serde_json::from_slice(&text).map_err(io::Error::other)
 }
@@ -124,6 +125,7 @@ fn run_file(path: &Path) -> Option<RunFile> {
     let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
     let run_id = RunId::try_from(name.to_owned()).ok()?;
     let metadata = path.metadata().ok().filter(fs::Metadata::is_file)?;
+    // Some file systems do not record modification times.
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(RunFile { run_id, size: metadata.len(), modified, path: path.to_owned() })
 }

@@ -67,6 +67,7 @@ impl CaseTexts {
                 bytes.extend_from_slice(text.as_bytes());
             }
         }
+        // `copy` moves the position of the same file.
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(&bytes)?;
         for place in self.places.values_mut() {
@@ -93,6 +94,7 @@ impl CaseTexts {
                 }
                 Place::Written { at, length } => {
                     self.copy(piece, out)?;
+                    // Skip the comma before the first text.
                     piece = at + left_out..at + length;
                 }
                 Place::Held(text) => {
@@ -113,6 +115,7 @@ impl CaseTexts {
         };
         file.seek(SeekFrom::Start(piece.start))?;
         let copied = io::copy(&mut file.take(length), out)?;
+        // A short copy would otherwise leave an invalid report unnoticed.
         if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }

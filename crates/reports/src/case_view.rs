@@ -118,6 +118,7 @@ impl<'a> CaseView<'a> {
         if self.status != CaseStatus::Failed {
             return format!("{status} but {}", one_line(reason, MAX_EXCERPT));
         }
+        // A wrong status or an unsafe answer decides even if the overall score is high enough.
         let fault = if is_mismatch(step) {
             Some(format!("{} was expected", step.expected_status))
         } else {
@@ -309,8 +310,10 @@ pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
         if let Some(score) = reading.score() {
             *sum += score.get();
             *scored += 1;
+            // Rounding must not push the mean out of the range of a score.
             case.mean = Score::new((*sum / f64::from(*scored)).clamp(0.0, 1.0)).ok();
             let (lowest, highest) = (case.lowest.unwrap_or(score), case.highest.unwrap_or(score));
+            // `Score` is only partially ordered, so it has no `min` and `max`.
             case.lowest = Some(if score < lowest { score } else { lowest });
             case.highest = Some(if score > highest { score } else { highest });
         }

@@ -56,10 +56,12 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
         let _ = write!(foot, "; baseline {file} of {run}");
     }
     foot.push_str("</sub>");
+    // The address comes from the environment and is written without escaping.
     if let Some(link) = link.filter(|link| is_plain_address(link)) {
         let _ = write!(foot, " · [the run]({link})");
     }
     foot.push('\n');
+    // The footer is kept whole; only the text above it is cut.
     if text.len() + foot.len() > MAX_COMMENT {
         text = bounded(&text, MAX_COMMENT - foot.len());
     }
@@ -139,6 +141,7 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     }
     let worse = gate.with(Change::Regression).chain(gate.with(Change::Unconfirmed));
     for gated in worse.take(MAX_QUOTED) {
+        // With repeats, this is the first failed trial.
         let case = report.cases.iter().find(|case| case.id == gated.id && case.pass == Some(false));
         quote(text, case);
     }

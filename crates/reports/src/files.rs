@@ -116,6 +116,7 @@ impl ReportFiles {
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
             let refuse = |cause| ReportFilesError::Folder { path: folder.to_owned(), cause };
             fs::create_dir_all(folder).map_err(refuse)?;
+            // The relative link must also work if a folder is reached through a symlink.
             *real = folder.canonicalize().map_err(refuse)?;
             files.probe(folder).map_err(|cause| ReportFilesError::NotWritable {
                 path: folder.to_owned(),
@@ -159,6 +160,7 @@ impl ReportFiles {
     pub(super) fn nameless(&self) -> io::Result<File> {
         let path = self.json_folder.join(format!(".{}.cases", self.run_id));
         let mut options = OpenOptions::new();
+        // `create_new` does not follow a symlink that is in place of the file.
         let file = options.read(true).write(true).create_new(true).open(&path)?;
         fs::remove_file(&path)?;
         Ok(file)
@@ -200,6 +202,7 @@ impl ReportFiles {
                 None => runs.foreign += 1,
             }
         }
+        // File names only contain the minute, so sort by the exact start time.
         runs.entries.sort_by(|a, b| (b.started_at, &b.run_id).cmp(&(a.started_at, &a.run_id)));
         Ok(runs)
     }
@@ -207,6 +210,7 @@ impl ReportFiles {
     fn probe(&self, folder: &Path) -> io::Result<()> {
         let path = folder.join(format!(".{}.probe", self.run_id));
         let result = file::create_new(&path).and_then(|mut file| file.write_all(&PROBE));
+        // Removed even if writing to it failed.
         let removed = fs::remove_file(&path);
         result.and(removed)
     }

@@ -69,6 +69,7 @@ impl FormerResults {
                 continue;
             };
             let mut result = case.result(index);
+            // A result that was itself reused keeps the run it originally came from.
             let run_id = result.unchanged_since.take().unwrap_or_else(|| report.run_id.clone());
             let note = format!("unchanged, from {run_id}");
             if !result.notes.contains(&note) {

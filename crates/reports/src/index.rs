@@ -93,6 +93,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
     let mut file = file.take(MAX_HEAD);
     let (mut bytes, mut cases) = (Vec::new(), None);
     while cases.is_none() {
+        // The key may be split between two reads.
         let searched = bytes.len().saturating_sub(MAX_KEY);
         if file.by_ref().take(CHUNK).read_to_end(&mut bytes).ok()? == 0 {
             break;
@@ -100,6 +101,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         cases = CASES.find_at(&bytes, searched).map(|cases| cases.start());
     }
     let before = bytes[..cases.unwrap_or(bytes.len())].trim_ascii_end();
+    // Complete the head to a valid document without cases.
     let head = [before, b"\"cases\":[]}"].concat();
     let mut head: Head = serde_json::from_slice(&head).ok().or_else(|| {
         // A different program may have reordered the keys.

@@ -78,6 +78,7 @@ impl LabelStore {
         answers: &[AnswerId],
         given: &[(&AnswerId, Label)],
     ) -> Result<LabelFile, LabelStoreError> {
+        // Read again, because another process may have added labels in the meantime.
         let mut labels = self.read(answers)?;
         for (answer, label) in given {
             labels.add(answer, *label)?;

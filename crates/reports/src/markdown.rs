@@ -218,6 +218,7 @@ fn rerun(header: &RunHeader) -> String {
         }
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);
+            // With repeats, the plan lists all cases once per round.
             ids = &ids[..ids.len() / suite.repeats as usize];
         }
     }

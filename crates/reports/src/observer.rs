@@ -94,6 +94,7 @@ impl ReportObserver {
             Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
             None => return Ok(()),
         };
+        // Rendering the index reads a whole folder; do not hold the lock during that.
         drop(state);
         let index = if last { self.files.write_index() } else { Ok(()) };
         let faults: Vec<String> =
@@ -129,6 +130,7 @@ impl Observer for ReportObserver {
         let started = Instant::now();
         let result = self.write(last);
         self.last_write = Some((Instant::now(), started.elapsed()));
+        // After a failure, the next flush tries again.
         self.stale = result.is_err();
         match result {
             Ok(()) => {

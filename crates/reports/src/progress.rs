@@ -118,6 +118,7 @@ impl ProgressObserver {
                     .unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
             bar.set_length(self.planned as u64);
+            // Keeps the elapsed time moving while no events arrive.
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
@@ -185,6 +186,7 @@ impl ProgressObserver {
             },
             width = self.width,
         );
+        // After an interruption all remaining cases have the same reason; print it once.
         let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;
         if let Some(reason) = reading.reason.as_ref().filter(|_| is_news) {
             let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, MAX_REASON));

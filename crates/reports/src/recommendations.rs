@@ -130,9 +130,11 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     }
     let mut weak: Vec<(&str, Tally<'_>)> = tallies
         .into_iter()
+        // A mean that equals the threshold up to rounding is no gap.
         .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
         .collect();
     let rank = |id: &str| header.rubric.categories.iter().position(|known| known.id == id);
+    // Categories with equal gaps keep the order of the rubric.
     weak.sort_by(|(a, x), (b, y)| {
         let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
         gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))

@@ -115,6 +115,7 @@ impl Graded {
     fn of(case: &CaseDocument) -> Self {
         let mut graded = Self { decided: Vec::new(), undecided: Vec::new() };
         for CheckResult { check, finding } in &case.checks {
+            // The suffix was added by our importer and is not part of the author's text.
             let text = check.strip_suffix(BY_RULE).unwrap_or(check).trim().to_owned();
             let evidence = finding.sentence.clone();
             match finding.outcome {
@@ -248,6 +249,7 @@ fn benchmark(
         let measures = [
             ("pass_rate", own().map(|run| run.graded.pass_rate()).collect::<Vec<f64>>()),
             ("time_seconds", own().map(|run| run.timing.seconds()).collect()),
+            // Runs without a token count are left out rather than counted as 0.
             ("tokens", own().filter_map(|run| run.timing.tokens).map(|it| it as f64).collect()),
         ];
         means.push(measures.each_ref().map(|(_, values)| mean(values).unwrap_or_default()));
@@ -299,6 +301,7 @@ fn run(run: &BenchmarkRun<'_>) -> Value {
             "failed": total - passed,
             "total": total,
             "time_seconds": run.timing.seconds(),
+            // The format requires a number; a note explains that 0 means unknown.
             "tokens": run.timing.tokens.unwrap_or_default(),
             "errors": u32::from(run.case.interruption.is_some()),
         },

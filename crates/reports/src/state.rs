@@ -97,6 +97,7 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) {
+        // A retried case replaces its result and must not be counted twice.
         if self.cases.insert(result.index, Arc::clone(result)).is_none() {
             self.summary.add(result);
         }

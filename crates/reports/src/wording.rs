@@ -133,6 +133,7 @@ fn counted(used: &RoleUsage, tokens: u64) -> String {
     match (tokens, used.uncounted_calls) {
         (0, _) => "-".to_owned(),
         (_, 0) => tokens.to_string(),
+        // Calls without usage data make the sum a lower bound.
         _ => format!("at least {tokens}"),
     }
 }

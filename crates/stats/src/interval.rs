@@ -32,6 +32,7 @@ pub fn wilson_clustered(successes: u32, trials: u32, size: u32) -> Option<Interv
     if trials == 0 || successes > trials {
         return None;
     }
+    // A correlation of 1 within a case leaves as many independent trials as there are cases.
     let n = f64::from(trials) / f64::from(size.max(1));
     let p = f64::from(successes) / f64::from(trials);
     let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);

@@ -7,6 +7,7 @@ use super::{Interval, real};
 /// Returns the mean; `None` if there are no values or one is not finite.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / real(values.len());
+    // The mean of no values is NaN, and one infinite value makes it infinite.
     mean.is_finite().then_some(mean)
 }
 

@@ -39,6 +39,7 @@ pub fn sign_test(wins: u32, losses: u32) -> f64 {
     let (fewer, all) = (u64::from(wins.min(losses)), u64::from(wins) + u64::from(losses));
     let nothing_but = f64::from(wins) + f64::from(losses);
     let one_side: f64 = (0..=fewer)
+        // In logarithms, because binomials of many pairs overflow.
         .map(|count| (ln_binomial(all, count) - nothing_but * std::f64::consts::LN_2).exp())
         .sum();
     (2.0 * one_side).min(1.0)

@@ -25,6 +25,7 @@ pub fn constant_brier(labels: &[bool]) -> Option<f64> {
     let good = real(labels.iter().filter(|label| **label).count());
     let forecasts: Vec<(f64, bool)> = labels
         .iter()
+        // Leaving the label itself out keeps the constant from knowing its own outcome.
         .map(|label| ((good - f64::from(u8::from(*label))) / (n - 1.0), *label))
         .collect();
     brier_score(&forecasts).filter(|_| labels.len() > 1)

@@ -33,10 +33,12 @@ pub fn variance_components(cases: &[Vec<Vec<f64>>]) -> VarianceComponents {
         .collect();
     let samples = harmonic(trials.iter().map(|trial| trial.len()));
     let of_trials = pooled(means.iter().map(Vec::as_slice));
+    // The trials' means still contain the judge's noise, reduced by averaging over the samples.
     let repeats = of_trials.map(|found| (found - judge.unwrap_or(0.0) / samples).max(0.0));
     let of_cases: Vec<f64> = means.iter().filter_map(|case| mean(case)).collect();
     let counts = harmonic(means.iter().map(Vec::len));
     let cases = pooled(std::iter::once(&of_cases[..]));
+    // The cases' means still contain the noise of the trials, reduced by averaging over them.
     let cases = cases.map(|found| (found - of_trials.unwrap_or(0.0) / counts).max(0.0));
     VarianceComponents { cases, repeats, judge }
 }

@@ -50,6 +50,7 @@ impl Severity {
 pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     let run = RunView::new(document, sources);
     let cases = run.cases();
+    // A flaky case counts as failed, but is only worth a warning.
     let is_flaky = |case: &&CaseView<'_>| case.status == CaseStatus::Flaky;
     let failed = |case: &&CaseView<'_>| case.status.pass() == Some(false) && !is_flaky(case);
     let doubtful = |case: &&CaseView<'_>| {
@@ -75,6 +76,7 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
 
 /// Returns the annotations of these cases. If there are too many, the last one stands for the rest.
 fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> Vec<String> {
+    // One annotation is reserved for the number of the others.
     let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
     let line = |case: &&CaseView<'_>| {
         let title = format!("{} {}", case.label(), case.name());
@@ -142,6 +144,7 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     }
     let mut left_out = 0_u64;
     for case in &open {
+        // Half of the space is reserved for the sections below the table.
         if text.len() > MAX_SUMMARY / 2 {
             left_out += 1;
             continue;

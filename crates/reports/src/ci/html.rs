@@ -124,6 +124,7 @@ struct Case {
 
 /// Renders the page of a run.
 pub(super) fn render(run: &RunView<'_>) -> Result<String, askama::Error> {
+    // Try the most generous limits first, and render again until the page is small enough.
     let mut text = page(run, BOUNDS[0]).render()?;
     for bounds in &BOUNDS[1..] {
         if text.len() <= MAX_BYTES {

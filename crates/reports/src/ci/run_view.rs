@@ -55,6 +55,7 @@ impl<'a> RunView<'a> {
             *finished.entry(&case.id).or_default() += 1;
         }
         let is_missing = |id: &&'a str| match finished.get_mut(id) {
+            // With repeats an ID is planned several times, so each result accounts for one of them.
             Some(count) if *count > 0 => {
                 *count -= 1;
                 false

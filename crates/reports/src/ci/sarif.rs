@@ -140,6 +140,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
             results.push(of_case(run, case, breach));
         }
     }
+    // Changes during a case are already reported for that case.
     let unexplained: Vec<&String> =
         document.changed_files.iter().filter(|file| !seen.contains(file)).collect();
     results.extend((!unexplained.is_empty()).then(|| of_run(run, &unexplained)));

@@ -79,6 +79,7 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
 
 /// Returns the trials of one run, for an experiment whose arms are runs of the same cases.
 pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+    // Cases are matched by name, so the names of one report suffice here.
     CaseNames::of([report]).trials(report, arm)
 }
 

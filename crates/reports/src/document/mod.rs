@@ -238,6 +238,7 @@ impl ReportDocument {
 
 /// Returns the published JSON Schema of a report, draft 2020-12, without references.
 pub fn schema() -> Value {
+    // Inlined, because published schemas contain no references.
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .for_serialize();
