@@ -43,5 +43,6 @@ pub fn path_fault(path: &str) -> Option<NamedFileFault> {
             }
         }
     }
+    // An empty path, or only dots, names no file.
     (depth == 0).then_some(NamedFileFault::Missing)
 }

@@ -149,6 +149,7 @@ fn should_load(check: &Check) -> Option<bool> {
         CheckKind::Not(inner) => should_load(inner).map(|wanted| !wanted),
         CheckKind::Any(inner) => {
             let mut wanted = inner.iter().map(should_load);
+            // All alternatives must agree on whether the skill should be loaded.
             let first = wanted.next()??;
             wanted.all(|other| other == Some(first)).then_some(first)
         }

@@ -82,6 +82,7 @@ impl Check {
     pub fn walk(&self) -> Vec<&Self> {
         let mut found = vec![self];
         let mut at = 0;
+        // Breadth-first with the result as the queue, without recursion.
         while let Some(check) = found.get(at) {
             match &check.kind {
                 CheckKind::All(inner) | CheckKind::Any(inner) => found.extend(inner),

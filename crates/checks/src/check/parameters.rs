@@ -286,6 +286,7 @@ impl TryFrom<Value> for ToolCalled {
             serde_json::from_value(value).map_err(|error| error.to_string())?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = Bounds::new(min, max)?;
+        // There is a separate kind of check for that.
         if bounds.limits().1 == Some(0) {
             return Err("no call at all is `tool_not_called`".to_owned());
         }
@@ -367,6 +368,7 @@ impl Globs {
                 return Err("a path must have 1 to 1000 bytes".to_owned());
             }
             let plain = source.trim_start_matches("./").trim_end_matches('/');
+            // The second glob covers the contents, if the path is a folder.
             for text in [plain.to_owned(), format!("{plain}/**")] {
                 let glob = GlobBuilder::new(&text).literal_separator(true).build();
                 set.add(glob.map_err(|error| format!("`{shown}`: {}", error.kind()))?);

@@ -39,6 +39,7 @@ impl Pattern {
             return Err(format!("a pattern may have at most {MAX_PATTERN} characters"));
         }
         let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        // A poisoned lock is harmless: an entry is either complete or absent.
         if let Some(compiled) = known().get(source) {
             return Ok(Self { source: source.to_owned(), compiled: Arc::clone(compiled) });
         }
@@ -61,6 +62,7 @@ impl Pattern {
         let compiled = Arc::new(compiled);
         // The lock is not held while compiling, so two threads may compile the same pattern.
         let mut known = known();
+        // The cache is never evicted: a suite with more patterns just compiles the rest each time.
         if known.len() < MAX_KEPT {
             known.insert(source.to_owned(), Arc::clone(&compiled));
         }

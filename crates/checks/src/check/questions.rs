@@ -71,6 +71,7 @@ fn count_in_line(line: &str) -> u32 {
     while let Some(c) = rest.next() {
         match c {
             '?' | '？' => {
+                // A run of marks is one question, whatever it consists of.
                 let mut wide = c == '？';
                 while let Some(next) = rest.next_if(|&next| matches!(next, '?' | '？' | '!' | '！'))
                 {

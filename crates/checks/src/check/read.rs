@@ -164,6 +164,7 @@ impl Reader {
                 Some(Ok(kind)) => Some(kind),
                 Some(Err(why)) => {
                     let message = format!("`{key}`: {}", one_line(&why, 300));
+                    // YAML reads `contains: 80` as a number and `contains: true` as a boolean.
                     let unquoted = (value.is_number() || value.is_boolean())
                         && why.contains("expected a string");
                     let hint = unquoted.then(|| "put it in quotes".to_owned());
@@ -186,6 +187,7 @@ impl Reader {
 
 /// Returns the kind closest to a misspelt one, if any is close.
 fn nearest(key: &str) -> Option<&'static str> {
+    // The distance is quadratic in the length, and the key is untrusted.
     if key.len() > 40 {
         return None;
     }

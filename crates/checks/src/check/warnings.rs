@@ -69,6 +69,7 @@ fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) 
         (K::Equals(a), K::NotContains(b)) | (K::NotContains(b), K::Equals(a)) => {
             both && a.trim().contains(b.as_str())
         }
+        // Equal checks were handled above, so these are different statuses.
         (K::Status(_), K::Status(_)) => both,
         (K::Lines(a), K::Lines(b))
         | (K::Words(a), K::Words(b))

@@ -69,6 +69,7 @@ fn sentence(text: &str, wanted: bool, found: &mut Found) {
         found.warnings.push("an empty assertion".to_owned());
         return;
     }
+    // From explicit to vague: a shorthand check, a sentence with a certain meaning, the judge.
     if let Some(check) = mini_language(text) {
         push_check(text, &check, wanted, Decider::Typed, found);
     } else if let Some(check) = check_of(text) {
@@ -88,6 +89,7 @@ fn shown(text: &str, wanted: bool) -> String {
 fn mini_language(text: &str) -> Option<Value> {
     let (kind, value) = text.split_once(':')?;
     let value = value.trim();
+    // Only known kinds: most sentences with a colon are just sentences.
     let is_kind = ["contains", "not_contains", "regex", "not_regex", "file_exists"].contains(&kind);
     (is_kind && !value.is_empty()).then(|| json!({ kind: value }))
 }
@@ -132,6 +134,7 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     if let Some(line) = text_of(members, &["cmd", "command"]) {
         return command(line, members, wanted, found);
     }
+    // The object may already be one of our own checks.
     if let Ok(check) = check::read(&Value::Object(members.clone())) {
         let text = check.name.clone().unwrap_or_else(|| label_of(&check));
         let check = if wanted { check } else { check.negated() };
@@ -176,6 +179,7 @@ fn text_of<'a>(members: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str
 fn label(members: &Map<String, Value>, kind: &str) -> String {
     let keys = ["text", "description", "name", "id"];
     let text = keys.iter().find_map(|key| members.get(*key)?.as_str());
+    // A single word is an ID rather than a description.
     let text = text.filter(|text| text.contains(' '));
     text.map_or_else(
         || match brief(members) {
@@ -357,6 +361,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         | "contains_text" | "string_contains" | "contains_string" => {
             match (literal(), text_of(members, &["pattern", "regex"])) {
                 (Some(text), _) => of("contains", Some(text)),
+                // Some authors put a pattern into an assertion named for literal text.
                 (None, Some(pattern)) => of("regex", Some(pattern)),
                 (None, None) if values().is_some() => each("contains", "all"),
                 (None, None) => Meaning::Sentence,
@@ -373,6 +378,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
             (None, None) if values().is_some() => each("not_contains", "all"),
             (None, None) => Meaning::Sentence,
         },
+        // Our own checks have no option to ignore case, so this becomes a pattern.
         "icontains" | "contains_ignore_case" => match literal() {
             Some(text) => Meaning::Check(json!({"regex": format!("(?i){}", regex::escape(text))})),
             None => Meaning::Sentence,
@@ -487,6 +493,7 @@ fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut F
     let exit = ["expect_exit", "exit_code", "expected_exit_code"]
         .iter()
         .find_map(|key| members.get(*key)?.as_u64());
+    // Only recorded here. Whether it may run is decided when the file becomes a suite.
     let mut check = json!({"run": ["sh", "-c", line], "exit_code": exit.unwrap_or(0)});
     if let Some(text) = text_of(members, &["expect_substring", "expect_output", "contains"]) {
         check["prints"] = json!(text);

@@ -67,6 +67,7 @@ impl<'a> CaseReader<'a> {
         let mut found = Found::default();
         demands(members, &mut found);
         let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
+        // A case that only checks the loading of a skill becomes no case of its own.
         let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
         if prompt.trim().is_empty() {
             let id = self.id(members, position).0;
@@ -168,6 +169,7 @@ impl<'a> CaseReader<'a> {
             }
         };
         let id = self.unique(&wanted);
+        // A duplicate has lost its number to the renaming.
         let number = number.filter(|_| id == wanted);
         (id, number)
     }
@@ -250,6 +252,7 @@ impl<'a> CaseReader<'a> {
 
 /// Returns why an untrusted path is not looked up.
 fn fault(path: &str) -> Option<String> {
+    // A drive letter or backslashes would mean different things on different systems.
     let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
     if windows || path.starts_with('~') {
         return Some("not a relative path with `/`".to_owned());
@@ -301,6 +304,7 @@ pub(super) fn message(value: &Value) -> Option<String> {
             let content = ["content", "prompt", "query", "text"]
                 .iter()
                 .find_map(|key| text(message.get(*key)?));
+            // Messages of other roles are part of a recorded conversation and cannot be replayed.
             content.filter(|_| role == "user")
         }
         other => text(other),
@@ -331,6 +335,7 @@ fn demands(members: &Map<String, Value>, found: &mut Found) {
             "expected_script" => {
                 let scripts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
                 for script in scripts.iter().filter_map(Value::as_str) {
+                    // A script is recognised by its name in a tool call.
                     let check = serde_json::json!({"name": format!("runs {script}"), "transcript_regex": regex::escape(script)});
                     assertion::read(&check, true, found);
                 }
@@ -410,6 +415,8 @@ pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
                     kept.push(demand);
                     break;
                 }
+                // The same words again: keep the more precise of the two, or both if they are
+                // distinct checks.
                 Some(&at) => match (&kept[at].decider, &demand.decider) {
                     (earlier, later) if earlier == later => break,
                     (Decider::Judge | Decider::Rule(_), Decider::Typed(_)) => {

@@ -93,6 +93,7 @@ fn of_object<'a>(
         ("test_cases", Dialect::TestCases),
         ("tests", Dialect::Tests),
     ];
+    // promptfoo shares the key `tests` with other formats, so look at what is next to it.
     let is_promptfoo = members.contains_key("prompts") || members.contains_key("providers");
     for (key, dialect) in keys {
         let Some(items) = members.get(key).and_then(Value::as_array) else { continue };

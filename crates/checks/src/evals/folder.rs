@@ -58,6 +58,7 @@ pub fn beside(file: &Path) -> Vec<PathBuf> {
 pub fn read_file(path: &Path) -> Result<EvalsFile, ReadError> {
     let refuse = |error: std::io::Error| ReadError(error.to_string());
     let mut bytes = Vec::new();
+    // One byte more than allowed, so that the parser notices a file that is too large.
     let limit = MAX_BYTES as u64 + 1;
     fs::File::open(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -56,6 +56,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     }
     let mut prompt = messages.remove(0);
     let choices: Vec<&str> = strings(&sample["choices"]);
+    // Inspect presents choices by letter, which the target may refer to.
     let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
     for (at, choice) in choices.iter().enumerate() {
         prompt.push_str(&format!("\n{}) {choice}", letter(at)));
@@ -84,6 +85,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         ..EvalCase::default()
     };
     for (path, content) in sample["files"].as_object().into_iter().flatten() {
+        // The paths are untrusted and will be created in the case's folder.
         if crate::named_file::path_fault(path).is_some() {
             reader
                 .file

@@ -61,6 +61,7 @@ pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLook
 fn template(prompt: &Value) -> Option<&str> {
     let text = prompt.as_str().or_else(|| prompt["raw"].as_str())?;
     let ends = [".txt", ".json", ".yaml", ".yml", ".js", ".py", ".md", ".ts"];
+    // promptfoo also accepts bare paths of prompt files.
     let is_file = text.starts_with("file://")
         || (!text.contains(char::is_whitespace) && ends.iter().any(|end| text.ends_with(end)));
     (!is_file).then_some(text)
@@ -75,6 +76,7 @@ fn read_test(
 ) {
     let shown = terminal(&id, 60);
     let mut variables = BTreeMap::new();
+    // The test comes last and overrides the defaults.
     for source in [&defaults["vars"], &test["vars"]] {
         for (name, value) in source.as_object().into_iter().flatten() {
             let value = match value {
@@ -148,6 +150,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         return;
     };
     let given = members.get("type").and_then(Value::as_str).unwrap_or_default();
+    // Without a threshold, all assertions of a set must hold, as they would outside of it.
     if given == "assert-set" && members.get("threshold").is_none() {
         for inner in members.get("assert").and_then(Value::as_array).into_iter().flatten() {
             read_assert(inner, variables, demands);
@@ -228,6 +231,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
         "equals" => match value {
             Value::String(text) => json!({ "equals": text }),
             Value::Null => return None,
+            // Anything but a string is compared as JSON.
             other => json!({"json": {"equals": other}}),
         },
         "contains" => contains(text?),
@@ -241,6 +245,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
         "is-json" | "contains-json" if value.is_object() => json!({"json": {"schema": value}}),
         "is-json" | "contains-json" if value.is_null() => json!({"json": {}}),
         "word-count" => json!({ "words": value }),
+        // promptfoo states latency in milliseconds.
         "latency" => json!({"seconds": {"max": threshold? / 1000.0}}),
         _ => return None,
     })

@@ -56,6 +56,8 @@ impl Skeleton {
         let mut rest = sentence.trim();
         let mut plain = String::new();
         while let Some(c) = rest.chars().next() {
+            // A single quote only opens a literal at the start of a word; elsewhere it is an
+            // apostrophe.
             let opens = plain.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
             let close = match c {
                 '"' => '"',
@@ -90,6 +92,7 @@ impl Skeleton {
     fn add_plain(&mut self, plain: &str) {
         for word in plain.split_inclusive(char::is_whitespace) {
             let bare = word.trim_end();
+            // Punctuation after a path belongs to the sentence.
             let end = bare.trim_end_matches(['.', ',', ';', ':']);
             if is_path(end) || is_known_tool(end) {
                 self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
@@ -102,6 +105,7 @@ impl Skeleton {
     }
 
     fn add_literal(&mut self, text: &str, quoted: bool) -> Option<()> {
+        // An ellipsis or a placeholder means that the author has something less literal in mind.
         let is_vague = text.trim().is_empty()
             || text.len() > MAX_LITERAL
             || text.contains("...")

@@ -83,6 +83,7 @@ impl EvalsFile {
             }
             imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
         }
+        // The caller knows the actual skill folder; the name in the file is only a fallback.
         let named: Vec<String> = self.skill.iter().cloned().collect();
         let around = if skill.is_empty() { &named[..] } else { skill };
         let mut nameless = 0u64;

@@ -144,7 +144,6 @@ fn probe(kind: FileKind, path: &Path) -> Result<PathBuf, CiFileError> {
     probe_name.push(real.file_name().unwrap_or(name));
     probe_name.push(format!(".{}.probe", std::process::id()));
     let probe = real.with_file_name(probe_name);
-    // Creating and removing a probe file leaves an existing report untouched.
     file::create_new(&probe).and_then(|_| fs::remove_file(&probe)).map_err(refuse)?;
     Ok(real)
 }

@@ -76,6 +76,7 @@ pub(super) fn exists(path: &Text, seen: &Observation<'_>) -> Statement {
             Some(FileContent::Missing) => false,
             Some(_) => true,
             None if report.deleted.contains(path) => false,
+            // The lists are complete, so a created or changed file exists afterwards.
             None if change(report, path).is_some() => true,
             None => return Statement::undecided(format!("nobody looked for {}", named(path))),
         };

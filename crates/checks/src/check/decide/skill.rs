@@ -34,6 +34,7 @@ pub(super) fn loaded(skill: &Text, seen: &Observation<'_>) -> Statement {
 }
 
 fn loads(call: &ToolCall, skill: &str) -> bool {
+    // Agents spell the same tool `load_skill`, `LoadSkill` or `load-skill`.
     let tool = call.name.to_lowercase().replace(['_', '-'], "");
     if TOOLS.contains(&tool.as_str()) {
         let given = match &call.arguments {
