@@ -108,7 +108,7 @@ mod tests {
         assert!(text.len() < 400 * baseline.cases.len() + 1_000, "{}", text.len());
         let none = Baseline { cases: Vec::new(), ..baseline };
         assert_eq!(Baseline::read(&none.text()).unwrap(), none);
-        // Nothing that was said is in it.
+        // It contains no messages.
         let report = report();
         for case in &report.cases {
             for said in case.prompt.iter().chain(&case.hints).filter(|said| said.len() > 8) {

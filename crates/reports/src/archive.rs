@@ -140,7 +140,7 @@ mod tests {
         let why = |path: &Path| read_report(path).unwrap_err().to_string();
         assert_eq!(why(folder.path()), "expected a file");
         let large = folder.path().join("large.json");
-        // A hole: it takes no room on the disk.
+        // A sparse file: it takes no space on the disk.
         File::create(&large).unwrap().set_len(MAX_BYTES + 1).unwrap();
         assert_eq!(why(&large), "it is larger than 256 MB");
         fs::write(&large, "{").unwrap();

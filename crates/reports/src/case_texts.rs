@@ -148,7 +148,7 @@ mod tests {
         ) {
             let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
             for (number, (position, length)) in kept.into_iter().enumerate() {
-                // A case that was run again has another text.
+                // A retried case has a different text.
                 let text = format!("{number} {}", "x".repeat(length));
                 texts.keep(position, text.clone(), tempfile::tempfile);
                 all.insert(position, text);

@@ -310,7 +310,7 @@ mod tests {
         ReportDocument { gate: Some(finding(cases)), ..report() }
     }
 
-    /// As GitHub renders it: no image, no link but ours, no HTML but ours, nobody told.
+    /// Checks the result as GitHub renders it: no images, no links or HTML but ours, no mentions.
     fn assert_harmless(text: &str) {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
         let mut in_code = false;

@@ -110,7 +110,7 @@ mod tests {
     use selftest_harness::outcome::case::Interruption;
     use selftest_harness::sut::namespace::RunId;
 
-    /// Two trials of each of two cases, the first of which was broken off once.
+    /// Two trials of each of two cases, the first of which was interrupted once.
     fn cases() -> Vec<Arc<CaseResult>> {
         let base = &fixture::passing_cases()[0];
         let case = |index: usize, key: &str, repeat| {

@@ -62,7 +62,7 @@ mod tests {
         assert!(!found.with_prompt.is_empty() && !found.with_prompt.iter().any(passed));
         let passes = report.cases.iter().filter(|case| case.pass == Some(true)).count();
         assert_eq!(found.with_prompt.len() + 1 + passes, report.cases.len());
-        // A case that the run was killed before, and one of which a repeat is missing.
+        // One case that the run was killed before, and one with a missing repeat.
         report.scenarios.push("later".to_owned());
         let first = report.cases.iter().find(|case| case.pass == Some(true)).unwrap().id.clone();
         report.scenarios.push(first.clone());

@@ -265,13 +265,13 @@ mod tests {
         let mut world = world();
         let events = fixture::rich_events();
         world.observer.on_event(&events[0]).unwrap();
-        // One that is merely gone would be made again.
+        // A folder that was merely deleted would be recreated.
         fs::remove_dir(world.root.path().join("json")).unwrap();
         fs::write(world.root.path().join("json"), "in the way").unwrap();
         let error = world.observer.flush(false).unwrap_err().to_string();
         assert!(error.contains("bcdfgh.json"), "{error}");
         assert!(world.handle.paths().markdown.is_file());
-        // The same fault is not told again, except at the end.
+        // The same error is not reported again, except at the end.
         world.observer.last_write = None;
         world.observer.flush(false).unwrap();
         assert!(world.observer.flush(true).is_err());

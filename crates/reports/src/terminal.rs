@@ -26,9 +26,9 @@ const MAX_REASON: usize = 200;
 /// Width of a line about the whole run, in columns.
 const NOTICE_WIDTH: usize = 80;
 
-/// A case is slow if it takes this many times as long as the median,
+/// Minimum ratio of a slow case's duration to the median.
 const SLOW_FACTOR: u64 = 3;
-/// and at least this many milliseconds longer.
+/// Minimum excess over the median for a slow case, in milliseconds.
 const SLOW_MARGIN: u64 = 1_000;
 /// Minimum number of cases for one to be called slow.
 const SLOW_CASES: usize = 4;

@@ -468,7 +468,7 @@ fn without_x32() -> BpfProgram {
 mod tests {
     use super::*;
 
-    /// The decision of a filter on a call: the kernel's interpreter, as far as filters use it.
+    /// Evaluates a filter for a call, like the kernel's interpreter as far as filters use it.
     fn decision(program: &[sock_filter], number: i64, arguments: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend(u32::try_from(number).unwrap().to_ne_bytes());
@@ -511,7 +511,7 @@ mod tests {
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
     const WAITS: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-    /// The strictest decision of all programs, as the kernel takes it.
+    /// The strictest decision of all programs wins, as in the kernel.
     fn decided(net: Net, number: i64, arguments: [u64; 6]) -> u32 {
         let filters = Filters::new(net).unwrap();
         let programs = filters.refusing.iter().chain([&filters.watched]);
@@ -598,7 +598,7 @@ mod tests {
             assert_eq!(decided(net, libc::SYS_listen, [0; 6]), listen);
             assert!(net.is_own());
         }
-        // What is of outside tells of the machine's interfaces there too.
+        // Sockets created outside would also reveal the host's interfaces here.
         let interfaces = [3, 0x8912, 0, 0, 0, 0];
         assert_eq!(decided(Net::LocalAndListed, libc::SYS_ioctl, interfaces), refused(libc::EPERM));
         assert_eq!(decided(Net::Empty, libc::SYS_bind, [0; 6]), ALLOWED);

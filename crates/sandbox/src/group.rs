@@ -274,7 +274,7 @@ mod tests {
         let hybrid = "8:pids:/x\n0::/\n";
         let mount = "/sys/fs/cgroup/version 2";
         assert_eq!(of(HYBRID, hybrid), found(mount, mount));
-        // A container without a namespace of groups sees its part of the tree.
+        // Without a cgroup namespace, a container sees its own part of the tree.
         let container = "31 24 0:27 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
         assert_eq!(
             of(container, "0::/docker/abc/x\n"),
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A tree of folders that looks like one of groups: who makes a group in it makes an empty folder.
+    /// A folder tree that looks like cgroups: creating a group in it creates an empty folder.
     fn tree(groups: &[(&str, &[(&str, &str)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (group, files) in groups {
@@ -330,7 +330,7 @@ mod tests {
                 place("user", held, Some(500)),
             ]
         );
-        // Nobody is let out of a limit that is set on the group that they are in.
+        // No process escapes a limit that is set on its own group.
         for (file, limit) in [("memory.max", "1048576\n"), ("cpu.max", "50000 100000\n")] {
             fs::write(path("user/app/scope").join(file), limit).unwrap();
             assert_eq!(places(root.path(), &path("user/app/scope")).len(), 1, "{file}");
@@ -370,7 +370,7 @@ mod tests {
     fn limits_are_written_where_the_kernel_holds_to_them_and_nowhere_else() {
         let root = tree(&[("run/case-0", &[("memory.max", ""), ("pids.max", "")])]);
         let path = root.path().join("run");
-        // The kernel makes the files with the folder, which no folder of a test does.
+        // The kernel creates these files together with the folder; a test folder lacks them.
         fs::remove_dir_all(path.join("case-0")).unwrap();
         let lock = File::open(&path).unwrap();
         let run = |held| RunGroup {

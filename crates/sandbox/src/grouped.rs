@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(grouped.reached(false), []);
         let waited = tokio::time::timeout(Duration::from_millis(50), grouped.used_up()).await;
         assert!(waited.is_err());
-        // There is nothing to kill by, and nobody is killed otherwise.
+        // Without `cgroup.kill` nothing is killed.
         grouped.kill();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         assert!(Grouped::open(&folder.path().join("none"), Limits::default()).is_err());

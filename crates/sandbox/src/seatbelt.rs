@@ -168,7 +168,7 @@ mod tests {
         fn a_string_ends_where_it_should(path in "/\\PC{0,40}") {
             let text = quoted(Path::new(&path));
             let inner = &text[1..text.len() - 1];
-            // Read back as the language reads it: no quote that is not escaped, and the same path.
+            // Parse it like the profile language: no unescaped quote, and the same path.
             let mut read = String::new();
             let mut characters = inner.chars();
             while let Some(character) = characters.next() {

@@ -186,7 +186,7 @@ mod tests {
         let nothing = Effect { difference: 0.0, ..TENTH };
         assert_eq!(nothing.cases_for_these(5), None);
         assert_eq!(nothing.cases_for_cases_like_these(5), None);
-        // More repeats do not help where the cases themselves differ.
+        // More repeats do not help if the cases themselves differ.
         let uneven = Effect { between: 0.3, ..TENTH };
         assert!(uneven.cases_for_cases_like_these(1_000).unwrap() > 40);
     }

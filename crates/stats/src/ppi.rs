@@ -106,12 +106,12 @@ mod tests {
     use super::*;
     use crate::simulation::Noise;
 
-    /// A judge by its known error rates.
+    /// A judge with known error rates.
     #[derive(Debug, Clone, Copy)]
     enum Simulated {
-        /// Says yes or no: how often it does so to a good answer, how often no to a bad one.
+        /// Answers yes or no, with the rates of yes for good answers and of no for bad ones.
         Verdicts(f64, f64),
-        /// Says probabilities, whose log-odds are so far apart.
+        /// Answers with probabilities whose log-odds are this far apart.
         Probabilities(f64),
     }
 
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// How many of so many draws the interval covers the truth, and how wide it is in the mean.
+    /// Returns how often the interval covers the truth in this many draws, and its mean width.
     fn coverage(
         (judge, trust): (Simulated, Trust),
         truth: f64,
@@ -155,8 +155,8 @@ mod tests {
         (f64::from(covered) / f64::from(given), width / f64::from(given))
     }
 
-    /// The issue's bar: 10,000 draws each, judges with known error rates, from the least number of
-    /// labels on.
+    /// The requirement from the issue: 10,000 draws each, judges with known error rates, from the
+    /// minimum number of labels on.
     #[test]
     fn the_interval_covers_the_truth() {
         use Simulated::{Probabilities, Verdicts};
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_biased_judge_is_corrected() {
-        // Of the bad answers three quarters pass; 60 of 100 labels are good.
+        // Three quarters of the bad answers pass; 60 of 100 labels are good.
         let labelled = |good: usize, bad_yes: usize| {
             let mut pairs = vec![(true, 1.0); good];
             pairs.extend(vec![(false, 1.0); bad_yes]);

@@ -436,7 +436,7 @@ mod tests {
     /// Labelled after the rules were written, to catch what they should leave alone.
     const LATER: &str = include_str!("sentences_later.tsv");
 
-    /// How many sentences there are, which of them are decided rightly, wrongly, and not at all.
+    /// The number of sentences, and of those that are decided correctly, wrongly, and not at all.
     fn tally(sentences: &'static str) -> (usize, usize, Vec<String>, Vec<&'static str>) {
         let (mut right, mut wrong, mut missed) = (0, Vec::new(), Vec::new());
         for line in sentences.lines() {

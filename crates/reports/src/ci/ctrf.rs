@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// The format as its specification tells it (ctrf.io, version 0.1.0), in our own words: the members
-    /// that we write, their types, and which are required. Objects but `extra` are closed.
+    /// The format as specified (ctrf.io, version 0.1.0), restated: the members that we write, their
+    /// types, and which are required. All objects except `extra` are closed.
     fn restated_schema() -> Value {
         let (text, number) =
             (json!({ "type": "string" }), json!({ "type": "integer", "minimum": 0 }));

@@ -202,7 +202,7 @@ mod tests {
         serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
     }
 
-    /// The rich run again, one case better, one worse, one with another prompt, one gone.
+    /// The rich run again, with one case better, one worse, one with another prompt, one missing.
     fn other() -> ReportDocument {
         let mut other = report();
         other.run_id = RunId::try_from("selftest-20260207-0800-vwxyz2".to_owned()).unwrap();
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!((found.flips, found.flaky), (1, 1));
         assert_eq!(found.analysis.trials, Arms { control: 12, treatment: 12 });
         insta::assert_snapshot!(aa::text(&found, Style { terminal: false, colour: false }));
-        // Halves that differ, though nothing was changed.
+        // Halves that differ, although nothing was changed.
         for case in report.cases.iter_mut().filter(|case| case.repeat.is_some_and(|n| n % 2 == 0)) {
             case.scores.overall = Some(fixture::score(0.1));
             case.pass = Some(false);

@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
         let mut ip = [0; 16];
         ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
-        // With a scope, which is left out: it chooses an interface.
+        // With a scope ID, which is ignored: it selects an interface.
         let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec(), vec![7; 4]];
         let inet6 = inet6.concat();
         assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));
