@@ -254,6 +254,7 @@ fn bounded(text: &str, limit: usize) -> String {
     const CUT: &str = "\n\nThis is cut here; the report has the rest.\n";
     const CLOSE: &str = "\n</details>";
     let mut end = limit.saturating_sub(CUT.len() + CLOSE.len());
+    // Do not cut inside a character.
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -38,6 +38,7 @@ impl NextStep {
             | Notice::Unsandboxed { .. } => None,
         });
         let find_judge = summary.unscored > 0 && header.notices.iter().any(is_unfit);
+        // Without a configured agent, nothing of the project was tested: that comes first.
         Some(set_up.unwrap_or(if find_judge { Self::FindJudge } else { Self::ReadReport }))
     }
 

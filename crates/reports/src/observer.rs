@@ -88,6 +88,7 @@ impl ReportObserver {
         let json = match state.frame() {
             Some(Ok(Frame { before, behind })) => self.files.write_json(|file| {
                 file.write_all(before.as_bytes())?;
+                // The cases are copied as rendered when they finished.
                 self.texts.write_to(file)?;
                 file.write_all(behind.as_bytes())
             }),

@@ -122,6 +122,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
                 tally.gaps += threshold.get() - score.get();
                 tally.count += 1;
                 let id = (case.result.index, case.result.scenario.id.as_str());
+                // A case with several such steps is listed once.
                 if !score.reaches(threshold) && tally.ids.last() != Some(&id) {
                     tally.ids.push(id);
                 }

@@ -89,6 +89,7 @@ impl RunState {
                 let gate = gate.clone();
                 self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files, gate });
             }
+            // Reports do not contain these.
             RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
                 return false;
             }
@@ -109,6 +110,7 @@ impl RunState {
         Some(self.frame()?.and_then(|Frame { before, behind }| {
             let mut text = before;
             for (number, case) in self.cases.values().enumerate() {
+                // The first case has no comma before it.
                 text.push_str(if number == 0 { &SEPARATOR[1..] } else { SEPARATOR });
                 text.push_str(&self.case_text(case)?);
             }
@@ -133,6 +135,7 @@ impl RunState {
         const EMPTY: &str = "]\n}";
         let head = self.head()?;
         Some(serde_json::to_string_pretty(&head).map(|mut before| {
+            // Cut off the end of the empty list, to be written after the cases.
             before.truncate(before.len() - EMPTY.len());
             let behind = if self.cases.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
             Frame { before, behind }

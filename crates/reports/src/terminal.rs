@@ -266,6 +266,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     for (row, case) in rows.iter().zip(cases) {
         let mut cells: Vec<String> = (0..6)
             .map(|column| {
+                // Align before colouring, because escape sequences would count as characters.
                 let cell = aligned(column, &row[column]);
                 if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
             })

@@ -86,6 +86,7 @@ fn dates(runs: &[&RunEntry]) -> Vec<(f64, String)> {
     const DATE: usize = 96;
     const PLOT: usize = 644;
     let step = (runs.len() * DATE).div_ceil(PLOT).max(1);
+    // Counted from the end, so that the latest run always has a date.
     let positions = (0..runs.len()).rev().step_by(step);
     // The last column may be narrower than half a date.
     let at = |position| column(position, runs.len()).min(RIGHT - 20.0);

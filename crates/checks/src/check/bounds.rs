@@ -38,6 +38,7 @@ impl Bounds {
 
     /// Returns bounds that allow exactly this count.
     pub fn exactly(count: u64) -> Self {
+        // Clamped, because this constructor cannot fail.
         let count = Some(count.min(MAX));
         Self { min: count, max: count }
     }
@@ -65,6 +66,7 @@ impl Bounds {
     /// Returns true if no count satisfies both.
     pub fn exclude(self, other: Self) -> bool {
         let apart =
+            // Two ranges have nothing in common if one ends before the other starts.
             |low: Self, high: Self| matches!((low.max, high.min), (Some(a), Some(b)) if a < b);
         apart(self, other) || apart(other, self)
     }
@@ -91,6 +93,7 @@ impl TryFrom<Value> for Bounds {
 impl From<Bounds> for Value {
     fn from(bounds: Bounds) -> Value {
         match (bounds.min, bounds.max) {
+            // The short form parses to the same bounds.
             (Some(min), Some(max)) if min == max => json!(min),
             (Some(min), Some(max)) => json!({"min": min, "max": max}),
             (Some(min), None) => json!({ "min": min }),

@@ -114,6 +114,7 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
                 let shown = selftest_text::escape::terminal(target, 80);
                 return Err(format!("`schema` refers outside, to `{shown}`"));
             }
+            // A nested `$id` changes the base that references below it are resolved against.
             if key == "$id" && depth > 0 && member.is_string() {
                 return Err(
                     "`schema` has an `$id` within, which changes what references mean".to_owned()
@@ -132,6 +133,7 @@ const IN_PLACE: [&str; 8] =
 /// Returns true if a chain of references returns to its start without descending into the value.
 /// Validation would then recurse forever.
 fn leads_to_itself(root: &Value) -> bool {
+    // A cycle contains the root or the target of some reference.
     let mut starts = vec![String::from("#")];
     references(root, &mut starts);
     starts.iter().any(|start| {

@@ -110,6 +110,7 @@ impl CheckKind {
 
     /// Returns the value of this kind in a file.
     pub fn value(&self) -> Value {
+        // The enum serialises as a map with the key of its kind.
         let whole = serde_json::to_value(self).unwrap_or_default();
         whole.get(self.name()).cloned().unwrap_or_default()
     }

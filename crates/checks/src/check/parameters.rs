@@ -296,6 +296,7 @@ impl TryFrom<Value> for ToolCalled {
 
 impl From<ToolCalled> for Value {
     fn from(called: ToolCalled) -> Value {
+        // The short form for a tool without further conditions.
         if called == ToolCalled::once(called.name.clone()) {
             return Value::String(called.name.into());
         }
@@ -370,6 +371,7 @@ impl Globs {
             let plain = source.trim_start_matches("./").trim_end_matches('/');
             // The second glob covers the contents, if the path is a folder.
             for text in [plain.to_owned(), format!("{plain}/**")] {
+                // With literal separators, `*` does not cross folders.
                 let glob = GlobBuilder::new(&text).literal_separator(true).build();
                 set.add(glob.map_err(|error| format!("`{shown}`: {}", error.kind()))?);
             }

@@ -46,6 +46,7 @@ impl Pattern {
         let compiled = RegexBuilder::new(source)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)
+            // Bounds the recursion of the pattern parser.
             .nest_limit(100)
             .build()
             .map_err(|error| match error {

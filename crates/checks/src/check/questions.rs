@@ -17,6 +17,7 @@ pub fn prose_lines(text: &str) -> impl Iterator<Item = String> {
         let run = first.map_or(0, |mark| marker.chars().take_while(|&c| c == mark).count());
         match (fence, first) {
             (Some((mark, length)), _) => {
+                // A closing fence uses the same character, is at least as long, and stands alone.
                 if first == Some(mark) && run >= length && marker[run..].trim().is_empty() {
                     fence = None;
                 }
@@ -39,6 +40,7 @@ fn without_inline_code(line: &str) -> String {
     while let Some(start) = rest.find('`') {
         let run = rest[start..].bytes().take_while(|&byte| byte == b'`').count();
         let inside = &rest[start + run..];
+        // An unclosed span is plain text.
         let Some(length) = closing(inside, run) else {
             break;
         };

@@ -38,6 +38,7 @@ impl CheckFault {
 }
 
 fn join(pointer: &str, key: &str) -> String {
+    // RFC 6901 escapes; `~` must be replaced first.
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -75,6 +76,7 @@ impl Reader {
             return None;
         };
         let read = items.iter().enumerate();
+        // Collecting straight into an `Option` would stop at the first fault.
         let read: Vec<_> =
             read.map(|(at, item)| self.check(&format!("{pointer}/{at}"), item, depth)).collect();
         read.into_iter().collect()
@@ -194,6 +196,7 @@ fn nearest(key: &str) -> Option<&'static str> {
     let distance = |name: &str| strsim::levenshtein(&key.to_lowercase(), name);
     let distances = CheckKind::NAMES.iter().map(|&name| (distance(name), name));
     let (distance, name) = distances.min()?;
+    // Up to a third of the characters may differ.
     (distance <= (key.chars().count() / 3).max(1)).then_some(name)
 }
 

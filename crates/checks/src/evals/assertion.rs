@@ -50,6 +50,7 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
             }
         }
         Value::Object(members) => object(members, wanted, found),
+        // A key without a value demands nothing.
         Value::Null => {}
         other => unknown(&other.to_string(), "it is neither text nor an object", found),
     }
@@ -115,6 +116,7 @@ fn push_check(
 }
 
 fn unknown(text: &str, why: &str, found: &mut Found) {
+    // It stays a demand, so that the case cannot pass without it.
     let (text, why) = (shown(text, true), terminal(why, 300));
     found.demands.push(Demand { text, decider: Decider::Unknown { why } });
 }
@@ -167,6 +169,7 @@ fn wrapped(members: &Map<String, Value>) -> Option<&str> {
     let texts = || SENTENCE_KEYS.iter().filter_map(|key| members.get(*key)?.as_str());
     let texts = || texts().map(str::trim).filter(|text| !text.is_empty());
     texts()
+        // Some languages, such as Chinese, are written without spaces.
         .find(|text| text.contains(char::is_whitespace) || !text.is_ascii())
         .or_else(|| texts().next())
 }
@@ -238,6 +241,7 @@ fn combined(members: &Map<String, Value>) -> Option<Value> {
             "file_contains" => checks.extend(list(value).into_iter().map(
                 |item| json!({"file_contains": {"path": item["path"], "text": item["contains"]}}),
             )),
+            // Metadata of the assertion.
             "description" | "name" | "id" | "text" | "weight" | "passed" => {}
             // Pass it on as a kind, so that an unknown one is named in the error.
             other => checks.push(json!({ other: value })),
@@ -408,6 +412,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         }
         "starts_with" => match literal() {
             Some(text) => {
+                // Leading whitespace is ignored, as it is by `equals`.
                 Meaning::Check(json!({"regex": format!("\\A\\s*{}", regex::escape(text))}))
             }
             None => Meaning::Sentence,

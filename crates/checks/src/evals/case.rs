@@ -180,6 +180,7 @@ impl<'a> CaseReader<'a> {
             self.ids.insert(wanted.to_owned(), 1);
             return wanted.to_owned();
         }
+        // Start after the last suffix used for this ID.
         let mut count = self.ids[wanted];
         let id = loop {
             count += 1;

@@ -39,6 +39,7 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
             found.push(entry.into_path());
         }
     }
+    // Directory entries have no defined order.
     found.sort();
     found
 }

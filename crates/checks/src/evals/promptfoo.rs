@@ -80,6 +80,7 @@ fn read_test(
     for source in [&defaults["vars"], &test["vars"]] {
         for (name, value) in source.as_object().into_iter().flatten() {
             let value = match value {
+                // promptfoo would run the test once per value.
                 Value::Array(items) => {
                     let words = format!(
                         "case {shown}: only the first value of `{}` is taken",
@@ -163,6 +164,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         Some(metric) => format!("{metric}: {given}: {shown}"),
         None => format!("{given}: {shown}"),
     };
+    // promptfoo negates any type with this prefix.
     let (kind, negated) = match given.strip_prefix("not-") {
         Some(kind) => (kind, true),
         None => (given, false),

@@ -27,6 +27,7 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
         warnings: Vec::new(),
     };
     let text = std::str::from_utf8(bytes).map_err(|_| ReadError("not UTF-8".to_owned()))?;
+    // The JSON parser rejects a byte order mark.
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => {
             file.warnings.push("begins with a byte order mark".to_owned());
@@ -139,6 +140,7 @@ fn without_comments(text: &str) -> String {
     let mut in_string = false;
     while let Some(c) = rest.next() {
         match (c, rest.peek()) {
+            // An escaped quote does not end the string.
             ('\\', Some(_)) if in_string => {
                 kept.push(c);
                 kept.extend(rest.next());

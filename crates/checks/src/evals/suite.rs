@@ -144,6 +144,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
     let words = case.name.as_deref().unwrap_or(&case.prompt);
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
+        // The range that a scenario allows.
         timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
         follow_ups: case.replies.clone(),
         ..Scenario::new(id, TaskStatus::Complete)

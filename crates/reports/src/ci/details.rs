@@ -30,6 +30,7 @@ pub(super) fn details(case: &CaseView<'_>) -> String {
         section("Prompt", &generated.prompt);
     }
     if let Some(step) = case.deciding_step() {
+        // The first input usually is the prompt, which is already there.
         if case.result.case.as_ref().is_none_or(|generated| generated.prompt != step.input) {
             section("Said", &step.input);
         }

@@ -111,6 +111,7 @@ fn annotation(
 
 /// Escapes a text as the message of a workflow command.
 fn data(text: &str) -> String {
+    // `%` first, since it introduces the other escapes.
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 

@@ -362,6 +362,7 @@ fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
         add("Prompt".to_owned(), prompt);
     }
     for step in &case.result.steps {
+        // The first input usually is the prompt, which is already there.
         if prompt != Some(step.input.as_str()) {
             add(format!("Said ({})", step.name()), &step.input);
         }

@@ -262,6 +262,7 @@ fn address(path: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 address.push(char::from(byte));
             }
+            // Windows separators are not valid in a URI.
             b'\\' => address.push('/'),
             other => address.push_str(&format!("%{other:02X}")),
         }

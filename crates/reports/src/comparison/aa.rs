@@ -101,6 +101,7 @@ fn flaky_cases(analysis: &Analysis) -> u32 {
     let is_flaky = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0 && rate < 1.0);
     let flaky = analysis.cases.iter().filter(|case| {
         let Arms { control, treatment } = case.pass_rate;
+        // Each half can be consistent in itself and still differ from the other.
         is_flaky(control) || is_flaky(treatment) || control != treatment
     });
     u32::try_from(flaky.count()).unwrap_or(u32::MAX)

@@ -121,6 +121,7 @@ impl<'a> CaseNames<'a> {
         match digest(case) {
             // Cases without a prompt are never the same.
             None => format!("{id} (no prompt in {})", NAMES.of(arm)),
+            // The ID alone is unambiguous if it has only one prompt.
             Some(_) if self.0.get(id.as_str()).is_none_or(|digests| digests.len() < 2) => {
                 id.clone()
             }
@@ -145,6 +146,7 @@ fn duration(case: &CaseDocument) -> Option<u64> {
 fn tokens(case: &CaseDocument) -> Option<u64> {
     let of_step = |usage: Usage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
     let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
+    // One answer without a count would make the sum too low.
     let steps: Option<Vec<u64>> = steps.collect();
     steps?.into_iter().reduce(u64::saturating_add)
 }

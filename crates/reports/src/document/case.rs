@@ -194,6 +194,7 @@ fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) 
         Some(Verdict::Scored(card)) => {
             Scores { categories: card.categories.clone(), overall: Some(card.overall) }
         }
+        // An unscored case still lists the categories, each with a null score.
         _ => Scores {
             categories: categories
                 .iter()

@@ -230,6 +230,7 @@ impl ReportDocument {
             experiment: self.experiment.clone(),
             rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
             notices: self.notices.clone(),
+            // Already part of the report's warnings.
             remarks: Vec::new(),
             scenario_ids: self.scenarios.clone(),
         }

@@ -111,6 +111,7 @@ pub(super) fn tools_in_order(tools: &Tools, seen: &Observation<'_>) -> Statement
     };
     let mut rest = calls.iter();
     for (at, wanted) in tools.names().iter().enumerate() {
+        // `any` advances the iterator, so each search continues after the previous match.
         if rest.any(|call| call.name == wanted.as_str()) {
             continue;
         }

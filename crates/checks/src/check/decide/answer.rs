@@ -23,6 +23,7 @@ pub(super) fn contains(text: &Text, seen: &Observation<'_>) -> Statement {
 pub(super) fn matches(pattern: &Pattern, seen: &Observation<'_>) -> Statement {
     let shown = named(pattern.as_str());
     match pattern.find(seen.output) {
+        // An empty match has nothing to quote.
         Some("") => Statement::new(true, format!("the answer matches {shown}")),
         Some(found) => {
             Statement::new(true, format!("the answer matches {shown} with {}", quoted(found)))
@@ -71,6 +72,7 @@ pub(super) fn lines(bounds: Bounds, seen: &Observation<'_>) -> Statement {
 }
 
 pub(super) fn words(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    // Dashes and bullets on their own are not words.
     let word = |word: &&str| word.chars().any(char::is_alphanumeric);
     let count = seen.output.split_whitespace().filter(word).count() as u64;
     counted(count, bounds, plural(count, "word"))
@@ -113,6 +115,7 @@ fn of_value(check: &JsonCheck, whole: &Value) -> Statement {
     {
         return Statement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
     }
+    // The empty pointer refers to the whole document (RFC 6901).
     let pointer = check.pointer.as_deref().unwrap_or_default();
     let place = if pointer.is_empty() { "the JSON".to_owned() } else { named(pointer) };
     let Some(value) = whole.pointer(pointer) else {

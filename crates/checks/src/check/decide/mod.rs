@@ -104,6 +104,8 @@ impl Statement {
 
     fn finding(&self) -> Finding {
         let sentence = match (self.outcome, self.negated, &self.demand) {
+            // A negated check fails because of the fact itself; what was expected instead does not
+            // apply.
             (CheckOutcome::Failed, true, _) => format!("{}, which is forbidden", self.fact),
             (CheckOutcome::Failed, false, Some(demand)) => format!("{}, {demand}", self.fact),
             _ => self.fact.clone(),
@@ -186,6 +188,7 @@ fn any(checks: &[Check], seen: &Observation<'_>) -> Statement {
 
 /// Quotes foreign text on one line.
 fn quoted(text: &str) -> String {
+    // Quotes inside would make it unclear where the quotation ends.
     format!("\"{}\"", terminal(text, MAX_QUOTE).replace('"', "'"))
 }
 
