@@ -37,8 +37,8 @@ enum Place {
 }
 
 impl CaseTexts {
-    /// Stores a text, replacing an earlier one of the same case. `file` opens the file, at most once
-    /// and only if needed; if it fails, all texts stay in memory.
+    /// Stores a text, replacing an earlier one of the same case. `file` opens the file, at most
+    /// once and only if needed; if it fails, all texts stay in memory.
     pub(super) fn keep(
         &mut self,
         position: usize,

@@ -61,8 +61,8 @@ pub struct Finding {
 /// The combined result of all checks of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSummary {
-    /// Combined outcome: one failed check fails the case. `None` if the case has no checks, which is
-    /// never a pass.
+    /// Combined outcome: one failed check fails the case. `None` without any checks, which is never
+    /// a pass.
     pub outcome: Option<CheckOutcome>,
     /// Weighted share of the decided checks that hold; `None` if none was decided.
     pub score: Option<Score>,
