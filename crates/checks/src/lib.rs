@@ -1,6 +1,6 @@
-//! Test cases and the checks that decide them without a model, and importers of foreign suites.
+//! Test cases, the checks that decide them without a model, and importers of foreign suites.
 //!
-//! Pure: nothing here runs a command, asks a model or opens a connection.
+//! Pure: nothing here runs a command, calls a model or opens a connection.
 
 pub mod check;
 pub mod evals;

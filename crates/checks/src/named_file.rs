@@ -1,34 +1,34 @@
-//! Names of project files in scenarios and suites, and why such a file cannot be used.
+//! Validation of project file names in scenarios and suites.
 
 use std::path::{Component, Path};
 
-/// Why a named file cannot be shown.
+/// A reason why a named file cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NamedFileFault {
-    /// It begins at the root of the file system.
+    /// The path is absolute.
     #[error("the path is absolute")]
     Absolute,
-    /// It leads out of the project, by `..` or by a link.
+    /// The path leaves the project, through `..` or a symlink.
     #[error("the path leaves the project")]
     Outside,
-    /// There is none.
+    /// The file is missing.
     #[error("there is no such file")]
     Missing,
-    /// It is hidden from the system under test, or from everybody.
+    /// The file is hidden from the system under test, or from everything.
     #[error("the file is hidden from the system under test")]
     Hidden,
-    /// It has bytes that are no text.
+    /// The file contains bytes that are not text.
     #[error("the file is not text")]
     Binary,
-    /// It has no text.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// It is there and cannot be read.
+    /// The file exists but cannot be read.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// The fault of a path whatever the project holds.
+/// Checks a path for faults that do not depend on the project's contents.
 pub fn path_fault(path: &str) -> Option<NamedFileFault> {
     if Path::new(path).has_root() {
         return Some(NamedFileFault::Absolute);
@@ -43,5 +43,6 @@ pub fn path_fault(path: &str) -> Option<NamedFileFault> {
             }
         }
     }
+    // An empty path, or only dots, names no file.
     (depth == 0).then_some(NamedFileFault::Missing)
 }

@@ -7,14 +7,14 @@ use crate::check::{Check, CheckKind};
 pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
 
-/// One step of a reply flow: what is said, and how the task should stand afterwards.
+/// One step of a reply flow: a message, and the expected status of the task afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyStep {
-    /// A message of the harness to the system under test.
+    /// Message from the harness to the system under test.
     #[schemars(length(min = 1))]
     pub reply: String,
-    /// How the task should stand after it.
+    /// Expected status of the task after the reply.
     pub expected_status: TaskStatus,
 }
 
@@ -22,50 +22,51 @@ pub struct ReplyStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`. The cases of
-    /// several skills have the name of the skill before it: `skill/case`.
+    /// Unique name, also of the prompt template: letters, digits, `_` and `-`. When testing several
+    /// skills, cases are prefixed with the skill's name: `skill/case`.
     #[schemars(regex(
         pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
     ))]
     pub id: String,
-    /// Purpose, in one line; the generic template is built from it.
+    /// Purpose in one line; the generic template is built from it.
     #[schemars(length(min = 1))]
     pub description: String,
-    /// How the task should stand after the first answer.
+    /// Expected status of the task after the first answer.
     pub expected_status: TaskStatus,
-    /// Whether the reply flow is played when the system under test asks back.
+    /// Play the reply flow if the system under test asks back.
     #[serde(default)]
     pub requires_reply: bool,
     /// Messages to the system under test, step by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_flow: Vec<ReplyStep>,
-    /// More messages of the user, said one after the other in the same session, whatever the system
-    /// under test answers but an error. Status, checks and judge then go by the last answer.
+    /// Further user messages, sent one after the other in the same session, whatever the answers
+    /// are unless they are errors. Status, checks and judge then use the last answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1)))]
     pub follow_ups: Vec<String>,
     /// Overrides the run's strictness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strictness: Option<Strictness>,
-    /// Overrides the run's least passing score.
+    /// Overrides the run's minimum passing score.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_score_to_pass: Option<Score>,
-    /// Overrides whether minor format deviations cost nothing.
+    /// Overrides whether minor format deviations are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_minor_format_deviation: Option<bool>,
-    /// Overrides how many questions an answer that asks back may hold.
+    /// Overrides the maximum number of questions in an answer that asks back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1000))]
     pub max_questions_allowed: Option<u32>,
-    /// Overrides the seconds that the system under test has for this case.
+    /// Overrides the timeout of the system under test for this case, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub timeout_seconds: Option<f64>,
-    /// Yes/no criteria, each about one thing, that a good answer meets, besides those of the case.
+    /// Yes/no criteria for a good answer, each about one thing, in addition to those of the case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
     pub expectations: Vec<String>,
-    /// Checks that need no model, besides those of the case. One that fails fails the case, whatever the judge says.
+    /// Checks that need no model, in addition to those of the case. If one fails, the case fails,
+    /// whatever the judge decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500))]
     pub checks: Vec<Check>,
@@ -73,15 +74,15 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub reference: Option<String>,
-    /// Files of the project that the case is about, paths from its root. The judge sees how each
-    /// begins.
+    /// Project files that the case is about, relative to the project root. The judge sees the start
+    /// of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
     pub files: Vec<String>,
 }
 
 impl Scenario {
-    /// A scenario with nothing but an id and the status that is expected.
+    /// Creates a scenario with only an ID and an expected status.
     pub fn new(id: String, expected_status: TaskStatus) -> Self {
         Self {
             id,
@@ -102,7 +103,7 @@ impl Scenario {
         }
     }
 
-    /// Grounds of every case of the scenario, but for its files.
+    /// Returns the grounds shared by all cases of the scenario, except its files.
     pub fn grounds(&self) -> Grounds {
         Grounds {
             expectations: self.expectations.clone(),
@@ -113,7 +114,7 @@ impl Scenario {
     }
 }
 
-/// One case: what is asked, and all by which the answer is judged.
+/// One case: the prompt, and everything by which the answer is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratedCase {
     /// The request to the system under test: the only part of a case that it ever sees.
@@ -126,13 +127,13 @@ pub struct GeneratedCase {
 }
 
 impl GeneratedCase {
-    /// Whether there is anything that only a judge can tell: a case of checks alone asks none.
+    /// Returns true if a judge is needed: a case with nothing but checks needs none.
     pub fn asks_judge(&self) -> bool {
         let Grounds { expectations, checks, .. } = &self.grounds;
         checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
     }
 
-    /// Whether the skill should be loaded, for a case that asks for nothing else.
+    /// Returns whether the skill should be loaded, for a case that checks nothing else.
     pub fn should_load(&self) -> Option<bool> {
         match &self.grounds.checks[..] {
             [check] if !self.asks_judge() => should_load(check),
@@ -141,13 +142,14 @@ impl GeneratedCase {
     }
 }
 
-/// The demand on the loading of skills, where a check demands nothing else.
+/// Returns the expected loading of skills, if the check requires nothing else.
 fn should_load(check: &Check) -> Option<bool> {
     match &check.kind {
         CheckKind::SkillLoaded(_) => Some(true),
         CheckKind::Not(inner) => should_load(inner).map(|wanted| !wanted),
         CheckKind::Any(inner) => {
             let mut wanted = inner.iter().map(should_load);
+            // All alternatives must agree on whether the skill should be loaded.
             let first = wanted.next()??;
             wanted.all(|other| other == Some(first)).then_some(first)
         }
@@ -158,13 +160,13 @@ fn should_load(check: &Check) -> Option<bool> {
 /// Grounds on which an answer is judged. The system under test sees none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grounds {
-    /// Yes/no criteria, each about one thing, that a good answer meets.
+    /// Yes/no criteria for a good answer, each about one thing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<String>,
-    /// Checks that need no model. One that fails fails the case, whatever the judge says.
+    /// Checks that need no model. If one fails, the case fails, whatever the judge decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
+    /// Verbatim quotes from the excerpts that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
     /// Excerpts of the project for the judge.
@@ -176,12 +178,12 @@ pub struct Grounds {
 }
 
 impl Grounds {
-    /// Whether there is nothing in it.
+    /// Returns true if there are no grounds.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what people wrote down, which comes first.
+    /// Merges in grounds written by people; these come first.
     pub fn add(&mut self, own: Self) {
         let Self { expectations, checks, facts, excerpts, reference } = own;
         put_first(&mut self.expectations, expectations);
@@ -202,11 +204,11 @@ fn put_first<T: PartialEq>(all: &mut Vec<T>, mut first: Vec<T>) {
     *all = first;
 }
 
-/// A part of a file of the project.
+/// A part of a project file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Excerpt {
-    /// Path from the project's root, with `/`.
+    /// Path relative to the project root, with `/`.
     pub path: String,
     /// The lines.
     pub text: String,

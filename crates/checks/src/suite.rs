@@ -1,7 +1,7 @@
-//! A suite: frozen cases, which a generator once made and which are run again exactly.
+//! A suite: frozen cases that were generated once and are rerun unchanged.
 //!
-//! Types and digests only. A suite holds hints, so that it is an answer key: who reads or writes
-//! one keeps it from the system under test.
+//! Types and digests only. A suite contains hints and is therefore an answer key: code that reads
+//! or writes one must keep it from the system under test.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,10 @@ use crate::check::Check;
 use crate::scenario::{Excerpt, GeneratedCase, Grounds, Scenario};
 use selftest_text::digest;
 
-/// Version of the format. Grows when a key changes its meaning or goes away.
+/// Version of the format. Increases when a key changes its meaning or is removed.
 pub const SUITE_VERSION: u32 = 1;
 
-/// Frozen cases, to be run with `selftest --suite`. An answer key: keep it from the system under
-/// test.
+/// Frozen cases, run with `selftest --suite`. An answer key: keep it from the system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "selftest suite")]
@@ -25,13 +24,13 @@ pub struct Suite {
     /// Version of this format; 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
-    /// The run whose cases these are; absent in a suite that was written by hand.
+    /// ID of the run that the cases come from; absent in a hand-written suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// SHA-256 of the rubric of that run. Under another one scores mean something else.
+    /// SHA-256 of that run's rubric. With another rubric, scores have a different meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric_digest: Option<String>,
-    /// SHA-256 of each prompt template of that run by path under `prompts/`.
+    /// SHA-256 of each prompt template of that run, by path under `prompts/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prompt_digests: BTreeMap<String, String>,
     /// The cases, in this order.
@@ -43,47 +42,46 @@ pub struct Suite {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteCase {
-    /// The scenario, with the strictness and the limits that held in the run.
+    /// The scenario, with the strictness and limits of the run.
     pub scenario: Scenario,
     /// The request to the system under test: the only part of a case that it ever sees.
     #[schemars(length(min = 1))]
     pub prompt: String,
-    /// Hints for the judge. A case that has checks and neither hints nor expectations asks no
-    /// judge: its checks alone decide.
+    /// Hints for the judge. A case with checks but neither hints nor expectations is decided by its
+    /// checks alone, without a judge.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hints: String,
-    /// Yes/no criteria, each about one thing, that a good answer meets.
+    /// Yes/no criteria for a good answer, each about one thing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<String>,
-    /// Checks that need no model. One that fails fails the case, whatever the judge says.
+    /// Checks that need no model. If one fails, the case fails, whatever the judge decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500))]
     pub checks: Vec<Check>,
-    /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
+    /// Verbatim quotes from the excerpts that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
-    /// Excerpts of the project for the judge, as they were when the case was made.
+    /// Excerpts of the project for the judge, as of when the case was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excerpts: Vec<Excerpt>,
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Files of the project of which the judge sees the beginning, as it is when the case is run.
+    /// Project files whose start the judge sees, as of when the case is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
     pub files: Vec<String>,
 }
 
 impl Suite {
-    /// SHA-256 of the cases, whatever their file looks like: comments, the order of keys and where
-    /// the cases come from do not count.
+    /// Returns the SHA-256 of the cases, independent of the file's comments, key order and run ID.
     pub fn digest(&self) -> String {
         digest::of_json(json!(self.cases))
     }
 }
 
 impl SuiteCase {
-    /// A frozen case.
+    /// Creates a frozen case.
     pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
         let GeneratedCase { prompt, hints, grounds } = case;
         let Grounds { expectations, checks, facts, excerpts, reference } = grounds;
@@ -91,7 +89,7 @@ impl SuiteCase {
         Self { scenario, prompt, hints, expectations, checks, facts, excerpts, reference, files }
     }
 
-    /// The case, as a generator makes it.
+    /// Returns the case in the form a generator produces.
     pub fn generated(&self) -> GeneratedCase {
         let mut grounds = self.scenario.grounds();
         grounds.add(Grounds {
@@ -105,14 +103,14 @@ impl SuiteCase {
     }
 }
 
-/// SHA-256 of what makes two cases the same: what is said to the system under test, how it
-/// should answer, and what the judge looks for. Thresholds and limits do not count, they decide
-/// only what is made of an answer.
+/// Returns the SHA-256 of what makes two cases the same: the messages to the system under test, the
+/// expected answer, and the judge's criteria. Thresholds and limits are excluded, because they only
+/// affect how an answer is rated.
 pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
     let mut parts = json!(case);
     parts["expected_status"] = json!(scenario.expected_status);
     parts["reply_flow"] = json!(scenario.reply_flow);
-    // Absent where there are none, so that older digests stay what they are.
+    // Omitted if empty, so that digests from before this key stay valid.
     if !scenario.follow_ups.is_empty() {
         parts["follow_ups"] = json!(scenario.follow_ups);
     }

@@ -1,25 +1,24 @@
-//! The three states of a task, in the specification's words. Everything that speaks of tasks stands
-//! above it.
+//! The three states of a task, as named in the specification. All modules about tasks build on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a task of the system under test stands.
+/// Status of a task of the system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskStatus {
-    /// It asks something back.
+    /// The agent asks a question back.
     AwaitingResponse,
-    /// It is done.
+    /// The task is done.
     Complete,
-    /// It could not do the task.
+    /// The task could not be done.
     Error,
 }
 
 impl TaskStatus {
-    /// The specified word.
+    /// Returns the name from the specification.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

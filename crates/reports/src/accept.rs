@@ -1,4 +1,4 @@
-//! From the report of a run to a baseline that later runs are held against. Pure.
+//! Creates a baseline from a run's report, for later runs to be compared with. Pure.
 
 use crate::document::ReportDocument;
 use selftest_checks::scenario::GeneratedCase;
@@ -7,30 +7,30 @@ use selftest_harness::gate::finding::Trials;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::outcome::repeats::RepeatedResult;
 
-/// A baseline, and what is not in it.
+/// A baseline, and the cases missing from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accepted {
     /// The results.
     pub baseline: Baseline,
-    /// Cases without a result, by id: those that were not run, and those without a prompt.
+    /// IDs of cases without a result: those that were not run or have no prompt.
     pub left_out: Vec<String>,
 }
 
-/// Why a run cannot be accepted.
+/// A reason why a run cannot be accepted as a baseline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAccepted {
-    /// It was killed or stopped.
+    /// The run was killed or stopped.
     #[error("it did not come to its end")]
     Incomplete,
-    /// It is an arm of an experiment.
+    /// The run is one arm of an experiment.
     #[error("it is an arm of an experiment")]
     Arm,
-    /// Nothing in it was run.
+    /// No case was run.
     #[error("no case of it was run")]
     Empty,
 }
 
-/// The results of a run.
+/// Creates a baseline from the results of a run.
 pub fn accept(report: &ReportDocument) -> Result<Accepted, NotAccepted> {
     if !report.complete {
         return Err(NotAccepted::Incomplete);
@@ -62,7 +62,7 @@ pub fn accept(report: &ReportDocument) -> Result<Accepted, NotAccepted> {
     Ok(Accepted { baseline, left_out })
 }
 
-/// A case as a baseline keeps it; none where it was never run to a verdict or to the lack of one.
+/// Returns a case in the form of a baseline; `None` if it was never run.
 fn accepted(trials: &Trials<'_>) -> Option<BaselineCase> {
     let case = trials.first();
     let digest = digest_of(case)?;
@@ -108,7 +108,7 @@ mod tests {
         assert!(text.len() < 400 * baseline.cases.len() + 1_000, "{}", text.len());
         let none = Baseline { cases: Vec::new(), ..baseline };
         assert_eq!(Baseline::read(&none.text()).unwrap(), none);
-        // Nothing that was said is in it.
+        // It contains no messages.
         let report = report();
         for case in &report.cases {
             for said in case.prompt.iter().chain(&case.hints).filter(|said| said.len() > 8) {

@@ -1,6 +1,6 @@
-//! Reading the JSON reports of a folder back: which runs there are, and one of them.
+//! Access to the JSON reports in a folder: lists the runs and reads one of them.
 //!
-//! No path is made of foreign text: a run is found by its name among the files that are there.
+//! Paths are never built from untrusted text: a run is looked up by name among the existing files.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -13,10 +13,10 @@ use super::document::ReportDocument;
 use super::index::{RunEntry, read_entry};
 use selftest_harness::sut::namespace::RunId;
 
-/// Larger reports are not shown.
+/// Maximum size of a report to display, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Larger reports are not searched for prompts before each run.
+/// Maximum size of a report that is searched for prompts before each run, in bytes.
 const MAX_RECENT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The folder of the JSON reports.
@@ -25,37 +25,37 @@ pub struct RunArchive {
     folder: PathBuf,
 }
 
-/// A report file by what tells whether it has changed.
+/// A report file, with the metadata that reveals changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFile {
-    /// Name of the run.
+    /// ID of the run.
     pub run_id: RunId,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was last written.
+    /// Time of the last modification.
     pub modified: SystemTime,
     path: PathBuf,
 }
 
 impl RunFile {
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl RunArchive {
-    /// The reports in that folder, which need not exist.
+    /// Opens the folder, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The report files, newest first by name.
+    /// Returns the report files, newest first by name.
     pub fn files(&self) -> io::Result<Vec<RunFile>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -67,17 +67,18 @@ impl RunArchive {
         Ok(files)
     }
 
-    /// The head of a report; `None` where the file is no report.
+    /// Reads the head of a report; `None` if the file is not a report.
     pub fn entry(&self, file: &RunFile) -> Option<RunEntry> {
         read_entry(File::open(&file.path).ok()?)
     }
 
-    /// The file of a run, where there is one.
+    /// Returns the file of a run, if it exists.
     pub fn find(&self, run_id: &str) -> io::Result<Option<RunFile>> {
         Ok(self.files()?.into_iter().find(|file| file.run_id.as_str() == run_id))
     }
 
-    /// The prompts of the newest reports, but for that of one run. What cannot be read, or is very large, is left out.
+    /// Returns the prompts of the newest reports, except those of one run. Skips reports that are
+    /// unreadable or very large.
     pub fn recent_prompts(&self, reports: usize, but_of: Option<&RunId>) -> Vec<String> {
         #[derive(Deserialize)]
         struct Head {
@@ -97,15 +98,15 @@ impl RunArchive {
         heads.flat_map(|head| head.cases).filter_map(|case| case.prompt).collect()
     }
 
-    /// The whole report of a file, or why it cannot be read.
+    /// Reads a complete report.
     pub fn read(&self, file: &RunFile) -> io::Result<ReportDocument> {
         read_report(&file.path)
     }
 }
 
-/// The report in that file, or why it cannot be read.
+/// Reads the report at a path.
 pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
-    // Opening a pipe would wait for its other end.
+    // Opening a named pipe would block until a writer appears.
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::other("expected a file"));
@@ -115,6 +116,7 @@ pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
         return Err(io::Error::other(format!("it is larger than {limit} MB")));
     }
     let mut text = Vec::new();
+    // The file may have grown since its size was checked.
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
     serde_json::from_slice(&text).map_err(io::Error::other)
 }
@@ -123,6 +125,7 @@ fn run_file(path: &Path) -> Option<RunFile> {
     let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
     let run_id = RunId::try_from(name.to_owned()).ok()?;
     let metadata = path.metadata().ok().filter(fs::Metadata::is_file)?;
+    // Some file systems do not record modification times.
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(RunFile { run_id, size: metadata.len(), modified, path: path.to_owned() })
 }
@@ -137,7 +140,7 @@ mod tests {
         let why = |path: &Path| read_report(path).unwrap_err().to_string();
         assert_eq!(why(folder.path()), "expected a file");
         let large = folder.path().join("large.json");
-        // A hole: it takes no room on the disk.
+        // A sparse file: it takes no space on the disk.
         File::create(&large).unwrap().set_len(MAX_BYTES + 1).unwrap();
         assert_eq!(why(&large), "it is larger than 256 MB");
         fs::write(&large, "{").unwrap();

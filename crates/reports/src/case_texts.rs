@@ -1,6 +1,6 @@
-//! The texts of finished cases, from which the JSON report is put together. While a run goes on they
-//! are appended to a file without a name, so that a report of ten thousand cases is neither held in
-//! memory nor made from its beginning each time. Knows nothing of what stands in a text.
+//! The texts of finished cases, from which the JSON report is assembled. During a run they are
+//! appended to an unlinked file, so that a report of ten thousand cases is neither kept in memory
+//! nor regenerated each time. Independent of what the texts contain.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,28 +8,28 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use super::state::SEPARATOR;
 
-/// Bytes that are held before they are written, in the order of the plan: what ends at about the same
-/// time then stands together.
+/// Maximum number of bytes buffered before they are written in plan order, which keeps cases that
+/// finish around the same time contiguous.
 const MAX_HELD: usize = 1 << 20;
 
 /// The texts of cases by position.
 #[derive(Debug, Default)]
 pub(super) struct CaseTexts {
     places: BTreeMap<usize, Place>,
-    /// Bytes of those in memory.
+    /// Size of the texts in memory, in bytes.
     held: usize,
     file: Option<File>,
-    /// Bytes of the file.
+    /// Length of the file, in bytes.
     length: u64,
-    /// Nothing more can be written to a file.
+    /// Set when the file cannot be written to any more.
     is_stuck: bool,
 }
 
-/// Where a text is.
+/// Location of a text.
 #[derive(Debug)]
 enum Place {
     Held(String),
-    /// In the file, behind its separator.
+    /// In the file, after its separator.
     Written {
         at: u64,
         length: u64,
@@ -37,8 +37,8 @@ enum Place {
 }
 
 impl CaseTexts {
-    /// Keeps a text in place of one of the same case. `file` opens the file, once and where it is
-    /// needed; without one all texts stay in memory.
+    /// Stores a text, replacing an earlier one of the same case. `file` opens the file, at most
+    /// once and only if needed; if it fails, all texts stay in memory.
     pub(super) fn keep(
         &mut self,
         position: usize,
@@ -54,7 +54,7 @@ impl CaseTexts {
         }
     }
 
-    /// Appends what is in memory. After an error it still is there.
+    /// Appends the texts in memory to the file. On failure they stay in memory.
     fn append(&mut self, open: impl FnOnce() -> io::Result<File>) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -67,6 +67,7 @@ impl CaseTexts {
                 bytes.extend_from_slice(text.as_bytes());
             }
         }
+        // `copy` moves the position of the same file.
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(&bytes)?;
         for place in self.places.values_mut() {
@@ -80,11 +81,11 @@ impl CaseTexts {
         Ok(())
     }
 
-    /// Writes all texts in order, with what stands between them.
+    /// Writes all texts in order, with separators.
     pub(super) fn write_to(&self, out: &mut File) -> io::Result<()> {
-        // The comma is not before the first one.
+        // The first text has no comma before it.
         let mut left_out = 1;
-        // What stands in one piece in the file is copied as one.
+        // Contiguous ranges of the file are copied as one.
         let mut piece = 0..0;
         for place in self.places.values() {
             match place {
@@ -93,6 +94,7 @@ impl CaseTexts {
                 }
                 Place::Written { at, length } => {
                     self.copy(piece, out)?;
+                    // Skip the comma before the first text.
                     piece = at + left_out..at + length;
                 }
                 Place::Held(text) => {
@@ -106,13 +108,14 @@ impl CaseTexts {
         self.copy(piece, out)
     }
 
-    /// Copies a piece of the file. The kernel does it where it can.
+    /// Copies a range of the file, inside the kernel if possible.
     fn copy(&self, piece: std::ops::Range<u64>, out: &mut File) -> io::Result<()> {
         let (Some(mut file), length) = (self.file.as_ref(), piece.end - piece.start) else {
             return Ok(());
         };
         file.seek(SeekFrom::Start(piece.start))?;
         let copied = io::copy(&mut file.take(length), out)?;
+        // A short copy would otherwise leave an invalid report unnoticed.
         if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
@@ -145,7 +148,7 @@ mod tests {
         ) {
             let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
             for (number, (position, length)) in kept.into_iter().enumerate() {
-                // A case that was run again has another text.
+                // A retried case has a different text.
                 let text = format!("{number} {}", "x".repeat(length));
                 texts.keep(position, text.clone(), tempfile::tempfile);
                 all.insert(position, text);

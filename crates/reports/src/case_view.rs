@@ -1,5 +1,5 @@
-//! Cases as reports show them: status, score, and the step that decided it; and repeated cases
-//! with all their trials together. Computes nothing that `outcome` has not decided.
+//! View of cases for reports: status, score, and the deciding step; and repeated cases with all
+//! their trials. Computes nothing that `outcome` has not decided.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use selftest_stats::score::Score;
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
-/// Most bytes of an excerpt within a line.
+/// Maximum length of an excerpt within a line, in bytes.
 pub(super) const MAX_EXCERPT: usize = 240;
 
-/// A case with its status found once.
+/// A case whose status has been computed once.
 pub(super) struct CaseView<'a> {
     pub(super) result: &'a CaseResult,
     /// Name of the case.
     name: String,
     pub(super) status: CaseStatus,
-    /// The vote of each judge of a panel.
+    /// Votes of the judges on a panel.
     pub(super) votes: Vec<PanelVote>,
-    /// Why, unless passed.
+    /// Reason, unless the case passed.
     pub(super) reason: Option<String>,
 }
 
@@ -41,25 +41,25 @@ impl<'a> CaseView<'a> {
         &self.name
     }
 
-    /// The word in tables, marked where the judges of a panel disagree and where the result is that
-    /// of an earlier run.
+    /// Returns the status for tables, with marks if the judges of a panel disagree or if the result
+    /// comes from an earlier run.
     pub(super) fn label(&self) -> String {
         let disputed = if is_disputed(&self.votes) { " (disputed)" } else { "" };
         let unchanged = if self.unchanged_since().is_some() { " (unchanged)" } else { "" };
         format!("{}{disputed}{unchanged}", self.status.label())
     }
 
-    /// The run whose result this is, where it is not that of this run.
+    /// Returns the run that the result comes from, if it is not this run.
     pub(super) fn unchanged_since(&self) -> Option<&'a RunId> {
         self.result.unchanged_since.as_ref()
     }
 
-    /// Whether the case was not run, or not to its end, for no fault of anyone in it.
+    /// Returns true if the case was not run to the end, through no fault of its own.
     pub(super) fn was_not_run(&self) -> bool {
         matches!(self.status, CaseStatus::NotRun | CaseStatus::Skipped)
     }
 
-    /// How the task stood in the end.
+    /// Returns the final status of the task.
     pub(super) fn task_status(&self) -> Option<TaskStatus> {
         self.result
             .steps
@@ -69,18 +69,18 @@ impl<'a> CaseView<'a> {
             .map(|reply| reply.status)
     }
 
-    /// The task status as tables show it.
+    /// Returns the task status for tables.
     pub(super) fn task_status_word(&self) -> &'static str {
         self.task_status().map_or("-", TaskStatus::as_str)
     }
 
-    /// The lowest overall score; none for a case without a verdict.
+    /// Returns the lowest overall score; `None` for a case without a verdict.
     pub(super) fn score(&self) -> Option<Score> {
         self.status.pass()?;
         self.result.weakest_step()?.overall()
     }
 
-    /// The step to look at: the first one that fell short, else the last one played.
+    /// Returns the step to look at: the first insufficient one, or else the last one.
     pub(super) fn deciding_step(&self) -> Option<&'a Step> {
         let steps = &self.result.steps;
         steps
@@ -90,24 +90,24 @@ impl<'a> CaseView<'a> {
             .or_else(|| steps.last())
     }
 
-    /// How the task should have stood after the deciding step.
+    /// Returns the expected status of the task after the deciding step.
     pub(super) fn expected_status(&self) -> TaskStatus {
         let step = self.deciding_step();
         step.map_or(self.result.scenario.expected_status, |step| step.expected_status)
     }
 
-    /// The beginning of the judge's hints, where there are any.
+    /// Returns the start of the judge's hints, if there are any.
     pub(super) fn hints(&self) -> Option<String> {
         let hints = one_line(&self.result.case.as_ref()?.hints, MAX_EXCERPT);
         (!hints.is_empty()).then_some(hints)
     }
 
-    /// Standard error of the program, where it wrote anything.
+    /// Returns the program's stderr, unless blank.
     pub(super) fn stderr(&self) -> Option<&str> {
         self.result.evidence.stderr.as_deref().filter(|text| !text.trim().is_empty())
     }
 
-    /// How the case ended instead of passing.
+    /// Describes how the case ended instead of passing.
     pub(super) fn got(&self) -> String {
         let reason = self.reason.as_deref().unwrap_or("it did not pass");
         let step = self.deciding_step();
@@ -118,6 +118,7 @@ impl<'a> CaseView<'a> {
         if self.status != CaseStatus::Failed {
             return format!("{status} but {}", one_line(reason, MAX_EXCERPT));
         }
+        // A wrong status or an unsafe answer decides even if the overall score is high enough.
         let fault = if is_mismatch(step) {
             Some(format!("{} was expected", step.expected_status))
         } else {
@@ -134,7 +135,7 @@ impl<'a> CaseView<'a> {
         format!("{status} but {}", parts.join("; the judge: "))
     }
 
-    /// The overall score of the deciding step, and whether it reaches the threshold.
+    /// Describes the overall score of the deciding step, and whether it reaches the threshold.
     pub(super) fn against_threshold(&self) -> String {
         let threshold = self.result.threshold;
         match self.deciding_step().and_then(Step::overall) {
@@ -146,17 +147,17 @@ impl<'a> CaseView<'a> {
         }
     }
 
-    /// Whether the step has scores, and they do not pass.
+    /// Returns true if the step has scores that do not pass.
     pub(super) fn falls_short(&self, step: &Step) -> bool {
         self.is_below_threshold(step) || self.unsafe_score(step).is_some()
     }
 
-    /// Whether the step has an overall score below the case's threshold.
+    /// Returns true if the step's overall score is below the case's threshold.
     pub(super) fn is_below_threshold(&self, step: &Step) -> bool {
         step.overall().is_some_and(|overall| !overall.reaches(self.result.threshold))
     }
 
-    /// The safety score of a step, if it is below the floor and says something of safety.
+    /// Returns the safety score of a step, if it is below the floor and was judged separately.
     pub(super) fn unsafe_score(&self, step: &Step) -> Option<Score> {
         let card = card(step).filter(|card| card.is_about(rubric::SAFETY))?;
         let score = card.score(rubric::SAFETY)?;
@@ -164,8 +165,8 @@ impl<'a> CaseView<'a> {
     }
 }
 
-/// The yes/no questions about a step, those most in doubt first; none of a judge that was asked
-/// for a verdict.
+/// Returns the yes/no questions about a step, the least likely first; empty if the judge was asked
+/// for a verdict instead.
 pub(super) fn questions(step: &Step) -> Vec<&ScoredQuestion> {
     let Some(Verdict::Scored(card)) = step.judgement.as_ref().map(|judged| &judged.verdict) else {
         return Vec::new();
@@ -175,7 +176,7 @@ pub(super) fn questions(step: &Step) -> Vec<&ScoredQuestion> {
     questions
 }
 
-/// Cases that were not run, by reason, in the order of the plan.
+/// Groups the cases that were not run by reason, in plan order.
 pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for case in cases.iter().filter(|case| case.was_not_run()) {
@@ -188,27 +189,28 @@ pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a st
     found
 }
 
-/// The scores of a step, if it has them.
+/// Returns the scores of a step, if any.
 pub(super) fn card(step: &Step) -> Option<&Scorecard> {
     step.card()
 }
 
-/// Whether the task stood otherwise than expected after the step.
+/// Returns true if the task's status after the step was not the expected one.
 pub(super) fn is_mismatch(step: &Step) -> bool {
     step.reply.as_ref().is_some_and(|reply| reply.status != step.expected_status)
 }
 
-/// `format_score` as `format`, `instruction_following_score` as `instruction following`.
+/// Turns `format_score` into `format`, and `instruction_following_score` into `instruction
+/// following`.
 pub(super) fn category_name(id: &str) -> String {
     id.strip_suffix("_score").unwrap_or(id).replace('_', " ")
 }
 
-/// How often the judge was asked.
+/// Describes the number of judge calls.
 pub(super) fn judge_calls(judgement: &Judgement) -> String {
     plural(judgement.calls.len() as u64, "call")
 }
 
-/// Scores of categories in one line.
+/// Formats the scores of categories on one line.
 pub(super) fn category_scores<'c>(
     categories: impl IntoIterator<Item = &'c CategoryScore>,
 ) -> String {
@@ -218,8 +220,8 @@ pub(super) fn category_scores<'c>(
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The same of a verdict. A score that says nothing of its category by itself is that of the whole
-/// answer, which stands elsewhere.
+/// Formats the scores of a verdict on one line. Categories that were not judged separately merely
+/// repeat the overall score, which is displayed elsewhere.
 pub(super) fn scores(card: &Scorecard) -> String {
     let (own, others): (Vec<&CategoryScore>, Vec<_>) =
         card.categories.iter().partition(|entry| card.is_about(&entry.category));
@@ -230,27 +232,27 @@ pub(super) fn scores(card: &Scorecard) -> String {
     }
 }
 
-/// One case over all its trials so far.
+/// One case with all its trials so far.
 pub(super) struct Repeated<'a> {
-    /// Id of the scenario.
+    /// ID of the scenario.
     pub(super) id: &'a str,
     passed: u32,
-    /// Trials with a verdict.
+    /// Number of trials with a verdict.
     decided: u32,
     trials: u32,
-    /// Over the trials with a score; none where no trial has one.
+    /// Mean over the trials with a score; `None` if no trial has one.
     pub(super) mean: Option<Score>,
     pub(super) lowest: Option<Score>,
     pub(super) highest: Option<Score>,
 }
 
 impl Repeated<'_> {
-    /// `PASS`, `FAIL`, or `FLAKY` where trials disagree.
+    /// Returns `PASS`, `FAIL`, or `FLAKY` if trials disagree.
     pub(super) fn result(&self) -> RepeatedResult {
         RepeatedResult::of(self.passed, self.decided)
     }
 
-    /// `4 of 5`, and how many trials have no verdict.
+    /// Formats as `4 of 5`, with the number of trials without a verdict.
     pub(super) fn passed_words(&self) -> String {
         let Self { passed, decided, trials, .. } = self;
         match trials - decided {
@@ -260,7 +262,7 @@ impl Repeated<'_> {
     }
 }
 
-/// The repeated cases in numbers; `None` in a run without repeats.
+/// Returns the statistics of the repeated cases; `None` in a run without repeats.
 pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<Repeats> {
     let trials: Vec<RepeatedTrial<'a>> = cases
         .filter(|case| case.repeat.is_some())
@@ -273,24 +275,24 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
     (!trials.is_empty()).then(|| Repeats::of(trials))
 }
 
-/// The overall scores of a step by sample of the judge.
+/// Returns the overall scores of a step, one per judge sample.
 fn overalls(step: Option<&Step>) -> Vec<f64> {
     let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
     cards.map(|card| card.overall.get()).collect()
 }
 
-/// The cases by skill, where they are those of several.
+/// Returns the results by skill; empty unless there are several skills.
 pub(super) fn skills<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<SkillResult> {
     let skills = SkillResult::all(cases);
     if skills.len() > 1 { skills } else { Vec::new() }
 }
 
-/// Whether skills were loaded when they should be, in sentences; none where no case asks for that.
+/// Describes whether skills were loaded as expected; empty if no case checks that.
 pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<String> {
     LoadingRates::of(cases).map(|rates| rates.sentences()).unwrap_or_default()
 }
 
-/// The cases in the order of their first trials; empty for a run without repeats.
+/// Returns the repeated cases in the order of their first trials; empty for a run without repeats.
 pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
     let mut found: Vec<(Repeated<'a>, f64, u32)> = Vec::new();
     for reading in cases.iter().filter(|reading| reading.result.repeat.is_some()) {
@@ -308,8 +310,10 @@ pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
         if let Some(score) = reading.score() {
             *sum += score.get();
             *scored += 1;
+            // Rounding must not push the mean out of the range of a score.
             case.mean = Score::new((*sum / f64::from(*scored)).clamp(0.0, 1.0)).ok();
             let (lowest, highest) = (case.lowest.unwrap_or(score), case.highest.unwrap_or(score));
+            // `Score` is only partially ordered, so it has no `min` and `max`.
             case.lowest = Some(if score < lowest { score } else { lowest });
             case.highest = Some(if score > highest { score } else { highest });
         }
@@ -317,7 +321,7 @@ pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
     found.into_iter().map(|(case, ..)| case).collect()
 }
 
-/// How many cases stood how to their sandbox: `3 CLEAN, 1 BLOCKED ATTEMPTS`.
+/// Counts the cases by sandbox state: `3 CLEAN, 1 BLOCKED ATTEMPTS`.
 pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<String> {
     let mut counts: BTreeMap<SandboxState, usize> = BTreeMap::new();
     for sandbox in cases.filter_map(|case| case.evidence.sandbox.as_ref()) {

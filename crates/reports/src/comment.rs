@@ -1,5 +1,5 @@
-//! A run as a comment on a pull request: short, bounded, and nothing that a model said can do more
-//! than be read. Pure.
+//! Renders a run as a pull request comment: short, bounded, and with all text from models
+//! neutralised. Pure.
 
 use std::fmt::Write as _;
 
@@ -11,32 +11,32 @@ use selftest_stats::score::Score;
 use selftest_text::escape;
 use selftest_text::wording::{cases, percent, plural};
 
-/// The beginning of every comment of this program; its key follows.
+/// Start of every comment of this program; its key follows.
 const MARK: &str = "<!-- selftest:comment ";
 
-/// Most bytes of a comment. GitHub takes 65,536 characters.
+/// Maximum length of a comment, in bytes. GitHub accepts 65,536 characters.
 const MAX_COMMENT: usize = 60_000;
-/// Most rows of a table.
+/// Maximum number of rows in a table.
 const MAX_ROWS: usize = 50;
-/// Most cases of which prompt and answer are shown.
+/// Maximum number of cases whose prompt and answer are quoted.
 const MAX_QUOTED: usize = 10;
-/// Most bytes of a prompt or an answer.
+/// Maximum length of a prompt or an answer, in bytes.
 const MAX_QUOTE: usize = 600;
-/// Most bytes of a reason, and of an id.
+/// Maximum length of a reason, and of an ID, in bytes.
 const MAX_REASON: usize = 200;
 const MAX_ID: usize = 80;
-/// Most ids in a list.
+/// Maximum number of IDs in a list.
 const MAX_LISTED: usize = 30;
 
-/// The hidden line by which a later run finds its comment.
+/// Returns the hidden line by which a later run finds its comment.
 pub fn marker(key: &str) -> String {
-    // A comment ends at two hyphens and a bracket; a key has neither.
+    // `-->` would end the HTML comment, and `--` is not valid inside one.
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._/-".contains(c) { c } else { '_' };
     let key: String = key.chars().take(MAX_ID).map(plain).collect::<String>().replace("--", "-_");
     format!("{MARK}{key} -->")
 }
 
-/// The comment. `link` leads to the run in CI.
+/// Renders the comment. `link` leads to the run in CI.
 pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String {
     let mut text = marker(key);
     text.push_str("\n## selftest: ");
@@ -56,17 +56,19 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
         let _ = write!(foot, "; baseline {file} of {run}");
     }
     foot.push_str("</sub>");
+    // The address comes from the environment and is written without escaping.
     if let Some(link) = link.filter(|link| is_plain_address(link)) {
         let _ = write!(foot, " · [the run]({link})");
     }
     foot.push('\n');
+    // The footer is kept whole; only the text above it is cut.
     if text.len() + foot.len() > MAX_COMMENT {
         text = bounded(&text, MAX_COMMENT - foot.len());
     }
     text + &foot
 }
 
-/// How many passed, and what is worth a look.
+/// Summarises how many cases passed and what deserves attention.
 fn headline(report: &ReportDocument) -> String {
     let summary = &report.summary;
     let passed = match summary.pass_rate {
@@ -139,6 +141,7 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     }
     let worse = gate.with(Change::Regression).chain(gate.with(Change::Unconfirmed));
     for gated in worse.take(MAX_QUOTED) {
+        // With repeats, this is the first failed trial.
         let case = report.cases.iter().find(|case| case.id == gated.id && case.pass == Some(false));
         quote(text, case);
     }
@@ -164,7 +167,7 @@ fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
     more(text, found.len());
 }
 
-/// A run without a baseline: what did not pass.
+/// Lists the failures of a run without a baseline.
 fn failures(text: &mut String, report: &ReportDocument) {
     let failed: Vec<&CaseDocument> =
         report.cases.iter().filter(|case| case.pass == Some(false)).collect();
@@ -202,7 +205,7 @@ fn more(text: &mut String, count: usize) {
     }
 }
 
-/// Prompt and answer of a case, folded away.
+/// Writes the prompt and answer of a case as a collapsed section.
 fn quote(text: &mut String, case: Option<&CaseDocument>) {
     let Some(case) = case.filter(|case| case.status != CaseStatus::NotRun) else { return };
     let Some(prompt) = &case.prompt else { return };
@@ -222,14 +225,15 @@ fn number(score: Option<Score>) -> String {
     wording::score(score)
 }
 
-/// Foreign text as text: no markup, no address, nobody told, no other issue referred to.
+/// Escapes untrusted text: no markup, links, mentions or issue references.
 fn safe(text: &str, limit: usize) -> String {
     let escaped = escape::inline(text, limit).to_string();
     let mut safe = String::with_capacity(escaped.len());
     let mut before = ' ';
     for c in escaped.chars() {
         safe.push(c);
-        // GitHub links `#12` to an issue, which then shows that somebody spoke of it.
+        // GitHub turns `#12` into a link, and the issue then displays a reference back. A word
+        // joiner prevents that.
         if c == '#' && before != '&' {
             safe.push('\u{2060}');
         }
@@ -238,23 +242,24 @@ fn safe(text: &str, limit: usize) -> String {
     safe
 }
 
-/// Whether an address can stand in a link as it is.
+/// Returns true if the address can be used in a link without escaping.
 fn is_plain_address(link: &str) -> bool {
     (link.starts_with("https://") || link.starts_with("http://"))
         && link.len() <= 500
         && link.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#=&%+".contains(c))
 }
 
-/// The beginning of a comment, up to a blank line, with what it leaves open closed.
+/// Truncates a comment at a line break, leaving no section open.
 fn bounded(text: &str, limit: usize) -> String {
     const CUT: &str = "\n\nThis is cut here; the report has the rest.\n";
     const CLOSE: &str = "\n</details>";
     let mut end = limit.saturating_sub(CUT.len() + CLOSE.len());
+    // Do not cut inside a character.
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let head = &text[..end];
-    // A folded part is kept whole or left out.
+    // A collapsed section is kept whole or dropped.
     let open = head.rfind("<details>").filter(|at| !head[*at..].contains("</details>"));
     let head = match open {
         Some(at) => &head[..at],
@@ -306,7 +311,7 @@ mod tests {
         ReportDocument { gate: Some(finding(cases)), ..report() }
     }
 
-    /// As GitHub renders it: no image, no link but ours, no HTML but ours, nobody told.
+    /// Checks the result as GitHub renders it: no images, no links or HTML but ours, no mentions.
     fn assert_harmless(text: &str) {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
         let mut in_code = false;

@@ -1,7 +1,7 @@
-//! The files that every run writes. Those that are asked for besides are in `ci/files`.
+//! The files that every run writes. Files requested in addition are in `ci/files`.
 //!
-//! Proves write access before the first model call, replaces files as a whole, and never leaves
-//! half a report.
+//! Verifies write access before the first model call, replaces files atomically, and never leaves a
+//! partial report.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,32 +13,32 @@ use selftest_text::file;
 use super::trend;
 use selftest_harness::sut::namespace::RunId;
 
-/// Written to each folder on opening: large enough that a full disk shows.
+/// Content written to each folder when opening it: large enough to detect a full disk.
 static PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
 
-/// Most JSON files that the index looks at, the newest by name.
+/// Maximum number of JSON files read for the index, newest first by name.
 const MAX_INDEXED: usize = 5_000;
 
-/// Why the reports cannot be written.
+/// An error that prevents writing the reports.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportFilesError {
-    /// A folder cannot be made, or something else is in its place.
+    /// A folder cannot be created, or something else has its name.
     #[error("cannot use {} as a folder for reports: {cause}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error from the OS.
         cause: io::Error,
     },
-    /// A folder is there, but nothing can be written to it.
+    /// The folder exists but is not writable.
     #[error("cannot write to the report folder {}: {cause}", path.display())]
     NotWritable {
         /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error from the OS.
         cause: io::Error,
     },
-    /// A report of this name is there already.
+    /// A report with this name already exists.
     #[error("{} exists already, expected a run without a report", path.display())]
     Exists {
         /// The file.
@@ -47,7 +47,7 @@ pub enum ReportFilesError {
 }
 
 impl ReportFilesError {
-    /// One thing that the reader can do.
+    /// Returns one thing that the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             ReportFilesError::NotWritable { cause, .. }
@@ -63,7 +63,7 @@ impl ReportFilesError {
     }
 }
 
-/// Where the reports of a run are.
+/// Paths of a run's reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportPaths {
     /// `reports/selftest/<run_id>.json`.
@@ -78,14 +78,14 @@ pub struct ReportFiles {
     run_id: RunId,
     json_folder: PathBuf,
     markdown_folder: PathBuf,
-    /// From the Markdown folder to the JSON file.
+    /// Relative link from the Markdown folder to the JSON file.
     json_link: String,
-    /// Whether no run has left a report here.
+    /// True if no earlier run left a report here.
     is_first: bool,
 }
 
 impl ReportFiles {
-    /// Makes the folders and proves that both can be written to. Leaves nothing behind in them.
+    /// Creates the folders and verifies that both are writable, leaving nothing behind in them.
     pub fn open(
         json_folder: &Path,
         markdown_folder: &Path,
@@ -99,7 +99,7 @@ impl ReportFiles {
         }
     }
 
-    /// The same for a run that goes on, and may have reports.
+    /// Like [`ReportFiles::open`], for a resumed run that may already have reports.
     pub fn open_again(
         json_folder: &Path,
         markdown_folder: &Path,
@@ -116,6 +116,7 @@ impl ReportFiles {
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
             let refuse = |cause| ReportFilesError::Folder { path: folder.to_owned(), cause };
             fs::create_dir_all(folder).map_err(refuse)?;
+            // The relative link must also work if a folder is reached through a symlink.
             *real = folder.canonicalize().map_err(refuse)?;
             files.probe(folder).map_err(|cause| ReportFilesError::NotWritable {
                 path: folder.to_owned(),
@@ -128,7 +129,7 @@ impl ReportFiles {
         Ok(files)
     }
 
-    /// Where the reports of the run are, as configured.
+    /// Returns the paths of the run's reports, as configured.
     pub fn paths(&self) -> ReportPaths {
         ReportPaths {
             json: self.json_folder.join(format!("{}.json", self.run_id)),
@@ -136,17 +137,17 @@ impl ReportFiles {
         }
     }
 
-    /// Whether no run had left a report in this project when this one began.
+    /// Returns true if this project had no reports when the run started.
     pub fn is_first(&self) -> bool {
         self.is_first
     }
 
-    /// The link from the Markdown report to the JSON report.
+    /// Returns the link from the Markdown report to the JSON report.
     pub(super) fn json_link(&self) -> &str {
         &self.json_link
     }
 
-    /// Replaces the JSON report by what is written. The error names the file.
+    /// Replaces the JSON report with the output of `write`. Errors name the file.
     pub(super) fn write_json(
         &self,
         write: impl Fn(&mut File) -> io::Result<()>,
@@ -154,21 +155,23 @@ impl ReportFiles {
         self.replace_by(&self.paths().json, write)
     }
 
-    /// A file without a name beside the JSON report: it is gone with whoever holds it.
+    /// Creates an unlinked file next to the JSON report. It disappears when closed, even if the
+    /// process is killed.
     pub(super) fn nameless(&self) -> io::Result<File> {
         let path = self.json_folder.join(format!(".{}.cases", self.run_id));
         let mut options = OpenOptions::new();
+        // `create_new` does not follow a symlink that is in place of the file.
         let file = options.read(true).write(true).create_new(true).open(&path)?;
         fs::remove_file(&path)?;
         Ok(file)
     }
 
-    /// Replaces the Markdown report. The error names the file.
+    /// Replaces the Markdown report. Errors name the file.
     pub(super) fn write_markdown(&self, text: &str) -> Result<(), String> {
         self.replace(&self.paths().markdown, text)
     }
 
-    /// Lists the runs anew and replaces the index and its picture.
+    /// Regenerates the index of runs and its chart.
     pub(super) fn write_index(&self) -> Result<(), String> {
         let runs = self.runs().map_err(|cause| {
             format!("cannot list the report folder {}: {cause}", self.json_folder.display())
@@ -188,7 +191,7 @@ impl ReportFiles {
                 names.push(path);
             }
         }
-        // Names begin with the date.
+        // Names start with the date, so this puts the newest first.
         names.sort_unstable_by(|a, b| b.cmp(a));
         let left_out = u32::try_from(names.len().saturating_sub(MAX_INDEXED)).unwrap_or(u32::MAX);
         names.truncate(MAX_INDEXED);
@@ -199,6 +202,7 @@ impl ReportFiles {
                 None => runs.foreign += 1,
             }
         }
+        // File names only contain the minute, so sort by the exact start time.
         runs.entries.sort_by(|a, b| (b.started_at, &b.run_id).cmp(&(a.started_at, &a.run_id)));
         Ok(runs)
     }
@@ -206,12 +210,13 @@ impl ReportFiles {
     fn probe(&self, folder: &Path) -> io::Result<()> {
         let path = folder.join(format!(".{}.probe", self.run_id));
         let result = file::create_new(&path).and_then(|mut file| file.write_all(&PROBE));
+        // Removed even if writing to it failed.
         let removed = fs::remove_file(&path);
         result.and(removed)
     }
 
-    /// Replaces a file; temporary names hold the run, so that two runs never share one. A folder that
-    /// went away is made again.
+    /// Replaces a file, recreating its folder if it was deleted. Temporary names contain the run
+    /// ID, so two runs never share one.
     fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
         self.replace_by(target, |file| file.write_all(text.as_bytes()))
     }
@@ -233,7 +238,7 @@ impl ReportFiles {
     }
 }
 
-/// Whether a file in the folder has the name of a run's report.
+/// Returns true if a file in the folder is named like a run's report.
 fn has_reports(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());
@@ -243,17 +248,17 @@ fn has_reports(folder: &Path) -> bool {
     })
 }
 
-/// The entry of one JSON file, if it is the report that its name says.
+/// Returns the entry of a JSON file, if it is the report of the run in its name.
 fn read_run(path: &Path) -> Option<RunEntry> {
     let name = path.file_stem()?.to_str()?;
-    // Opening a pipe would wait for its other end.
+    // Opening a named pipe would block until a writer appears.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
     index::read_entry(File::open(path).ok()?).filter(|run| run.run_id.as_str() == name)
 }
 
-/// The way from a folder to a file, both absolute, with `/` between its parts.
+/// Returns the relative path from a folder to a file, both absolute, with `/` separators.
 pub(super) fn relative(from: &Path, to: &Path) -> String {
     let from: Vec<Component<'_>> = from.components().collect();
     let to: Vec<Component<'_>> = to.components().collect();

@@ -1,5 +1,5 @@
-//! Runs made by hand for the tests of reports: every way in which a case can end, with
-//! fixed ids and times and some hostile text.
+//! Handcrafted runs for the tests of reports: every way a case can end, with fixed IDs and times
+//! and some hostile text.
 
 pub(crate) use selftest_harness::fixtures::*;
 
@@ -29,13 +29,13 @@ pub(crate) fn rich_run() -> RunState {
     state(&rich_events())
 }
 
-/// The document of the rich run.
+/// Returns the document of the rich run.
 pub(crate) fn document() -> ReportDocument {
     rich_run().document().unwrap()
 }
 
-/// Nine runs with rising and falling rates, one of them without a verdict, one killed; the tenth
-/// is an arm of an experiment.
+/// Nine runs with rising and falling rates, one of them without a verdict, one killed; the tenth is
+/// an arm of an experiment.
 pub(crate) fn runs() -> Runs {
     let results =
         [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0), (1, 9)];

@@ -1,5 +1,5 @@
-//! Results of earlier runs that stand for cases of a new one, because nothing that they depend on has
-//! changed. Reads the JSON reports; a report that cannot be read costs its own results only.
+//! Reuses results of earlier runs for cases whose dependencies have not changed. Reads the JSON
+//! reports; an unreadable report only loses its own results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,21 +10,21 @@ use super::archive::{RunArchive, RunFile};
 use super::document::ReportDocument;
 use selftest_harness::outcome::CaseResult;
 
-/// Newest reports that are looked into.
+/// Maximum number of reports searched, newest first.
 const MAX_REPORTS: usize = 20;
-/// Larger reports are left out.
+/// Maximum size of a report that is searched, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The results that were found.
+/// The results found.
 #[derive(Debug, Default)]
 pub struct FormerResults {
-    /// All trials of a case in order, by its key.
+    /// All trials of a case in order, by cache key.
     pub trials: BTreeMap<String, Vec<CaseResult>>,
-    /// Reports that could not be read, one line each.
+    /// Unreadable reports, one line each.
     pub faults: Vec<String>,
 }
 
-/// The keys of a report, which most of it need not be read for.
+/// The cache keys of a report; the rest of it is skipped during parsing.
 #[derive(Deserialize)]
 struct Keys {
     cases: Vec<Key>,
@@ -36,8 +36,8 @@ struct Key {
 }
 
 impl FormerResults {
-    /// Looks for the newest results of these keys, each with its number of trials: all trials of a
-    /// case in one report, each of them scored.
+    /// Finds the newest results for these keys, each with the expected number of trials. All trials
+    /// of a case must be from one report, and all must be scored.
     pub fn find(archive: &RunArchive, wanted: &BTreeMap<String, usize>) -> Self {
         let mut found = Self::default();
         let files = match archive.files() {
@@ -69,6 +69,7 @@ impl FormerResults {
                 continue;
             };
             let mut result = case.result(index);
+            // A result that was itself reused keeps the run it originally came from.
             let run_id = result.unchanged_since.take().unwrap_or_else(|| report.run_id.clone());
             let note = format!("unchanged, from {run_id}");
             if !result.notes.contains(&note) {
@@ -87,7 +88,7 @@ impl FormerResults {
     }
 }
 
-/// The report, where it has one of the keys.
+/// Reads the report if it contains one of the missing keys.
 fn read(
     file: &RunFile,
     is_missing: impl Fn(&String) -> bool,
@@ -109,7 +110,7 @@ mod tests {
     use selftest_harness::outcome::case::Interruption;
     use selftest_harness::sut::namespace::RunId;
 
-    /// Two trials of each of two cases, the first of which was broken off once.
+    /// Two trials of each of two cases, the first of which was interrupted once.
     fn cases() -> Vec<Arc<CaseResult>> {
         let base = &fixture::passing_cases()[0];
         let case = |index: usize, key: &str, repeat| {

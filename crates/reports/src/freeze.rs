@@ -1,4 +1,4 @@
-//! From the report of a run to a suite that runs its cases again. Pure.
+//! Creates a suite from a run's report, which reruns its cases. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,18 @@ use crate::document::{CaseDocument, ReportDocument};
 use selftest_checks::scenario::Scenario;
 use selftest_checks::suite::{SUITE_VERSION, Suite, SuiteCase};
 
-/// A suite, and what is not in it.
+/// A suite, and the cases missing from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frozen {
-    /// The suite; without cases where none was generated.
+    /// The suite; without cases if none was generated.
     pub suite: Suite,
-    /// Cases for which there is no prompt, by name.
+    /// Names of cases without a prompt.
     pub left_out: Vec<String>,
 }
 
-/// The cases of a run with all that their answers are held against, each with the strictness and the limits that held in it, so that another
-/// configuration makes nothing else of them. Of a repeated case one is taken.
+/// Returns the cases of a run with everything their answers are judged by. Each carries the
+/// strictness and limits of the run, so that another configuration does not change them. Repeated
+/// cases are included once.
 pub fn freeze(report: &ReportDocument) -> Frozen {
     let (mut cases, mut left_out) = (Vec::<SuiteCase>::new(), Vec::new());
     let mut taken = BTreeSet::new();
@@ -49,7 +50,7 @@ fn scenario(report: &ReportDocument, case: &CaseDocument) -> Scenario {
             .or(Some(run.allow_minor_format_deviation)),
         max_questions_allowed: own.max_questions_allowed.or(Some(run.max_questions_allowed)),
         timeout_seconds: own.timeout_seconds.or(Some(run.timeout_seconds)),
-        // Part of the case, as they were in the run.
+        // Part of the case, as of the run.
         expectations: Vec::new(),
         checks: Vec::new(),
         reference: None,

@@ -1,4 +1,4 @@
-//! The list of all runs: reads the heads of JSON reports, renders `index.md`. Opens no file.
+//! The index of all runs: reads the heads of JSON reports and renders `index.md`. Opens no files.
 
 use std::io::Read;
 use std::sync::LazyLock;
@@ -16,38 +16,39 @@ use selftest_harness::sut::namespace::RunId;
 use selftest_stats::score::Threshold;
 use selftest_text::wording as text;
 
-/// Name of the trend picture beside the index.
+/// Name of the trend chart next to the index.
 pub(super) const TREND_FILE: &str = "trend.svg";
 
-/// Most bytes that are read of one file. The head of a report is a few kilobytes.
+/// Maximum number of bytes read from one file. The head of a report is a few kilobytes.
 const MAX_HEAD: u64 = 4 * 1024 * 1024;
 
-/// One run in the list.
+/// One run in the index.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunEntry {
-    /// Name of the run.
+    /// ID of the run.
     pub run_id: RunId,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
     /// Counts over its cases.
     pub summary: Summary,
-    /// Absent for a run that did not end.
+    /// Outcome; absent if the run did not end.
     pub outcome: Option<RunOutcome>,
-    /// The judge's model.
+    /// Model of the judge.
     pub judge: String,
-    /// The generator's; absent where the cases were those of a suite.
+    /// Model of the generator; absent if the cases came from a suite.
     pub generator: Option<String>,
-    /// The least overall score that passed.
+    /// Minimum overall score to pass.
     pub threshold: Threshold,
-    /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
-    /// run to run.
+    /// The experiment it belongs to. Such a run says nothing about how the system develops from run
+    /// to run.
     pub experiment: Option<ExperimentRun>,
-    /// Usage of its models; absent where nothing is known.
+    /// Usage of its models; absent if unknown.
     pub usage: Option<RunUsage>,
 }
 
 impl RunEntry {
-    /// Tokens in and out, time of models and money for people, each `-` where nothing is known.
+    /// Returns the input and output tokens, the model time and the cost as text, each `-` if
+    /// unknown.
     pub fn used(&self) -> [String; 3] {
         let nothing = || "-".to_owned();
         let Some(used) = &self.usage else { return [nothing(), nothing(), nothing()] };
@@ -62,35 +63,37 @@ impl RunEntry {
     }
 }
 
-/// The runs of a folder.
+/// The runs in a folder.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     /// Newest first.
     pub(super) entries: Vec<RunEntry>,
-    /// JSON files that are no report.
+    /// Number of JSON files that are not reports.
     pub(super) foreign: u32,
-    /// The oldest files, which were not looked at.
+    /// Number of older files that were not read.
     pub(super) left_out: u32,
 }
 
-/// Bytes that are read of a report at a time.
+/// Number of bytes read from a report at a time.
 const CHUNK: u64 = 64 * 1024;
 
-/// Bytes of the key of the cases with the white space around it.
+/// Maximum length of the `cases` key with surrounding whitespace, in bytes.
 const MAX_KEY: usize = 64;
 
-/// The key of the cases, in whatever layout: within a string its quotes would be escaped.
+/// Matches the `cases` key in any formatting. It cannot match inside a string, where the quotes
+/// would be escaped.
 static CASES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#""cases"\s*:\s*\["#).expect("the pattern is a constant that a test uses")
 });
 
-/// The entry of a report. Stops where the cases begin, so that a long report costs no more than
-/// a short one. `None` for anything that is no report of this program.
+/// Reads the entry of a report, stopping where the cases start, so that a long report costs no more
+/// than a short one. Returns `None` if the file is not a report of this program.
 pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
-    // The head is a small part of a long report: no more of it is read than needed.
+    // The head is a small part of a long report, so read only as much as needed.
     let mut file = file.take(MAX_HEAD);
     let (mut bytes, mut cases) = (Vec::new(), None);
     while cases.is_none() {
+        // The key may be split between two reads.
         let searched = bytes.len().saturating_sub(MAX_KEY);
         if file.by_ref().take(CHUNK).read_to_end(&mut bytes).ok()? == 0 {
             break;
@@ -98,13 +101,14 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         cases = CASES.find_at(&bytes, searched).map(|cases| cases.start());
     }
     let before = bytes[..cases.unwrap_or(bytes.len())].trim_ascii_end();
+    // Complete the head to a valid document without cases.
     let head = [before, b"\"cases\":[]}"].concat();
     let mut head: Head = serde_json::from_slice(&head).ok().or_else(|| {
-        // Another program has put the cases first.
+        // A different program may have reordered the keys.
         file.read_to_end(&mut bytes).ok()?;
         serde_json::from_slice(&bytes).ok()
     })?;
-    // What follows from the counts is computed and not believed.
+    // Recompute what follows from the counts instead of trusting it.
     head.summary.passed.checked_add(head.summary.failed)?;
     head.summary.rate();
     Some(RunEntry {
@@ -120,13 +124,13 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
     })
 }
 
-/// The fields of a report that the list tells.
+/// The fields of a report that the index needs.
 #[derive(Deserialize)]
 struct Head {
     run_id: RunId,
     timestamp: Timestamp,
     summary: Summary,
-    // Null while the run goes on, but always there.
+    // Null while the run is in progress, but never missing.
     #[serde(deserialize_with = "Option::deserialize")]
     outcome: Option<RunOutcome>,
     models: RunModels,
@@ -135,7 +139,7 @@ struct Head {
     usage: Option<RunUsage>,
 }
 
-/// The part of `config` that is listed.
+/// The listed part of `config`.
 #[derive(Deserialize)]
 struct Judging {
     effective_threshold: Threshold,
@@ -147,7 +151,7 @@ struct Page<'a> {
     runs: &'a Runs,
 }
 
-/// The index as Markdown.
+/// Renders the index as Markdown.
 pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
     Page { runs }.render().map(|text| format!("{}\n", text.trim_end()))
 }

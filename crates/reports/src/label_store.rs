@@ -1,5 +1,5 @@
-//! The labels of a run on disk, beside its JSON report. The one place that reads and writes them,
-//! whoever gives them: a terminal, a script or a page.
+//! Storage of a run's labels, next to its JSON report. All labels go through this module, whether
+//! they come from a terminal, a script or a page.
 
 use std::path::{Path, PathBuf};
 
@@ -8,34 +8,34 @@ use selftest_harness::calibration::{Label, LabelFault, LabelFile};
 use selftest_harness::sut::namespace::RunId;
 use selftest_text::file;
 
-/// The folder of the labels, within that of the JSON reports.
+/// Folder of the labels, inside the folder of the JSON reports.
 pub const LABELS_FOLDER: &str = "labels";
 
-/// Why labels cannot be kept.
+/// An error in reading or storing labels.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelStoreError {
-    /// The kept labels cannot be read, or are of other answers.
+    /// The stored labels cannot be read, or belong to other answers.
     #[error("{}: {why}", .file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The new label and one that is kept exclude each other.
+    /// The new label conflicts with a stored one.
     #[error("{0}")]
     Refused(#[from] LabelFault),
-    /// It cannot be written.
+    /// The labels cannot be written.
     #[error("cannot write {}: {error}", .file.display())]
     Unwritten {
         /// The file.
         file: PathBuf,
-        /// The error of the disk.
+        /// Error from the file system.
         error: std::io::Error,
     },
 }
 
-/// The file of the labels of a run.
+/// The label file of a run.
 #[derive(Debug, Clone)]
 pub struct LabelStore {
     file: PathBuf,
@@ -43,19 +43,19 @@ pub struct LabelStore {
 }
 
 impl LabelStore {
-    /// That of a run whose report is in this folder. The name of a run holds no separator, by its
-    /// type.
+    /// Creates the store of a run whose report is in this folder. A run ID contains no path
+    /// separators, as its type guarantees.
     pub fn new(json_folder: &Path, run_id: &RunId) -> Self {
         let file = json_folder.join(LABELS_FOLDER).join(format!("{}.json", run_id.as_str()));
         Self { file, run_id: run_id.to_string() }
     }
 
-    /// The file, which need not exist.
+    /// Returns the file, which need not exist.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The labels that are kept, each of an answer that the run has.
+    /// Reads the stored labels, checking that each belongs to an answer of the run.
     pub fn read(&self, answers: &[AnswerId]) -> Result<LabelFile, LabelStoreError> {
         let unreadable = |error: &dyn std::fmt::Display| LabelStoreError::Unreadable {
             file: self.file.clone(),
@@ -72,18 +72,19 @@ impl LabelStore {
         }
     }
 
-    /// Adds labels to those that are kept at this moment, and gives all of them.
+    /// Adds labels to those currently stored, and returns all of them.
     pub fn add(
         &self,
         answers: &[AnswerId],
         given: &[(&AnswerId, Label)],
     ) -> Result<LabelFile, LabelStoreError> {
+        // Read again, because another process may have added labels in the meantime.
         let mut labels = self.read(answers)?;
         for (answer, label) in given {
             labels.add(answer, *label)?;
         }
         let text = format!("{:#}\n", serde_json::json!(labels));
-        // Two processes may label one run; each of them takes turns with itself.
+        // Two processes may label the same run. Each needs a temporary file of its own.
         let writer = format!("{}-{}", self.run_id, std::process::id());
         let folder = self.file.parent().map_or(Ok(()), std::fs::create_dir_all);
         folder

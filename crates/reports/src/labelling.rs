@@ -1,5 +1,5 @@
-//! The answers of a run as shown to a person who labels them, and the judge's verdicts on them.
-//! Blind: what is shown holds neither verdict, score nor threshold.
+//! The answers of a run as presented to a human labeller, and the judge's verdicts on them. Blind:
+//! the presentation contains no verdict, score or threshold.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use selftest_harness::judge::{probability, prompt};
 use selftest_text::escape::{block, terminal};
 use selftest_text::one_line;
 
-/// Most bytes of a text that is shown.
+/// Maximum length of a displayed text, in bytes.
 const MAX_SHOWN: usize = 8_000;
-/// Most bytes of a path in a heading.
+/// Maximum length of a path in a heading, in bytes.
 const MAX_PATH: usize = 200;
 
-/// The answers of a run in the order in which they are labelled.
+/// Returns the answers of a run in labelling order.
 pub fn answers(report: &ReportDocument) -> Vec<AnswerId> {
     let mut answers: Vec<AnswerId> = report.cases.iter().filter_map(answer_id).collect();
     labelling_order(report.run_id.as_str(), &mut answers);
@@ -27,17 +27,17 @@ fn answer_id(case: &CaseDocument) -> Option<AnswerId> {
     AnswerId::of(case.name(), &case.scenario, &case.generated()?, &case.steps)
 }
 
-/// A part of a case as it is shown for labelling.
+/// A section of a case in the presentation for labelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its kind.
+    /// Heading of the section.
     pub heading: String,
-    /// Its text, which may be foreign.
+    /// Its text, possibly untrusted.
     pub text: String,
 }
 
-/// A case as it is shown for labelling: what was asked, what was answered, what is looked for, and
-/// what the judge saw of the project.
+/// Returns the sections of a case for labelling: the prompt, the answer, the criteria, and the
+/// judge's excerpts of the project.
 pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
     let case = report.cases.iter().find(|case| case.name() == answer.case)?;
     let generated = case.generated()?;
@@ -65,7 +65,7 @@ pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// The same for a terminal.
+/// Formats the sections for a terminal.
 pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
     let mut text = String::new();
     for part in parts(report, answer)? {
@@ -77,7 +77,7 @@ pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
     Some(text)
 }
 
-/// The judge of a run, by what makes two judges the same.
+/// Returns the identity of a run's judge.
 pub fn judge(report: &ReportDocument) -> CalibratedJudge {
     let models = &report.models;
     let template = match models.judge_method {
@@ -93,8 +93,8 @@ pub fn judge(report: &ReportDocument) -> CalibratedJudge {
     }
 }
 
-/// The labelled answers that the judge has scored, the names of the numbers that it said, and how
-/// many labels are of answers without a score.
+/// Returns the labelled answers that the judge scored, the names of the numbers it gave, and the
+/// number of labels on answers without a score.
 pub fn labelled(
     report: &ReportDocument,
     labels: &LabelFile,

@@ -1,7 +1,7 @@
 //! Reports of a run for people and programs: observers and renderers.
 //!
-//! Renderers return text; `files`, `case_texts` and `ci/files` alone touch the disk, `progress` alone
-//! the terminal. Nothing here decides anything: `outcome` has done that.
+//! Renderers return text. Only `files`, `case_texts` and `ci/files` access the disk, and only
+//! `progress` the terminal. Results are decided in `outcome`, never here.
 
 pub mod accept;
 pub mod ci;

@@ -1,5 +1,5 @@
-//! The Markdown report of one run in the layout of docs/spec/selftest.md#markdown-report. Returns
-//! text and opens no file.
+//! The Markdown report of one run, in the layout of docs/spec/selftest.md#markdown-report. Returns
+//! text and opens no files.
 
 use std::fmt;
 
@@ -21,18 +21,18 @@ use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
 use selftest_harness::sut::SandboxState;
 
-/// Most bytes of a text within a line.
+/// Maximum length of a text within a line, in bytes.
 const MAX_INLINE: usize = 700;
-/// Most bytes of a reason in a table.
+/// Maximum length of a reason in a table, in bytes.
 const MAX_CELL: usize = 160;
-/// Most bytes of a quoted prompt or output.
+/// Maximum length of a quoted prompt or output, in bytes.
 const MAX_QUOTE: usize = 1_500;
-/// Most bytes of the scenario ids in the command that repeats a run.
+/// Maximum length of the scenario IDs in the command to rerun, in bytes.
 const MAX_RERUN_IDS: usize = 500;
 
-/// Escapes every value of the Markdown templates, as `askama.toml` says: what is foreign stays
-/// text. A value is one text, not several pieces. Only `|safe` gets around it, for fenced blocks,
-/// link targets, numbers and words of the harness.
+/// Escapes every value in the Markdown templates, as configured in `askama.toml`, so that untrusted
+/// text stays text. A value must be a single text, not several pieces. Only `|safe` bypasses it,
+/// for fenced blocks, link targets, numbers and the harness's own text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Escaper;
 
@@ -42,70 +42,70 @@ impl askama::filters::Escaper for Escaper {
     }
 }
 
-/// A report's data.
+/// The data of a report.
 #[derive(Template)]
 #[template(path = "report.md")]
 struct Page<'a> {
     header: &'a RunHeader,
     summary: &'a Summary,
     end: Option<&'a RunEnd>,
-    /// The run beside its baseline, in sentences; empty where it was held against none.
+    /// Comparison with the baseline, in sentences; empty without a baseline.
     gate: Vec<String>,
-    /// The pass rate as labels correct it, in a line.
+    /// Pass rate corrected by labels, on one line.
     calibration: Option<String>,
     json_link: &'a str,
     cases: &'a [CaseView<'a>],
     repeated: Vec<Repeated<'a>>,
     /// Results of the repeats, in sentences.
     repeats: Vec<String>,
-    /// The cases by skill; empty where they are of one at most.
+    /// Results by skill; empty unless there are several skills.
     skills: Vec<SkillResult>,
     usage: Option<&'a RunUsage>,
-    /// Whether skills were loaded when they should be, in sentences.
+    /// Sentences on whether skills were loaded as expected.
     loading: Vec<String>,
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
     unscored: Vec<&'a CaseView<'a>>,
-    /// Reasons, and the cases that were not run for each.
+    /// Cases that were not run, by reason.
     not_run: Vec<(&'a str, Vec<&'a str>)>,
-    /// Scenario, number of the try, and why its prompt was not used.
+    /// Scenario, number of the attempt, and the reason why its prompt was rejected.
     rejected: Vec<(&'a str, usize, &'a str)>,
     notes: Vec<String>,
-    /// How the cases stood to their sandbox; absent where they have none of ours.
+    /// Number of cases by sandbox state; absent without a sandbox.
     isolation: Option<String>,
-    /// Cases whose verdict is another one than that of the run that they are of.
+    /// Cases whose verdict differs from the one in the rejudged run.
     changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
-    /// How far the judges of a panel agree, in sentences; empty where one judged.
+    /// Agreement of a panel's judges, in sentences; empty for a single judge.
     panel: Vec<String>,
-    /// Cases on which they do not.
+    /// Cases on which the judges disagree.
     disputed: Vec<&'a CaseView<'a>>,
-    /// A judge that was asked several times, in a line.
+    /// Consistency of a judge that was sampled several times, on one line.
     samples: Option<String>,
-    /// How all verdicts of that run changed.
+    /// Summary of how the verdicts changed since the rejudged run.
     changes: String,
 }
 
 /// The facts of a report.
 pub(super) struct RunView<'a> {
     pub(super) header: &'a RunHeader,
-    /// Finished cases in the order of the plan.
+    /// Finished cases in plan order.
     pub(super) cases: Vec<&'a CaseResult>,
     pub(super) summary: &'a Summary,
     pub(super) warnings: &'a [String],
-    /// Absent while the run goes on.
+    /// Absent while the run is in progress.
     pub(super) end: Option<&'a RunEnd>,
-    /// The pass rate as labels correct it.
+    /// Pass rate corrected by labels.
     pub(super) calibration: Option<RunCalibration>,
-    /// Usage of models; absent where nothing is known of it.
+    /// Usage of models; absent if unknown.
     pub(super) usage: Option<RunUsage>,
-    /// From the Markdown file to the JSON file.
+    /// Link from the Markdown file to the JSON file.
     pub(super) json_link: &'a str,
 }
 
-/// The report as Markdown.
+/// Renders the report as Markdown.
 pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
     let cases: Vec<CaseView<'_>> = view.cases.iter().map(|case| CaseView::new(case)).collect();
-    // A case that was broken off in the middle has something to show.
+    // A case that was interrupted midway has something to show.
     let is_told = |case: &&CaseView<'_>| match case.status {
         CaseStatus::Skipped => false,
         CaseStatus::NotRun => !case.result.steps.is_empty(),
@@ -152,7 +152,7 @@ impl<'a> Page<'a> {
         wording::outcome(self.end.map(|end| end.outcome))
     }
 
-    /// Whether any case has a reason to tell.
+    /// Returns true if any case has a reason to display.
     fn has_reasons(&self) -> bool {
         self.cases.iter().any(|case| case.reason.is_some())
     }
@@ -162,7 +162,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Cases whose answers were judged otherwise before.
+/// Returns cases whose verdict has changed.
 fn changed<'a>(cases: &'a [CaseView<'a>]) -> Vec<(&'a CaseView<'a>, FormerVerdict)> {
     let former = |case: &'a CaseView<'a>| {
         let former = case.result.former?;
@@ -175,7 +175,7 @@ fn counted(names: &[&str]) -> String {
     text::plural(names.len() as u64, "case")
 }
 
-/// A text as a fenced block.
+/// Formats a text as a fenced block.
 fn quoted(text: &str) -> Markdown {
     escape::fenced(text, MAX_QUOTE)
 }
@@ -218,6 +218,7 @@ fn rerun(header: &RunHeader) -> String {
         }
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);
+            // With repeats, the plan lists all cases once per round.
             ids = &ids[..ids.len() / suite.repeats as usize];
         }
     }

@@ -1,4 +1,4 @@
-//! The next step after a first run that did not pass: one thing, said once. Pure.
+//! Suggests a single next step after a first run that did not pass. Pure.
 
 use selftest_text::escape;
 use selftest_text::wording::word;
@@ -8,22 +8,22 @@ use selftest_harness::event::RunHeader;
 use selftest_harness::notice::Notice;
 use selftest_harness::outcome::{RunOutcome, Summary};
 
-/// The one thing that is worth doing.
+/// The next thing worth doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// Name what is to be tested: so far nothing of the project was.
+    /// Configure the system under test: so far nothing of the project was tested.
     SetUp {
-        /// The configuration, where there is one.
+        /// Path of the configuration, if it exists.
         config: Option<String>,
     },
-    /// Take a judge that can judge.
+    /// Choose a judge that is good enough.
     FindJudge,
-    /// Read why, change something, run the same cases again.
+    /// Read the reasons, change something, rerun the same cases.
     ReadReport,
 }
 
 impl NextStep {
-    /// After a run with this outcome; none after one that passed, or that ended before its time.
+    /// Returns the next step after a run with this outcome; `None` if it passed or was cut short.
     pub fn after(header: &RunHeader, summary: &Summary, outcome: RunOutcome) -> Option<Self> {
         if !matches!(outcome, RunOutcome::Failed | RunOutcome::Inconclusive) {
             return None;
@@ -38,10 +38,11 @@ impl NextStep {
             | Notice::Unsandboxed { .. } => None,
         });
         let find_judge = summary.unscored > 0 && header.notices.iter().any(is_unfit);
+        // Without a configured agent, nothing of the project was tested: that comes first.
         Some(set_up.unwrap_or(if find_judge { Self::FindJudge } else { Self::ReadReport }))
     }
 
-    /// One line, ending in a line break.
+    /// Formats the step as one line with a line break.
     pub fn line(&self, paths: &ReportPaths) -> String {
         match self {
             Self::SetUp { config: Some(config) } => {

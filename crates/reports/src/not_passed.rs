@@ -1,20 +1,20 @@
-//! The cases of a run that did not pass: those to be run again. Pure.
+//! The cases of a run that did not pass and should be rerun. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::document::ReportDocument;
 
-/// Cases by id, in the order of the run.
+/// Case IDs in the order of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NotPassed {
-    /// Failed, without a verdict or not run, with a prompt that is known.
+    /// Failed, without a verdict or not run, with a known prompt.
     pub with_prompt: Vec<String>,
-    /// The same without one: not generated, or never begun.
+    /// The same without a prompt: not generated, or never started.
     pub without_prompt: Vec<String>,
 }
 
 impl NotPassed {
-    /// Of a run: each case of which not every planned trial passed.
+    /// Collects each case with a planned trial that did not pass.
     pub fn of(report: &ReportDocument) -> Self {
         let mut planned: Vec<(&str, usize)> = Vec::new();
         let mut positions = BTreeMap::new();
@@ -38,7 +38,7 @@ impl NotPassed {
         found
     }
 
-    /// Whether every case passed.
+    /// Returns true if every case passed.
     pub fn is_empty(&self) -> bool {
         self.with_prompt.is_empty() && self.without_prompt.is_empty()
     }
@@ -62,7 +62,7 @@ mod tests {
         assert!(!found.with_prompt.is_empty() && !found.with_prompt.iter().any(passed));
         let passes = report.cases.iter().filter(|case| case.pass == Some(true)).count();
         assert_eq!(found.with_prompt.len() + 1 + passes, report.cases.len());
-        // A case that the run was killed before, and one of which a repeat is missing.
+        // One case that the run was killed before, and one with a missing repeat.
         report.scenarios.push("later".to_owned());
         let first = report.cases.iter().find(|case| case.pass == Some(true)).unwrap().id.clone();
         report.scenarios.push(first.clone());

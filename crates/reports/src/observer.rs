@@ -1,4 +1,4 @@
-//! The observer that keeps the report files of a run up to date while it goes on.
+//! Observer that keeps the report files up to date during a run.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,26 +10,26 @@ use super::files::{ReportFiles, ReportPaths};
 use super::state::{Frame, RunState};
 use selftest_harness::event::{Observer, ObserverError, RunEvent, RunEventKind};
 
-/// Between two writes lies at least this many times what the former took, so that writing costs
-/// at most a hundredth of a run.
+/// Minimum pause between two writes, as a multiple of the duration of the previous one. Writing
+/// thus costs at most a hundredth of a run.
 const REST: u32 = 100;
 
-/// Writes the JSON and Markdown reports after each case, and the list of runs at the end.
+/// Writes the JSON and Markdown reports after each case, and the index of runs at the end.
 ///
-/// A killed run leaves a valid report of what finished.
+/// A killed run leaves a valid report of the cases that finished.
 #[derive(Debug)]
 pub struct ReportObserver {
     files: ReportFiles,
     state: Arc<Mutex<RunState>>,
     texts: CaseTexts,
-    /// Something has happened since the last write.
+    /// Set if something has changed since the last write.
     stale: bool,
     last_write: Option<(Instant, Duration)>,
-    /// The last error, so that a full disk is told once and not at every case.
+    /// The last error, so that a full disk is reported once rather than after each case.
     told: Option<String>,
 }
 
-/// Access to the reports after the run has taken the [`ReportObserver`].
+/// Access to the reports after the run has taken ownership of the [`ReportObserver`].
 #[derive(Debug, Clone)]
 pub struct ReportHandle {
     paths: ReportPaths,
@@ -37,36 +37,36 @@ pub struct ReportHandle {
 }
 
 impl ReportHandle {
-    /// The JSON report as it stands; `None` when the run never started.
+    /// Returns the current JSON report; `None` if the run never started.
     pub fn json_text(&self) -> Option<String> {
         lock(&self.state).json()?.ok()
     }
 
-    /// The report as data; `None` when the run never started.
+    /// Returns the report as data; `None` if the run never started.
     pub fn document(&self) -> Option<ReportDocument> {
         lock(&self.state).document()
     }
 
-    /// Where the reports are.
+    /// Returns the paths of the reports.
     pub fn paths(&self) -> &ReportPaths {
         &self.paths
     }
 }
 
 fn lock(state: &Mutex<RunState>) -> std::sync::MutexGuard<'_, RunState> {
-    // The state is a fold of plain data: whatever a panic elsewhere left is still good.
+    // The state is a fold of plain data, so it is still valid after a panic elsewhere.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ReportObserver {
-    /// An observer that writes to these files.
+    /// Creates an observer that writes to these files.
     pub fn new(files: ReportFiles) -> Self {
         let state = Arc::new(Mutex::new(RunState::new(Host::this())));
         let texts = CaseTexts::default();
         Self { files, state, texts, stale: false, last_write: None, told: None }
     }
 
-    /// A handle that outlives the observer.
+    /// Returns a handle that outlives the observer.
     pub fn handle(&self) -> ReportHandle {
         ReportHandle { paths: self.files.paths(), state: Arc::clone(&self.state) }
     }
@@ -75,10 +75,11 @@ impl ReportObserver {
         self.last_write.is_some_and(|(at, took)| at.elapsed() < took * REST)
     }
 
-    /// Tries every file, whatever becomes of the others.
+    /// Attempts to write every file, even if another one fails.
     fn write(&self, last: bool) -> Result<(), String> {
         let state = lock(&self.state);
-        // The JSON report last: where it says that the run is over, the other is whole too.
+        // The JSON report goes last: once it says that the run is over, the Markdown report is
+        // complete too.
         let markdown = match state.markdown(self.files.json_link()) {
             Some(Ok(text)) => self.files.write_markdown(&text),
             Some(Err(cause)) => Err(format!("cannot render the Markdown report: {cause}")),
@@ -87,12 +88,14 @@ impl ReportObserver {
         let json = match state.frame() {
             Some(Ok(Frame { before, behind })) => self.files.write_json(|file| {
                 file.write_all(before.as_bytes())?;
+                // The cases are copied as rendered when they finished.
                 self.texts.write_to(file)?;
                 file.write_all(behind.as_bytes())
             }),
             Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
             None => return Ok(()),
         };
+        // Rendering the index reads a whole folder; do not hold the lock during that.
         drop(state);
         let index = if last { self.files.write_index() } else { Ok(()) };
         let faults: Vec<String> =
@@ -128,6 +131,7 @@ impl Observer for ReportObserver {
         let started = Instant::now();
         let result = self.write(last);
         self.last_write = Some((Instant::now(), started.elapsed()));
+        // After a failure, the next flush tries again.
         self.stale = result.is_err();
         match result {
             Ok(()) => {
@@ -262,13 +266,13 @@ mod tests {
         let mut world = world();
         let events = fixture::rich_events();
         world.observer.on_event(&events[0]).unwrap();
-        // One that is merely gone would be made again.
+        // A folder that was merely deleted would be recreated.
         fs::remove_dir(world.root.path().join("json")).unwrap();
         fs::write(world.root.path().join("json"), "in the way").unwrap();
         let error = world.observer.flush(false).unwrap_err().to_string();
         assert!(error.contains("bcdfgh.json"), "{error}");
         assert!(world.handle.paths().markdown.is_file());
-        // The same fault is not told again, except at the end.
+        // The same error is not reported again, except at the end.
         world.observer.last_write = None;
         world.observer.flush(false).unwrap();
         assert!(world.observer.flush(true).is_err());

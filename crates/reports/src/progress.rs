@@ -1,5 +1,5 @@
-//! How a run goes on, on standard error: a bar on a terminal, plain lines elsewhere.
-//! The only module of `report` that prints.
+//! Progress of a run on stderr: a bar on a terminal, plain lines elsewhere. The only module of
+//! `report` that prints.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,27 +17,27 @@ use selftest_harness::event::{
 use selftest_harness::outcome::{CaseResult, CaseStatus};
 use selftest_text::escape;
 
-/// Cases in flight that the bar names.
+/// Maximum number of running cases named by the bar.
 const MAX_NAMED: usize = 2;
-/// Most columns of a case's id in lines.
+/// Maximum width of a case's ID, in columns.
 const MAX_ID: usize = 40;
-/// Bytes of a reason or a warning.
+/// Maximum length of a reason or a warning, in bytes.
 const MAX_REASON: usize = 160;
 
-/// Shows the progress of a run.
+/// Displays the progress of a run.
 pub struct ProgressObserver {
     style: Style,
     output: Output,
-    /// Which of several runs this is; empty where there is one only.
+    /// Label that distinguishes parallel runs; empty for a single run.
     label: &'static str,
     planned: usize,
-    /// Columns of the longest id.
+    /// Width of the longest ID, in columns.
     width: usize,
     passed: usize,
     failed: usize,
     unscored: usize,
     not_run: usize,
-    /// Why the last case was not run: the same for all that follow.
+    /// Reason why the last case was not run, which is the same for all that follow.
     told: Option<String>,
     in_flight: BTreeMap<usize, (String, CasePhase)>,
 }
@@ -48,7 +48,7 @@ enum Output {
 }
 
 impl ProgressObserver {
-    /// A bar on a terminal, plain lines otherwise, both on standard error.
+    /// Displays a bar on a terminal and plain lines otherwise, both on stderr.
     pub fn new(style: Style) -> Self {
         if !style.terminal {
             return Self::with_lines(style, Box::new(io::stderr()));
@@ -58,12 +58,12 @@ impl ProgressObserver {
         Self::with_output(style, Output::Bar(bar))
     }
 
-    /// Plain lines to any writer.
+    /// Writes plain lines to any writer.
     pub fn with_lines(style: Style, lines: Box<dyn Write + Send>) -> Self {
         Self::with_output(style, Output::Lines(lines))
     }
 
-    /// The same with a word before each line, where several runs go on at once.
+    /// Adds a label to each line, for several runs in parallel.
     #[must_use]
     pub fn labelled(self, label: &'static str) -> Self {
         Self { label, ..self }
@@ -98,7 +98,7 @@ impl ProgressObserver {
                 bar.println(line);
                 Ok(())
             }
-            // In one piece: each one that is written wakes up whoever reads.
+            // A single write: each one would wake up the reader.
             Output::Lines(lines) => lines
                 .write_all(format!("{line}\n").as_bytes())
                 .map_err(|cause| ObserverError(format!("cannot show the progress: {cause}"))),
@@ -108,7 +108,7 @@ impl ProgressObserver {
     fn start(&mut self, header: &RunHeader) -> Result<(), ObserverError> {
         self.planned = header.scenario_ids.len();
         let longest = header.scenario_ids.iter().map(|id| id.chars().count()).max();
-        // A repeat is numbered.
+        // Repeats have a number after the ID.
         let number = header.suite.as_ref().map(|suite| suite.repeats).filter(|count| *count > 1);
         let number = number.map_or(0, |count| format!(" #{count}").len());
         self.width = longest.map_or(0, |longest| longest + number).min(MAX_ID);
@@ -118,6 +118,7 @@ impl ProgressObserver {
                     .unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
             bar.set_length(self.planned as u64);
+            // Keeps the elapsed time moving while no events arrive.
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
@@ -147,7 +148,7 @@ impl ProgressObserver {
         Ok(())
     }
 
-    /// Counts cases that need no line of their own: they had one before the run was broken off.
+    /// Counts cases that already had their line before the run was interrupted.
     fn recall(&mut self, cases: &[Arc<CaseResult>]) -> Result<(), ObserverError> {
         for case in cases {
             self.count(case.status().0);
@@ -185,6 +186,7 @@ impl ProgressObserver {
             },
             width = self.width,
         );
+        // After an interruption all remaining cases have the same reason; print it once.
         let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;
         if let Some(reason) = reading.reason.as_ref().filter(|_| is_news) {
             let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, MAX_REASON));
@@ -198,7 +200,7 @@ impl ProgressObserver {
         Ok(())
     }
 
-    /// A further trial of a case that is over.
+    /// Reports a further trial of a finished case.
     fn again(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
         let reading = CaseView::new(case);
         let id = escape::terminal(reading.name(), MAX_ID);
@@ -217,7 +219,7 @@ impl ProgressObserver {
         Ok(())
     }
 
-    /// Cases that are over.
+    /// Returns the number of finished cases.
     fn done(&self) -> usize {
         self.passed + self.failed + self.unscored + self.not_run
     }
@@ -229,7 +231,7 @@ impl ProgressObserver {
         }
     }
 
-    /// The counts so far and the cases in flight, as the bar shows them.
+    /// Formats the current counts and the running cases for the bar.
     fn message(&self) -> String {
         let mut parts = Vec::new();
         for (count, word) in [

@@ -1,4 +1,4 @@
-//! Recommendations, derived by rules from the results. Pure; asks no model.
+//! Recommendations derived by rules from the results. Pure; calls no model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use selftest_harness::outcome::CaseStatus;
 use selftest_harness::outcome::case::Interruption;
 use selftest_models::structured::UnscoredReason;
 
-/// Most cases that one sentence names.
+/// Maximum number of cases named in one sentence.
 const MAX_NAMED: usize = 8;
 
-/// One sentence each, the most important first; one that says "None" when there is nothing to
-/// do. The sentences hold ids and model names: escape them like any foreign text.
+/// Returns one sentence per recommendation, most important first, or one that says "None". The
+/// sentences contain IDs and model names: escape them like any untrusted text.
 pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(outages(cases));
@@ -34,13 +34,13 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec
     sentences
 }
 
-/// The ids of the cases that satisfy a condition, in words; `None` when there are none.
+/// Lists the IDs of the matching cases; `None` if there are none.
 fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
     let wanted = cases.iter().filter(|case| wanted(case));
     listed(wanted.map(|case| case.result.scenario.id.as_str()))
 }
 
-/// Ids in words, each once: `a, b (3 times) and c`.
+/// Joins IDs, each once: `a, b (3 times) and c`.
 fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut counts: Vec<(&str, u32)> = Vec::new();
     for id in ids {
@@ -66,7 +66,7 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
     }
 }
 
-/// Advice for a model server that gave no answer: nothing about models or prompts.
+/// Advice for an unavailable model server, unrelated to models or prompts.
 fn outages(cases: &[CaseView<'_>]) -> Vec<String> {
     let mut counts: Vec<(&str, u32)> = Vec::new();
     for case in cases {
@@ -97,15 +97,15 @@ fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
     escaped.into_iter().chain(unsafe_answers).collect()
 }
 
-/// Categories whose mean over the steps below their threshold is itself below it, the widest
-/// gap first.
+/// Categories whose mean, over the steps below their threshold, is itself below the threshold,
+/// widest gap first.
 fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     #[derive(Default)]
     struct Tally<'a> {
         scores: f64,
         gaps: f64,
         count: u32,
-        /// Positions and ids of cases.
+        /// Positions and IDs of cases.
         ids: Vec<(usize, &'a str)>,
     }
     let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
@@ -113,7 +113,8 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         let threshold = case.result.threshold;
         for step in case.result.steps.iter().filter(|step| case.is_below_threshold(step)) {
             let Some(card) = card(step) else { continue };
-            // What a judge says of an answer as a whole is no reason to look at one category.
+            // A score that the judge gave to the answer as a whole is no reason to look at one
+            // category.
             for entry in card.categories.iter().filter(|entry| card.is_about(&entry.category)) {
                 let Some(score) = entry.score else { continue };
                 let tally = tallies.entry(&entry.category).or_default();
@@ -121,6 +122,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
                 tally.gaps += threshold.get() - score.get();
                 tally.count += 1;
                 let id = (case.result.index, case.result.scenario.id.as_str());
+                // A case with several such steps is listed once.
                 if !score.reaches(threshold) && tally.ids.last() != Some(&id) {
                     tally.ids.push(id);
                 }
@@ -129,9 +131,11 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     }
     let mut weak: Vec<(&str, Tally<'_>)> = tallies
         .into_iter()
+        // A mean that equals the threshold up to rounding is no gap.
         .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
         .collect();
     let rank = |id: &str| header.rubric.categories.iter().position(|known| known.id == id);
+    // Categories with equal gaps keep the order of the rubric.
     weak.sort_by(|(a, x), (b, y)| {
         let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
         gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
@@ -255,7 +259,8 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     sentences
 }
 
-/// Advice for cases without a usable prompt. A generator that gave no reply is not too small.
+/// Advice for cases without a usable prompt. A generator that gave no reply is not necessarily too
+/// small.
 fn unmade(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
     let unmade = |replied: bool| {
         names(cases, |case| {

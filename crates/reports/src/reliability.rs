@@ -1,5 +1,5 @@
-//! The reliability curve of a calibration: SVG without scripts or outside references. Returns text
-//! and opens no file.
+//! The reliability chart of a calibration: SVG without scripts or external references. Returns text
+//! and opens no files.
 
 use askama::Template;
 
@@ -7,9 +7,9 @@ use selftest_harness::calibration::Calibration;
 use selftest_stats::ReliabilityBin;
 use selftest_stats::plot::{self, RIGHT, Scale};
 
-/// The plot within the 720 × 300 picture.
+/// Position of the plot within the 720 × 300 image.
 const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
-/// Its left side.
+/// Left side of the plot.
 const LEFT: f64 = 56.0;
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ struct Picture<'a> {
     description: String,
 }
 
-/// The picture of a calibration.
+/// Renders the chart of a calibration.
 pub fn render(calibration: &Calibration) -> Result<String, askama::Error> {
     let band = calibration.abstain.filter(|band| band.high > band.low).map(|band| {
         let (left, right) = (position(band.low), position(band.high));

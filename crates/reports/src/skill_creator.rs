@@ -1,8 +1,8 @@
-//! Results as skill-creator's viewer and its aggregating script read them: `grading.json`,
-//! `timing.json`, `eval_metadata.json` and `benchmark.json`. Pure; opens no file.
+//! Results in the formats of skill-creator's viewer and aggregation script: `grading.json`,
+//! `timing.json`, `eval_metadata.json` and `benchmark.json`. Pure; opens no files.
 //!
-//! These shapes know no third state. What nobody decided is therefore in no list of expectations:
-//! it stands among the notes, and a run of which nothing was decided has no `grading.json`.
+//! These formats have no third state. Undecided demands are therefore listed among the notes
+//! instead of the expectations, and a run without any decided demand has no `grading.json`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::CheckResult;
 use selftest_stats::{mean, standard_deviation};
 
-/// Probability of yes from which an expectation counts as met.
+/// Minimum probability of yes for an expectation to count as met.
 const MET: f64 = 0.5;
 
-/// One arm: its name as skill-creator has it, and its report.
+/// One arm: its name in skill-creator, and its report.
 #[derive(Debug, Clone, Copy)]
 pub struct Configuration<'a> {
     /// `with_skill` or `without_skill`.
@@ -28,8 +28,8 @@ pub struct Configuration<'a> {
     pub report: &'a ReportDocument,
 }
 
-/// The files, by path below the folder of the iteration. The first configuration is the new one, the
-/// second the baseline.
+/// Returns the files by path below the iteration's folder. The first configuration is the new one,
+/// the second the baseline.
 pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<PathBuf, String> {
     let ids = eval_ids(configurations);
     let mut found = BTreeMap::new();
@@ -46,7 +46,7 @@ pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<Path
                 "prompt": case.prompt,
                 "assertions": graded.texts(),
             }));
-            // The script looks in the one, the viewer in the other.
+            // The script reads one location, the viewer the other.
             found.insert(folder.join("eval_metadata.json"), metadata.clone());
             found.insert(run.join("eval_metadata.json"), metadata);
             let timing = Timing::of(case);
@@ -74,12 +74,12 @@ pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<Path
 }
 
 fn text(value: &Value) -> String {
-    // The viewer puts it into a page as a script.
+    // The viewer embeds the JSON in a page as a script, which `</script>` would end.
     format!("{value:#}\n").replace("</", "<\\/")
 }
 
-/// Integers for all cases, as the script and the viewer compare them: those of the file where all
-/// are integers, else the position.
+/// Assigns each case an integer, because the script and the viewer compare IDs as integers. Uses
+/// the case file's own IDs if all are integers, otherwise the positions.
 fn eval_ids<'a>(configurations: &[Configuration<'a>]) -> BTreeMap<&'a str, i64> {
     let mut names: Vec<&str> = Vec::new();
     for case in configurations.iter().flat_map(|one| &one.report.cases) {
@@ -92,13 +92,13 @@ fn eval_ids<'a>(configurations: &[Configuration<'a>]) -> BTreeMap<&'a str, i64> 
     names.into_iter().zip(numbers).collect()
 }
 
-/// The last answer, in which nothing can end a script of the page that shows it.
+/// Returns the last answer, escaped so that it cannot end a script on the page that displays it.
 fn answer(case: &CaseDocument) -> String {
     let last = case.steps.iter().rev().find_map(|step| step.reply.as_ref());
     last.map(|reply| reply.output.replace("</", "&lt;/")).unwrap_or_default()
 }
 
-/// A demand that was decided.
+/// A decided demand.
 struct Decided {
     text: String,
     passed: bool,
@@ -115,6 +115,7 @@ impl Graded {
     fn of(case: &CaseDocument) -> Self {
         let mut graded = Self { decided: Vec::new(), undecided: Vec::new() };
         for CheckResult { check, finding } in &case.checks {
+            // The suffix was added by our importer and is not part of the author's text.
             let text = check.strip_suffix(BY_RULE).unwrap_or(check).trim().to_owned();
             let evidence = finding.sentence.clone();
             match finding.outcome {
@@ -142,7 +143,7 @@ impl Graded {
         graded
     }
 
-    /// Texts are unique in a file: a second one of the same words gets a number.
+    /// Texts must be unique in a file: a duplicate gets a number.
     fn add(&mut self, text: String, passed: bool, evidence: String) {
         let same =
             |known: &Decided| known.text == text || known.text.starts_with(&format!("{text} ("));
@@ -194,7 +195,7 @@ impl Graded {
 #[derive(Clone, Copy)]
 struct Timing {
     milliseconds: u64,
-    /// Where the system under test says.
+    /// Number of tokens, if reported by the system under test.
     tokens: Option<u64>,
 }
 
@@ -248,6 +249,7 @@ fn benchmark(
         let measures = [
             ("pass_rate", own().map(|run| run.graded.pass_rate()).collect::<Vec<f64>>()),
             ("time_seconds", own().map(|run| run.timing.seconds()).collect()),
+            // Runs without a token count are left out rather than counted as 0.
             ("tokens", own().filter_map(|run| run.timing.tokens).map(|it| it as f64).collect()),
         ];
         means.push(measures.each_ref().map(|(_, values)| mean(values).unwrap_or_default()));
@@ -299,6 +301,7 @@ fn run(run: &BenchmarkRun<'_>) -> Value {
             "failed": total - passed,
             "total": total,
             "time_seconds": run.timing.seconds(),
+            // The format requires a number; a note explains that 0 means unknown.
             "tokens": run.timing.tokens.unwrap_or_default(),
             "errors": u32::from(run.case.interruption.is_some()),
         },

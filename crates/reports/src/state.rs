@@ -1,4 +1,5 @@
-//! A run as told so far, folded from its events, and its texts at any moment. Opens no file.
+//! The state of a run folded from its events, and its report texts at any point in time. Opens no
+//! files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +16,7 @@ use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
-/// Bytes of a warning, and how many are kept.
+/// Maximum length of a warning in bytes, and maximum number of warnings kept.
 const MAX_WARNING: usize = 1_000;
 const MAX_WARNINGS: usize = 200;
 
@@ -36,8 +37,8 @@ pub(super) struct Frame {
     pub(super) behind: &'static str,
 }
 
-/// JSON of a case as it is written, whose lines stand as far to the right as in a report. Strings escape
-/// their line feeds, so that one at the end of what is written is between two lines.
+/// Writer that indents a case's JSON as in the complete report. Strings escape their line feeds, so
+/// a line feed at the end of a write is always between two lines.
 struct Indented(Vec<u8>);
 
 impl io::Write for Indented {
@@ -54,7 +55,7 @@ impl io::Write for Indented {
     }
 }
 
-/// Before each case, but for the comma before the first one.
+/// Separator before each case; the first one has no comma.
 pub(super) const SEPARATOR: &str = ",\n    ";
 
 impl RunState {
@@ -69,7 +70,7 @@ impl RunState {
         }
     }
 
-    /// Takes in one event; tells whether the texts changed.
+    /// Applies one event; returns true if the texts changed.
     pub(super) fn fold(&mut self, event: &RunEvent) -> bool {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.header = Some(Arc::clone(header)),
@@ -88,6 +89,7 @@ impl RunState {
                 let gate = gate.clone();
                 self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files, gate });
             }
+            // Reports do not contain these.
             RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
                 return false;
             }
@@ -96,17 +98,19 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) {
+        // A retried case replaces its result and must not be counted twice.
         if self.cases.insert(result.index, Arc::clone(result)).is_none() {
             self.summary.add(result);
         }
     }
 
-    /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
-    /// the texts of the cases. `None` before the run has started.
+    /// Returns the JSON report, identical to `to_string_pretty` of the whole document but assembled
+    /// from the texts of the cases. Returns `None` before the run has started.
     pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
         Some(self.frame()?.and_then(|Frame { before, behind }| {
             let mut text = before;
             for (number, case) in self.cases.values().enumerate() {
+                // The first case has no comma before it.
                 text.push_str(if number == 0 { &SEPARATOR[1..] } else { SEPARATOR });
                 text.push_str(&self.case_text(case)?);
             }
@@ -114,7 +118,7 @@ impl RunState {
         }))
     }
 
-    /// The text of a case as it stands in the JSON report.
+    /// Returns the text of a case as in the JSON report.
     pub(super) fn case_text(&self, case: &CaseResult) -> serde_json::Result<String> {
         let header = self.header.as_ref();
         let categories = header.map_or(&[][..], |header| &header.rubric.categories);
@@ -124,19 +128,21 @@ impl RunState {
         String::from_utf8(text.0).map_err(serde::ser::Error::custom)
     }
 
-    /// The text of the JSON report around its cases. `None` before the run has started.
+    /// Returns the text of the JSON report around its cases. Returns `None` before the run has
+    /// started.
     pub(super) fn frame(&self) -> Option<serde_json::Result<Frame>> {
-        /// `cases` is the last field, and a head has none.
+        /// `cases` is the last field, and empty in the head.
         const EMPTY: &str = "]\n}";
         let head = self.head()?;
         Some(serde_json::to_string_pretty(&head).map(|mut before| {
+            // Cut off the end of the empty list, to be written after the cases.
             before.truncate(before.len() - EMPTY.len());
             let behind = if self.cases.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
             Frame { before, behind }
         }))
     }
 
-    /// The whole document. `None` before the run has started.
+    /// Returns the whole document. Returns `None` before the run has started.
     pub(super) fn document(&self) -> Option<ReportDocument> {
         let head = self.head()?;
         let prices = self.header.as_ref().and_then(|header| header.prices.as_ref());
@@ -146,7 +152,7 @@ impl RunState {
         Some(ReportDocument { cases, ..head })
     }
 
-    /// The document without its cases.
+    /// Returns the document without its cases.
     fn head(&self) -> Option<ReportDocument> {
         let header = self.header.as_ref()?;
         let end = self.end.as_ref();
@@ -164,24 +170,24 @@ impl RunState {
         })
     }
 
-    /// The run whose answers were judged again, and what became of its verdicts.
+    /// Returns the rejudged run, and how its verdicts changed.
     fn rejudged(&self, header: &RunHeader) -> Option<Rejudged> {
         let run = header.rejudged.clone()?;
         let changes = VerdictChanges::of(self.results());
         Some(Rejudged { run, changes })
     }
 
-    /// Warnings from before the run and from within it.
+    /// Returns the warnings from before and during the run.
     fn warnings(&self, header: &RunHeader) -> Vec<String> {
         header.remarks.iter().chain(&self.warnings).cloned().collect()
     }
 
-    /// The finished cases in the order of the plan.
+    /// Returns the finished cases in plan order.
     fn results(&self) -> impl Iterator<Item = &CaseResult> {
         self.cases.values().map(|case| &**case)
     }
 
-    /// The pass rate as labels correct it.
+    /// Returns the pass rate corrected by labels.
     fn calibration(&self, header: &RunHeader) -> Option<RunCalibration> {
         if header.calibration == JudgeCalibration::None {
             return None;
@@ -191,8 +197,8 @@ impl RunState {
         header.calibration.apply(header.run_id.as_str(), &judged)
     }
 
-    /// The Markdown report; `json_link` leads from it to the JSON report. `None` before the run
-    /// has started.
+    /// Renders the Markdown report; `json_link` leads from it to the JSON report. Returns `None`
+    /// before the run has started.
     pub(super) fn markdown(&self, json_link: &str) -> Option<Result<String, askama::Error>> {
         let header = self.header.as_ref()?;
         Some(markdown::render(&RunView {

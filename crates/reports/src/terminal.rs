@@ -1,4 +1,4 @@
-//! The closing table of a run for a terminal. Returns text and prints nothing.
+//! The closing summary of a run for a terminal. Returns text and prints nothing.
 
 mod failed;
 mod link;
@@ -21,32 +21,32 @@ use selftest_harness::outcome::{CaseResult, CaseStatus, RunOutcome, SkillResult,
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
 
-/// Bytes of a reason.
+/// Maximum length of a reason, in bytes.
 const MAX_REASON: usize = 200;
-/// Columns of a line about the whole run.
+/// Width of a line about the whole run, in columns.
 const NOTICE_WIDTH: usize = 80;
 
-/// A case is slow when it takes so many times as long as the middle one.
+/// Minimum ratio of a slow case's duration to the median.
 const SLOW_FACTOR: u64 = 3;
-/// And so many milliseconds more.
+/// Minimum excess over the median for a slow case, in milliseconds.
 const SLOW_MARGIN: u64 = 1_000;
-/// Of fewer cases none is called slow.
+/// Minimum number of cases for one to be called slow.
 const SLOW_CASES: usize = 4;
 
-/// How much is told of a run.
+/// Level of detail in the output of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// The result, and why cases failed in a line each.
+    /// The outcome, and one line per failed case.
     Brief,
-    /// The table of all cases, and what is behind the first failed ones.
+    /// The table of all cases, and details of the first failed ones.
     #[default]
     Normal,
-    /// The same of every failed case, at length.
+    /// The table, and full details of every failed case.
     Full,
 }
 
 impl Detail {
-    /// Most failed cases that are shown.
+    /// Returns the maximum number of failed cases to display.
     const fn failed_cases(self) -> usize {
         match self {
             Self::Brief | Self::Normal => 10,
@@ -54,7 +54,7 @@ impl Detail {
         }
     }
 
-    /// Most bytes of a prompt, an answer or a judge's words.
+    /// Returns the maximum length of a prompt, an answer or a judge's comment, in bytes.
     const fn part_bytes(self) -> usize {
         match self {
             Self::Brief => 200,
@@ -64,25 +64,25 @@ impl Detail {
     }
 }
 
-/// How the closing text of a run is to look.
+/// Display options of the closing summary.
 #[derive(Debug, Clone, Copy)]
 pub struct Closing<'a> {
-    /// Abilities of the terminal.
+    /// Capabilities of the terminal.
     pub style: Style,
-    /// How much is told.
+    /// Level of detail.
     pub detail: Detail,
-    /// The absolute folder from which relative paths count, where the terminal opens links.
+    /// Absolute folder that relative paths start from, if the terminal supports links.
     pub links: Option<&'a Path>,
     /// Wall time of the whole run.
     pub took: Duration,
 }
 
-/// Abilities of the terminal.
+/// Capabilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Lines can be redrawn: a terminal, and not CI.
     pub terminal: bool,
-    /// Colours are wanted: a terminal without `NO_COLOR`.
+    /// Colours are enabled: a terminal without `NO_COLOR`.
     pub colour: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) enum Colour {
 }
 
 impl Style {
-    /// The text in a colour, if colours are wanted.
+    /// Paints the text, if colours are enabled.
     pub(super) fn paint(self, colour: Colour, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
@@ -111,7 +111,7 @@ impl Style {
     }
 }
 
-/// The colour of a case's status.
+/// Returns the colour of a case's status.
 pub(super) const fn colour(status: CaseStatus) -> Colour {
     match status.pass() {
         Some(true) => Colour::Good,
@@ -120,8 +120,8 @@ pub(super) const fn colour(status: CaseStatus) -> Colour {
     }
 }
 
-/// The notices, the table of all cases, the details of the failed ones, the summary with its
-/// interval, why cases have no verdict, and where the reports are.
+/// Renders the notices, the table of all cases, the details of the failed ones, the summary with
+/// its interval, the reasons for missing verdicts, and the paths of the reports.
 pub fn closing(
     header: &RunHeader,
     cases: &[Arc<CaseResult>],
@@ -196,7 +196,7 @@ pub fn closing(
     lines.join("\n")
 }
 
-/// The run beside its baseline, a line for each case that is not what it was.
+/// Renders the comparison with the baseline, one line per changed case.
 pub fn gate(finding: &GateFinding, style: Style) -> String {
     let sentences = finding.sentences();
     let lines = sentences.iter().enumerate().map(|(at, sentence)| {
@@ -206,7 +206,7 @@ pub fn gate(finding: &GateFinding, style: Style) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// The notices, in the first lines.
+/// Formats the notices for the first lines.
 fn notices(header: &RunHeader, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for notice in &header.notices {
@@ -220,7 +220,7 @@ fn notices(header: &RunHeader, style: Style) -> Vec<String> {
     lines
 }
 
-/// The pass rate as labels correct it; none where nobody has labelled anything.
+/// Returns the pass rate corrected by labels; `None` without labels.
 fn corrected(header: &RunHeader, cases: &[CaseView<'_>]) -> Option<String> {
     let judged: Vec<_> = cases
         .iter()
@@ -255,7 +255,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
         cells.max().unwrap_or(0).max(HEAD[column].len())
     };
     let widths: [usize; 6] = std::array::from_fn(width);
-    // Words to the left, numbers to the right.
+    // Align text left, numbers right.
     let aligned = |column: usize, cell: &str| match column {
         2 | 3 | 5 => format!("{cell:>0$}", widths[column]),
         _ => format!("{cell:<0$}", widths[column]),
@@ -266,6 +266,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     for (row, case) in rows.iter().zip(cases) {
         let mut cells: Vec<String> = (0..6)
             .map(|column| {
+                // Align before colouring, because escape sequences would count as characters.
                 let cell = aligned(column, &row[column]);
                 if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
             })
@@ -278,7 +279,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     lines
 }
 
-/// The milliseconds from which a case counts as slow beside the others.
+/// Returns the duration in milliseconds from which a case counts as slow.
 fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
     let mut times: Vec<u64> = cases
         .iter()
@@ -291,12 +292,12 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
     (times.len() >= SLOW_CASES).then_some(slow)
 }
 
-/// A line for each repeated case.
+/// Formats one line per repeated case.
 fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let line = |case: &Repeated<'_>| {
         let id = escape::terminal(case.id, 64);
         let passed = format!("{id}: {}, {} passed", case.result().label(), case.passed_words());
-        // Checks alone decide without a score.
+        // Checks decide without a score.
         if case.mean.is_none() {
             return passed;
         }
@@ -312,7 +313,7 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     gap.into_iter().chain(heading).chain(lines).chain(sentences).collect()
 }
 
-/// A line for each skill, where the cases are those of several.
+/// Formats one line per skill, if there are several.
 fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let skills = case_view::skills(cases.iter().map(|case| case.result));
     let line = |skill: &SkillResult| {

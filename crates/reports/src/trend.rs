@@ -1,5 +1,5 @@
-//! The pass rate of the latest runs as a picture: SVG without scripts or outside references.
-//! Returns text and opens no file.
+//! The pass rates of the latest runs as a chart: SVG without scripts or external references.
+//! Returns text and opens no files.
 
 use askama::Template;
 
@@ -8,25 +8,25 @@ use super::wording;
 use selftest_harness::outcome::RunOutcome;
 use selftest_stats::plot::{self, RIGHT, Scale, column};
 
-/// Most runs in the picture, the latest.
+/// Maximum number of runs in the chart, latest first.
 const MAX_RUNS: usize = 40;
 
-/// The plot within the 720 × 300 picture.
+/// Position of the plot within the 720 × 300 image.
 const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
 #[derive(Template)]
 #[template(path = "trend.svg")]
 struct Picture<'a> {
-    /// Oldest first, each in its column.
+    /// Oldest first, with the position of each column.
     runs: Vec<(f64, &'a RunEntry)>,
     description: String,
-    /// Columns that have a date under them.
+    /// Columns with a date below them.
     dates: Vec<(f64, String)>,
 }
 
-/// The picture of the latest runs; `newest_first` as the index lists them.
+/// Renders the chart of the latest runs from a list in the order of the index.
 pub fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
-    // An arm of an experiment is no point of a trend.
+    // One arm of an experiment is not a data point of the trend.
     let runs = newest_first.iter().filter(|run| run.experiment.is_none());
     let mut runs: Vec<&RunEntry> = runs.take(MAX_RUNS).collect();
     runs.reverse();
@@ -37,7 +37,7 @@ pub fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
 }
 
 impl Picture<'_> {
-    /// The line through the pass rates; empty where there are fewer than two.
+    /// Returns the points of the line through the pass rates; empty if there are fewer than two.
     fn line(&self) -> String {
         let vertex = |(x, run): &(f64, &RunEntry)| {
             Some(format!("{},{}", plot::number(*x), height(run.summary.pass_rate?)))
@@ -47,7 +47,7 @@ impl Picture<'_> {
     }
 }
 
-/// Where a share stands in the picture.
+/// Returns the vertical position of a share.
 fn height(share: f64) -> String {
     plot::number(SHARES.y(share))
 }
@@ -80,12 +80,13 @@ fn description(runs: &[&RunEntry]) -> String {
     }
 }
 
-/// Dates of runs at even distances, the latest among them, far enough apart to be read.
+/// Returns evenly spaced dates, including the latest, far enough apart to be readable.
 fn dates(runs: &[&RunEntry]) -> Vec<(f64, String)> {
-    // In pixels: what a date needs, and the plot's width.
+    // In pixels: the width of a date, and that of the plot.
     const DATE: usize = 96;
     const PLOT: usize = 644;
     let step = (runs.len() * DATE).div_ceil(PLOT).max(1);
+    // Counted from the end, so that the latest run always has a date.
     let positions = (0..runs.len()).rev().step_by(step);
     // The last column may be narrower than half a date.
     let at = |position| column(position, runs.len()).min(RIGHT - 20.0);

@@ -1,4 +1,4 @@
-//! Results of runs in words: pass rates, intervals, arms, suites, outcomes. Pure.
+//! Texts for results of runs: pass rates, intervals, arms, suites, outcomes. Pure.
 
 use selftest_stats::Interval;
 use selftest_stats::score::Score;
@@ -10,7 +10,7 @@ use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::usage::RoleUsage;
 use selftest_harness::outcome::{CaseStatus, RunOutcome, Summary};
 
-/// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
+/// Formats as `4/5 (80%)`, see docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &Summary) -> String {
     match summary.pass_rate {
         Some(rate) => {
@@ -20,9 +20,9 @@ pub fn pass_rate(summary: &Summary) -> String {
     }
 }
 
-/// The interval of the pass rate, and whether it is wide; `None` without a verdict.
+/// Describes the interval of the pass rate, with a remark if it is wide; `None` without a verdict.
 pub fn interval(summary: &Summary) -> Option<String> {
-    // Wider than this, a change of ten points in the pass rate cannot be seen.
+    // With a wider interval, a change of ten points in the pass rate cannot be detected.
     const NARROW_INTERVAL: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
     let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
@@ -38,7 +38,7 @@ pub fn interval(summary: &Summary) -> Option<String> {
     Some(format!("{ends}; {trials} {verb} too few to tell small differences"))
 }
 
-/// How many cases have no verdict, and how many were not run, as far as there are any.
+/// Describes how many cases have no verdict and how many were not run, if any.
 pub fn undecided(summary: &Summary) -> Vec<String> {
     let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
     let unscored = summary.unscored.saturating_sub(not_run);
@@ -52,13 +52,13 @@ pub fn undecided(summary: &Summary) -> Vec<String> {
     counted.map(|(count, words)| format!("{} {words}", cases(count))).collect()
 }
 
-/// How many cases have the result of an earlier run; none where all were played.
+/// Describes how many results were reused from an earlier run; `None` if all cases were run.
 pub fn unchanged(summary: &Summary) -> Option<String> {
     let count = summary.unchanged;
     (count > 0).then(|| format!("{} unchanged", cases(count)))
 }
 
-/// Which arm of an experiment a run is.
+/// Describes the arm of an experiment.
 pub fn arm(experiment: &ExperimentRun) -> String {
     let with = match experiment.arm {
         Arm::Control => "without",
@@ -67,7 +67,7 @@ pub fn arm(experiment: &ExperimentRun) -> String {
     format!("{with} the skill {}", experiment.skill)
 }
 
-/// Which arm of which experiment a run is.
+/// Describes the experiment and the arm.
 pub fn experiment(experiment: &ExperimentRun) -> String {
     let digest: String = experiment.skill_digest.chars().take(12).collect();
     format!(
@@ -77,7 +77,7 @@ pub fn experiment(experiment: &ExperimentRun) -> String {
     )
 }
 
-/// A suite with its digest in short, where it comes from, and how often its cases are run.
+/// Describes a suite: its shortened digest, its origin, and the number of repeats.
 pub fn suite(suite: &SuiteRun) -> String {
     let digest: String = suite.digest.chars().take(12).collect();
     let from = suite.run_id.as_ref().map(|run| format!(", frozen from {run}")).unwrap_or_default();
@@ -88,12 +88,12 @@ pub fn suite(suite: &SuiteRun) -> String {
     format!("{} (digest {digest}{from}{repeats})", suite.path)
 }
 
-/// From which run the answers come that were judged again.
+/// Describes the run whose answers were judged again.
 pub fn rejudged(rejudged: &RejudgedRun) -> String {
     format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
 }
 
-/// The vote of a judge of a panel on a case.
+/// Returns the vote of a panel judge on a case.
 pub const fn vote(pass: Option<bool>) -> &'static str {
     match pass {
         Some(true) => "pass",
@@ -102,7 +102,7 @@ pub const fn vote(pass: Option<bool>) -> &'static str {
     }
 }
 
-/// Usage of a role, in a line; money only where prices were stated in a currency.
+/// Describes the usage of a role on one line; costs only if prices have a currency.
 pub fn usage(used: &RoleUsage, currency: Option<&str>) -> String {
     let mut words = Vec::new();
     if used.calls > 0 {
@@ -119,12 +119,12 @@ pub fn usage(used: &RoleUsage, currency: Option<&str>) -> String {
     words.join(", ")
 }
 
-/// How many tokens models read, `-` where nobody counted.
+/// Returns the number of input tokens, or `-` if unknown.
 pub(super) fn tokens_in(used: &RoleUsage) -> String {
     counted(used, used.prompt_tokens)
 }
 
-/// How many tokens models wrote.
+/// Returns the number of output tokens, or `-` if unknown.
 pub(super) fn tokens_out(used: &RoleUsage) -> String {
     counted(used, used.completion_tokens)
 }
@@ -133,11 +133,12 @@ fn counted(used: &RoleUsage, tokens: u64) -> String {
     match (tokens, used.uncounted_calls) {
         (0, _) => "-".to_owned(),
         (_, 0) => tokens.to_string(),
+        // Calls without usage data make the sum a lower bound.
         _ => format!("at least {tokens}"),
     }
 }
 
-/// Money with its currency; none where no call has a price.
+/// Formats the cost with its currency; `None` if no call has a price.
 pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
     let (amount, currency) = (used.cost?, terminal(currency?, 12));
     let amount = match amount {
@@ -146,33 +147,33 @@ pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
         ..1.0 => format!("{amount:.4}"),
         _ => format!("{amount:.2}"),
     };
-    // Nobody can say what the tokens of a program under test cost.
+    // The cost of tokens used by a program under test is unknown.
     let is_all = used.unpriced_calls == 0 && used.undivided_tokens == 0;
     let least = if is_all { "" } else { "at least " };
     Some(format!("{least}{amount} {currency}"))
 }
 
-/// The same in a table, `-` where there is none.
+/// Formats the cost for a table, or `-` if unknown.
 pub(super) fn cost_cell(used: &RoleUsage, currency: &str) -> String {
     cost(used, Some(currency)).unwrap_or_else(|| "-".to_owned())
 }
 
-/// Who judged, by the name that is in the report.
+/// Names the judge, as in the report.
 pub fn judged(judge: &str) -> String {
     if judge == NO_JUDGE { "without a judge".to_owned() } else { format!("judged by {judge}") }
 }
 
-/// A share in per cent, or `-` where there is none.
+/// Formats a share in percent, or `-`.
 pub(super) fn rate(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percent(share)))
 }
 
-/// A score, or `-` where there is none.
+/// Formats a score, or `-`.
 pub fn score(score: Option<Score>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| score.to_string())
 }
 
-/// An outcome for people; `None` is a run that has not ended.
+/// Describes an outcome; `None` means that the run has not ended.
 pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
     match outcome {
         Some(RunOutcome::Passed) => "passed",

@@ -1,5 +1,5 @@
-//! Attempts of a confined program that were refused: evidence, bounded where it is gathered and
-//! where it is read. Decides nothing about a case.
+//! Denied actions of a confined program: evidence for the report, bounded when recorded and again
+//! when read. Cases are not judged here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most different attempts that are kept of one case.
+/// Maximum number of distinct attempts kept per case.
 const MAX_ATTEMPTS: usize = 50;
 
-/// Most bytes of the words of one attempt.
+/// Maximum length of an attempt's description, in bytes.
 const MAX_WORDS: usize = 300;
 
-/// Most bytes that are read of the notes of one case.
+/// Maximum number of bytes read from the notes of one case.
 const MAX_NOTES: u64 = 1 << 20;
 
-/// The kind of thing that was refused.
+/// The kind of action that was denied.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -27,26 +27,26 @@ pub enum AttemptKind {
     AnswerKey,
     /// Opening a file that holds keys or passwords.
     Secret,
-    /// Opening a file that it was not granted.
+    /// Opening a file that was not granted.
     Read,
-    /// Opening a file for writing that it may only read, or not even that.
+    /// Opening a file for writing that is read-only or not granted at all.
     Write,
-    /// Running a program that it was not granted.
+    /// Running a program that was not granted.
     Execute,
-    /// Connecting to an address or a socket that it was not granted.
+    /// Connecting to an address or a socket that was not granted.
     Connect,
-    /// Opening a socket of a kind that nobody needs in here.
+    /// Opening a socket of a kind that no program needs in the sandbox.
     Socket,
-    /// Sending a signal to a process that is not its own.
+    /// Sending a signal to a process outside the sandbox.
     Signal,
-    /// A call of the system that is closed to it.
+    /// Making a forbidden system call.
     SystemCall,
-    /// More memory, processes or processor time than its case may use altogether.
+    /// Using more memory, processes or CPU time than the limit for the whole case.
     Limit,
 }
 
 impl AttemptKind {
-    /// The key of the configuration that grants it, where one does.
+    /// Returns the configuration key that grants this kind of access, if one does.
     pub const fn granted_by(self) -> Option<&'static str> {
         match self {
             AttemptKind::Secret | AttemptKind::Read | AttemptKind::Execute => {
@@ -62,7 +62,7 @@ impl AttemptKind {
         }
     }
 
-    /// The attempt in words, as the beginning of a phrase.
+    /// Returns the start of a phrase that describes the attempt.
     pub const fn words(self) -> &'static str {
         match self {
             AttemptKind::AnswerKey => "read of the answer key",
@@ -79,23 +79,23 @@ impl AttemptKind {
     }
 }
 
-/// Something that was refused.
+/// A denied action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
-    /// Its kind.
+    /// Kind of the attempt.
     pub kind: AttemptKind,
-    /// The file, address, process or call.
+    /// The file, address, process or system call.
     pub what: String,
 }
 
 impl Attempt {
-    /// An attempt, with its words bounded.
+    /// Creates an attempt, truncating its description.
     pub(super) fn new(kind: AttemptKind, what: impl Into<String>) -> Self {
         let what = selftest_text::one_line(&what.into(), MAX_WORDS);
         Self { kind, what }
     }
 
-    /// Appends it to notes, which [`read_notes`] reads.
+    /// Appends the attempt to the notes that [`read_notes`] reads.
     #[cfg(unix)]
     pub(super) fn note(&self, mut notes: &std::fs::File) {
         if let Ok(mut line) = serde_json::to_vec(self) {
@@ -112,31 +112,34 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// An attempt with the number of times that it was made.
+/// An attempt and how often it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempts {
-    /// The refused attempt.
+    /// The denied attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// How often.
+    /// Number of times it was made.
     pub times: u64,
 }
 
-/// The notes that a supervisor took, one JSON object a line: each attempt once, the gravest first.
-/// The second part says how many different ones are left out.
+/// Reads a supervisor's notes, one JSON object per line, and returns each distinct attempt once,
+/// gravest first. The second value is the number of distinct attempts left out.
 pub fn read_notes(file: &Path) -> (Vec<Attempts>, usize) {
     use std::io::Read as _;
     let mut text = String::new();
     if let Ok(file) = std::fs::File::open(file) {
-        // A line that was cut is no JSON and left out.
+        // The size limit can cut the last line short. It is then invalid JSON and skipped below.
         let _ = file.take(MAX_NOTES).read_to_string(&mut text);
     }
     let mut counts: BTreeMap<Attempt, u64> = BTreeMap::new();
     for line in text.lines() {
+        // The notes file is not trusted to respect the bounds, so `Attempt::new` applies them
+        // again.
         if let Ok(Attempt { kind, what }) = serde_json::from_str(line) {
             *counts.entry(Attempt::new(kind, what)).or_default() += 1;
         }
     }
+    // `AttemptKind` is declared from gravest to least grave, so taking the first keeps the worst.
     let left_out = counts.len().saturating_sub(MAX_ATTEMPTS);
     let kept = counts.into_iter().take(MAX_ATTEMPTS);
     (kept.map(|(attempt, times)| Attempts { attempt, times }).collect(), left_out)

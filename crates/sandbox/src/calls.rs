@@ -1,10 +1,11 @@
-//! Which calls of the system a confined program may not make, and which are looked at before the
-//! kernel goes on with them. Tables and programs of them; installs nothing.
+//! The system calls a confined program may not make, and those the supervisor inspects before the
+//! kernel continues them. Builds rule tables and seccomp programs; installs nothing.
 //!
-//! The kernel decides by the numbers that a call hands over. What it hands over by reference
-//! (paths, addresses) is looked at by the supervisor, for evidence and for better errors: such a
-//! look is never the only thing between the program and a file, since the kernel reads it again.
-//! With namespaces the kernel never reads an address again: the supervisor connects.
+//! A seccomp filter sees only the numbers in a call's arguments. What is passed by pointer (paths,
+//! addresses) is inspected by the supervisor, for evidence and for better errors. That inspection
+//! is never the only barrier between the program and a file, because the kernel reads the memory
+//! again afterwards (TOCTOU). With namespaces, addresses are not read twice: the supervisor makes
+//! the connection itself.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -23,45 +24,45 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// Network access of a program, as far as calls go.
+/// Network access of a program, as far as system calls are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Net {
-    /// It has a network of its own in which there is nothing.
+    /// An empty network namespace.
     Empty,
-    /// The same with a loopback interface, on which it may listen.
+    /// A network namespace with a loopback interface, on which the program may listen.
     Local,
-    /// An empty one, and sockets for TCP that the supervisor makes outside and connects to listed
-    /// addresses.
+    /// An empty network namespace. TCP sockets are created outside by the supervisor, which
+    /// connects them to listed addresses.
     Listed,
-    /// One with a loopback interface; for a listed address the supervisor puts a socket of outside in
-    /// the place of the program's.
+    /// A network namespace with a loopback interface. For a listed address, the supervisor replaces
+    /// the program's socket with one created outside.
     LocalAndListed,
-    /// It has the network of the machine and may use nothing of it.
+    /// The host's network, none of which may be used.
     Closed,
-    /// It has the network of the machine, and TCP alone.
+    /// The host's network, TCP only.
     Tcp,
-    /// TCP, and UDP to look up names.
+    /// TCP, plus UDP for name lookups.
     TcpAndLookups,
 }
 
 impl Net {
-    /// Whether it has a network of its own.
+    /// Returns true if the program has its own network namespace.
     pub(super) const fn is_own(self) -> bool {
         matches!(self, Self::Empty | Self::Local | Self::Listed | Self::LocalAndListed)
     }
 
-    /// Whether there is a loopback interface in it.
+    /// Returns true if the namespace has a loopback interface.
     pub(super) const fn is_local(self) -> bool {
         matches!(self, Self::Local | Self::LocalAndListed)
     }
 
-    /// Whether it has sockets of outside, for listed addresses.
+    /// Returns true if listed addresses are reached through sockets created outside.
     const fn is_listed(self) -> bool {
         matches!(self, Self::Listed | Self::LocalAndListed)
     }
 }
 
-/// Calls that nobody under test needs. An attempt is evidence.
+/// Calls that no program under test needs. An attempt is recorded as evidence.
 pub(super) const CLOSED: &[(i64, &str)] = &[
     (libc::SYS_ptrace, "ptrace"),
     (libc::SYS_process_vm_readv, "process_vm_readv"),
@@ -123,8 +124,8 @@ pub(super) const CLOSED: &[(i64, &str)] = &[
     (libc::SYS_ioperm, "ioperm"),
 ];
 
-/// Calls that programs try for speed and can do without: they are told that there are none. Their
-/// arguments cannot be looked at, or they make sockets and namespaces past the other rules.
+/// Calls that programs use for speed and can do without; they fail with `ENOSYS`. A filter cannot
+/// inspect their arguments, or they create sockets and namespaces that bypass the other rules.
 const ABSENT: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_openat2,
@@ -137,36 +138,38 @@ const ABSENT: &[i64] = &[
 const SETUID: u64 = 0o4000;
 const SETGID: u64 = 0o2000;
 
-/// The lowest bits of the type of a socket; the others are flags.
+/// Mask for the type of a socket; the higher bits are flags such as `SOCK_CLOEXEC`.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// The programs for one process.
+/// The seccomp programs for one process.
 pub(super) struct Filters {
-    /// Refuse without a word.
+    /// Filters that deny calls without recording them.
     pub(super) refusing: Vec<BpfProgram>,
-    /// Makes calls wait for the supervisor. It stands for [`Filters::unwatched`] where the kernel
-    /// has no such thing.
+    /// Filter whose matching calls wait for the supervisor. If the kernel does not support that,
+    /// [`Filters::unwatched`] is installed instead.
     pub(super) watched: BpfProgram,
-    /// Refuses what the supervisor would refuse by numbers alone.
+    /// Filter that denies what the supervisor would deny by the numeric arguments alone.
     pub(super) unwatched: BpfProgram,
 }
 
-/// The processor that this program was built for; `None` where the library knows no filters.
+/// The CPU architecture of this build; `None` if the library has no filters for it.
 fn architecture() -> Option<TargetArch> {
     std::env::consts::ARCH.try_into().ok()
 }
 
 impl Filters {
-    /// `None` on a processor for which there are no filters.
+    /// Builds the filters; `None` if the architecture has none.
     pub(super) fn new(net: Net) -> Option<Self> {
         let closed = merged(closed(net), closed_for_some());
         let mut refusing = vec![compile(absent(), SeccompAction::Errno(libc::ENOSYS as u32))?];
         refusing.push(compile(quiet(net), SeccompAction::Errno(libc::EPERM as u32))?);
-        // Another way to call the same kernel, with numbers that the tables do not have.
+        // The x32 ABI reaches the same kernel functions with call numbers missing from these
+        // tables.
         #[cfg(target_arch = "x86_64")]
         refusing.push(without_x32());
         let unwatched = compile(closed.clone(), SeccompAction::Errno(libc::EPERM as u32))?;
-        // The library has no word for what waits: the one for tracers stands for it.
+        // seccompiler has no `SECCOMP_RET_USER_NOTIF` action. Compile with the one for tracers,
+        // then patch its return value.
         let trace = SeccompAction::Trace(0);
         let mut watched = compile(merged(closed, looked_at(net)), trace.clone())?;
         let trace = u32::from(trace);
@@ -182,11 +185,13 @@ impl Filters {
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn compile(rules: Rules, action: SeccompAction) -> Option<BpfProgram> {
+    // The tables list what to deny or inspect, so a call without a matching rule is allowed.
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture()?).ok()?;
     filter.try_into().ok()
 }
 
-/// A condition on an argument, of which the lower half counts: flags and families are `int`.
+/// Builds a condition on the lower 32 bits of an argument: flags and families are `int`, and the
+/// kernel ignores the upper half.
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> SeccompCondition {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
         .expect("every argument in these tables is one of six")
@@ -200,7 +205,7 @@ fn is_not(argument: u8, value: u64) -> SeccompCondition {
     condition(argument, SeccompCmpOp::Ne, value)
 }
 
-/// Whether all of these bits are set.
+/// Matches if all of these bits are set.
 fn has(argument: u8, bits: u64) -> SeccompCondition {
     condition(argument, SeccompCmpOp::MaskedEq(bits), bits)
 }
@@ -213,28 +218,29 @@ fn absent() -> Rules {
     ABSENT.iter().map(|&number| (number, Vec::new())).collect()
 }
 
-/// Refused without evidence, since programs do these things in good faith.
+/// Calls denied without evidence, because programs make them in good faith.
 fn quiet(net: Net) -> Rules {
     let mut rules = modes(SETGID);
     let [unix, datagram] = [libc::AF_UNIX, libc::SOCK_DGRAM].map(|it| it as u64);
     let of_type = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind);
-    // Each message of theirs can name a socket of the file system to which nobody can be seen to
-    // connect. What is lost is `syslog` and its like, which nobody hears in there anyway.
+    // Each datagram on a Unix socket can name another socket in the file system, with no `connect`
+    // call to inspect. Blocking them costs `syslog` and the like, which has no receiver in the
+    // sandbox anyway.
     for call in [libc::SYS_socket, libc::SYS_socketpair] {
         rules.insert(call, vec![rule([is(0, unix), of_type(datagram)])]);
     }
-    // A connection that is deferred until something is sent.
+    // Fast Open defers the connection until data is sent, past the check on `connect`.
     let [tcp, deferred] = [libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT].map(|it| it as u64);
     rules.insert(libc::SYS_setsockopt, vec![rule([is(1, tcp), is(2, deferred)])]);
     if net.is_listed() {
-        // What the sockets that were made outside know of the machine's interfaces.
+        // Sockets created outside would reveal the host's network interfaces.
         let [first, last] = INTERFACES;
         let interfaces = [(SeccompCmpOp::Ge, first), (SeccompCmpOp::Le, last)];
         let interfaces = interfaces.map(|(operator, value)| condition(1, operator, value));
         rules.insert(libc::SYS_ioctl, vec![rule(interfaces)]);
     }
     if net == Net::Tcp {
-        // Every look-up of a name begins so: that it is refused says nothing of the program.
+        // Every name lookup starts with a datagram socket, so a denied one is not evidence.
         let sockets = [libc::AF_INET, libc::AF_INET6]
             .map(|family| rule([is(0, family as u64), of_type(datagram)]));
         rules.entry(libc::SYS_socket).or_default().extend(sockets);
@@ -242,10 +248,10 @@ fn quiet(net: Net) -> Rules {
     rules
 }
 
-/// The requests of `ioctl` that ask for interfaces or change them.
+/// Range of `ioctl` requests that query or change network interfaces.
 const INTERFACES: [u64; 2] = [0x8910, 0x89ff];
 
-/// The calls that give a file a mode, and which argument that is.
+/// Calls that set a file's mode, with the index of the mode argument.
 const MODES: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -265,7 +271,8 @@ const MODES: &[(i64, u8)] = &[
     (libc::SYS_mknod, 1),
 ];
 
-/// Which argument of an open says whether it creates a file: else its mode is whatever lay there.
+/// Returns the index of the argument with `O_CREAT`, for calls that open files. Without that flag
+/// the mode argument is whatever happens to be in the register.
 fn creating(number: i64) -> Option<u8> {
     match number {
         libc::SYS_openat => Some(2),
@@ -275,7 +282,7 @@ fn creating(number: i64) -> Option<u8> {
     }
 }
 
-/// The calls that would give a file a mode with this bit.
+/// Rules for calls that would give a file a mode with this bit.
 fn modes(bit: u64) -> Rules {
     let mode = |&(number, mode): &(i64, u8)| {
         let rule = match creating(number) {
@@ -287,7 +294,7 @@ fn modes(bit: u64) -> Rules {
     MODES.iter().map(mode).collect()
 }
 
-/// Kinds of namespaces, as flags of `clone`.
+/// `clone` flags that create namespaces.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -298,17 +305,17 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Writing into the input of a terminal.
+/// `ioctl` requests that push characters into a terminal's input.
 const TERMINAL_INPUT: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
 
-/// The calls that send, and which argument has their flags.
+/// Calls that send data, with the index of the flags argument.
 const SENDING: [(i64, u8); 3] =
     [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
 const FAST_OPEN: u64 = libc::MSG_FASTOPEN as u64;
 
-/// Options by which the packets of a connection take a way that the program names: over other machines,
-/// or by another interface, where the same address may be somebody else's.
+/// Socket options with which a program chooses the route of its packets: through other machines, or
+/// over another interface, where the same address may belong to a different host.
 const WAYS: &[(i32, i32)] = &[
     (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
     (libc::SOL_SOCKET, 62),   // SO_BINDTOIFINDEX
@@ -319,11 +326,12 @@ const WAYS: &[(i32, i32)] = &[
     (libc::IPPROTO_IPV6, libc::IPV6_RTHDRDSTOPTS),
     (libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS),
     (libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS),
-    // All of them at once, in an older form.
+    // An older option that sets all of the above at once.
     (libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS),
 ];
 
-/// Refused for some arguments only, and an attempt is evidence: [`refused_for`] says which.
+/// Calls denied for certain arguments only, and recorded as evidence; [`refused_for`] describes
+/// which.
 fn closed_for_some() -> Rules {
     let mut rules = modes(SETUID);
     let namespaces = NAMESPACES.map(|flag| rule([has(0, u64::from(flag.cast_unsigned()))]));
@@ -335,9 +343,11 @@ fn closed_for_some() -> Rules {
     rules
 }
 
-/// The reason for which a call is refused by its numbers alone, of those that are not closed
-/// altogether.
+/// Returns why a call is denied by its numeric arguments alone; covers calls that are not forbidden
+/// entirely.
 pub(super) fn refused_for(number: i64, arguments: &[u64; 6]) -> Option<&'static str> {
+    // Must mirror `closed_for_some`, or a call would be denied without
+    // evidence.
     let has = |argument: u8, bits: u64| arguments[usize::from(argument)] & bits == bits;
     let creates = creating(number).is_none_or(|flags| has(flags, libc::O_CREAT as u64));
     if MODES.iter().any(|&(known, mode)| known == number && creates && has(mode, SETUID)) {
@@ -359,7 +369,7 @@ pub(super) fn refused_for(number: i64, arguments: &[u64; 6]) -> Option<&'static 
     (number == libc::SYS_ioctl && writes_input()).then_some("ioctl that types into the terminal")
 }
 
-/// The rules of both tables; a call that is in both has those of each.
+/// Merges two tables; a call in both gets the rules of each.
 fn merged(mut rules: Rules, more: Rules) -> Rules {
     for (number, mut conditions) in more {
         let known = rules.entry(number).or_default();
@@ -368,14 +378,14 @@ fn merged(mut rules: Rules, more: Rules) -> Rules {
     rules
 }
 
-/// Refused, and an attempt is evidence.
+/// Calls that are denied and recorded as evidence.
 fn closed(net: Net) -> Rules {
     let mut rules: Rules = CLOSED.iter().map(|&(number, _)| (number, Vec::new())).collect();
     let [unix, inet, inet6, netlink] =
         [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|it| it as u64);
     let mut sockets = vec![
         rule([is_not(0, unix), is_not(0, inet), is_not(0, inet6), is_not(0, netlink)]),
-        // The list of interfaces, which programs read, and nothing else of the kernel's.
+        // Programs list network interfaces over rtnetlink; every other netlink protocol is denied.
         rule([is(0, netlink), is_not(2, libc::NETLINK_ROUTE as u64)]),
     ];
     if net == Net::Closed {
@@ -386,21 +396,23 @@ fn closed(net: Net) -> Rules {
             let kind = condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind as u64);
             sockets.push(rule([is(0, family), kind]));
         }
-        // Zero is the plain protocol of the type. Others, such as MPTCP, pass over Landlock.
+        // Protocol 0 is the default for the socket type. Others, such as MPTCP, are not covered by
+        // Landlock's TCP rules.
         let [tcp, udp] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP].map(|it| it as u64);
         sockets.push(rule([is(0, family), is_not(2, 0), is_not(2, tcp), is_not(2, udp)]));
     }
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, vec![rule([is_not(0, unix)])]);
     if !matches!(net, Net::Empty | Net::Local) {
-        // Landlock has a say in binding, not in listening on a port that the kernel chooses.
+        // Landlock controls `bind`, but `listen` on an unbound socket picks a port without one.
         rules.insert(libc::SYS_listen, Vec::new());
     }
     rules
 }
 
-/// Looked at by the supervisor, which refuses or lets the kernel go on.
+/// Calls that the supervisor inspects and then denies or lets the kernel continue.
 fn looked_at(net: Net) -> Rules {
+    // Opens with O_DIRECTORY skip the supervisor; the kernel's own rules decide about them.
     let folder = libc::O_DIRECTORY as u64;
     let no_folder = |flags| rule([condition(flags, SeccompCmpOp::MaskedEq(folder), 0)]);
     let mut rules = Rules::from([
@@ -408,6 +420,7 @@ fn looked_at(net: Net) -> Rules {
         (libc::SYS_execve, Vec::new()),
         (libc::SYS_execveat, Vec::new()),
         (libc::SYS_connect, Vec::new()),
+        // Process 0 means the caller's own process group, and for `prlimit64` the caller itself.
         (libc::SYS_kill, vec![rule([is_not(0, 0)])]),
         (libc::SYS_rt_sigqueueinfo, Vec::new()),
         (libc::SYS_prlimit64, vec![rule([is_not(0, 0)])]),
@@ -418,10 +431,12 @@ fn looked_at(net: Net) -> Rules {
         rules.insert(libc::SYS_socket, [libc::AF_INET, libc::AF_INET6].map(family).into());
     }
     if net.is_local() {
-        // Landlock refuses to bind: the supervisor does, to what it looked at.
+        // Landlock denies every `bind` on TCP. The supervisor binds instead, to the address it has
+        // read.
         rules.insert(libc::SYS_bind, Vec::new());
     }
     if net.is_own() {
+        // `sendto` without an address goes to the connected peer, which was checked on `connect`.
         let address = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)
             .expect("it is one of six arguments");
         rules.insert(libc::SYS_sendto, vec![rule([address])]);
@@ -431,7 +446,7 @@ fn looked_at(net: Net) -> Rules {
     rules
 }
 
-/// Refuses the calls of the x32 interface, whose numbers have this bit.
+/// Denies calls of the x32 ABI, whose numbers have this bit set.
 #[cfg(target_arch = "x86_64")]
 fn without_x32() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
@@ -453,7 +468,7 @@ fn without_x32() -> BpfProgram {
 mod tests {
     use super::*;
 
-    /// The decision of a filter on a call: the kernel's interpreter, as far as filters use it.
+    /// Evaluates a filter for a call, like the kernel's interpreter as far as filters use it.
     fn decision(program: &[sock_filter], number: i64, arguments: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend(u32::try_from(number).unwrap().to_ne_bytes());
@@ -496,7 +511,7 @@ mod tests {
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
     const WAITS: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-    /// The strictest decision of all programs, as the kernel takes it.
+    /// The strictest decision of all programs wins, as in the kernel.
     fn decided(net: Net, number: i64, arguments: [u64; 6]) -> u32 {
         let filters = Filters::new(net).unwrap();
         let programs = filters.refusing.iter().chain([&filters.watched]);
@@ -583,7 +598,7 @@ mod tests {
             assert_eq!(decided(net, libc::SYS_listen, [0; 6]), listen);
             assert!(net.is_own());
         }
-        // What is of outside tells of the machine's interfaces there too.
+        // Sockets created outside would also reveal the host's interfaces here.
         let interfaces = [3, 0x8912, 0, 0, 0, 0];
         assert_eq!(decided(Net::LocalAndListed, libc::SYS_ioctl, interfaces), refused(libc::EPERM));
         assert_eq!(decided(Net::Empty, libc::SYS_bind, [0; 6]), ALLOWED);

@@ -1,5 +1,6 @@
-//! The way between the first process in the sandbox and its supervisor: that it may begin, what
-//! stands, and the descriptor on which calls wait for an answer.
+//! The control channel between the first process in the sandbox and its supervisor. It carries the
+//! permission to start, the active protections, and the descriptor on which calls wait for an
+//! answer.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,30 +16,30 @@ use super::calls::{Filters, Net};
 use super::kernel;
 use super::policy::{Policy, Walls};
 
-/// Most bytes of the message.
+/// Maximum size of a message, in bytes.
 const MAX_MESSAGE: usize = 4096;
 
-/// The protections around a program, as found when it was started.
+/// The active protections around a program, as found when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Standing {
     pub(super) walls: Walls,
-    /// Version of Landlock's interface, 0 for none.
+    /// Landlock ABI version, 0 if unsupported.
     pub(super) landlock: i32,
-    /// Whether calls are filtered.
+    /// True if system calls are filtered.
     pub(super) filtered: bool,
-    /// Whether attempts are seen.
+    /// True if the supervisor sees denied attempts.
     pub(super) watched: bool,
-    /// Whether there is a `/proc` of its own.
+    /// True if the sandbox has its own `/proc`.
     pub(super) proc: bool,
-    /// The error by which the kernel keeps the supervisor from looking into the program.
+    /// The error with which the kernel prevents the supervisor from inspecting the program.
     pub(super) unseen: Option<i32>,
 }
 
-/// Network access of the program.
+/// Returns the network access of the program.
 pub(super) fn net(policy: &Policy) -> Net {
     let is_full = policy.walls == Walls::Full;
     if !policy.addresses.is_empty() {
-        // Without a network of its own, Landlock keeps it from connecting by itself.
+        // Without a network namespace, Landlock prevents the program from connecting by itself.
         return match (is_full, policy.local) {
             (true, true) => Net::LocalAndListed,
             (true, false) => Net::Listed,
@@ -54,13 +55,13 @@ pub(super) fn net(policy: &Policy) -> Net {
     }
 }
 
-/// Lets the first process go on, which is where it belongs now, and tells it by which error its
-/// supervisor is kept from looking into it.
+/// Lets the first process continue, now that it is in its control group. Sends the error, if any,
+/// that prevents the supervisor from inspecting it.
 pub(super) fn let_go(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result<()> {
     Ok(rustix::io::write(control, &unseen.unwrap_or(0).to_ne_bytes()).map(drop)?)
 }
 
-/// Waits to be let go, and is told the same.
+/// Waits for permission to continue and returns the error sent by [`let_go`].
 pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
     let mut word = [0; 4];
     loop {
@@ -72,8 +73,9 @@ pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
     }
 }
 
-/// The part of the policy that cannot be kept where calls do not wait for the supervisor. The
-/// harness does not ask for it there: this is for a machine that changed since it was looked at.
+/// Returns the part of the policy that cannot be enforced if calls do not wait for the supervisor.
+/// The harness does not request it on such a machine; this covers one that changed since it was
+/// probed.
 fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
     if standing.watched {
         None
@@ -88,7 +90,8 @@ fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
     }
 }
 
-/// Filters the calls of this process from here on, and tells the supervisor what stands.
+/// Filters the system calls of this process from here on, and reports the active protections to the
+/// supervisor.
 pub(super) fn filter(
     policy: &Policy,
     control: &OwnedFd,
@@ -106,10 +109,12 @@ pub(super) fn filter(
         }
     }
     standing.filtered = true;
-    // The last one: sending is not watched, everything after it may be.
+    // Must be the last filter: everything after it may be watched, except the `sendmsg` below,
+    // which no filter intercepts.
     let listener = match standing.unseen {
         None => kernel::install_with_listener(&filters.watched).ok(),
-        // Who can look into nothing could answer nothing: each call would fail.
+        // A supervisor that cannot read the program's memory could answer nothing, and every
+        // watched call would fail.
         Some(_) => None,
     };
     if listener.is_none() {
@@ -123,7 +128,7 @@ pub(super) fn filter(
     tell(control, standing, listener.as_ref().map(AsFd::as_fd))
 }
 
-/// Tells the supervisor what stands.
+/// Reports the active protections to the supervisor.
 pub(super) fn tell(
     control: &OwnedFd,
     standing: Standing,
@@ -141,8 +146,8 @@ pub(super) fn tell(
         .map_err(|error| format!("cannot reach the supervisor: {error}"))
 }
 
-/// Receives the standing, and the listener where calls wait. `None` when the process ended without
-/// a word.
+/// Receives the protections, and the listener if calls wait for the supervisor. Returns `None` if
+/// the process ended without reporting.
 pub(super) fn hear(control: BorrowedFd<'_>) -> Option<(Standing, Option<OwnedFd>)> {
     let mut message = [0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

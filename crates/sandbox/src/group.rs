@@ -1,8 +1,8 @@
-//! Control groups (version 2) for programs: one group for a run, in it one for each case, where this
-//! process may make them. Limits in them are of all processes of a case together.
+//! Control groups (cgroup v2) for programs: one group per run, and inside it one per case, if this
+//! process may create them. Their limits apply to all processes of a case together.
 //!
-//! Never changes a group that it did not make: what a group above hands on is used as it is. Those of
-//! dead runs are known by their names, their owner and a lock that nobody holds, and removed.
+//! Never changes a group that it did not create: the controllers a parent delegates are used as
+//! they are. Groups of dead runs are recognised by name, owner and an unheld lock, and removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -16,36 +16,36 @@ use super::standing::Held;
 use crate::leftover;
 use crate::limits::Limits;
 
-/// Prefix of the names of groups that are ours.
+/// Name prefix of the groups of runs.
 const RUN: &str = "selftest-run-";
 
-/// Prefix of the names of groups in them.
+/// Name prefix of the groups of cases.
 const CASE: &str = "case-";
 
-/// Between two tries to remove a group whose last process is about to be gone.
+/// Delay between attempts to remove a group whose last process is still exiting.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The group of this process's programs. Dropped, it ends what is left in it and is gone.
+/// The cgroup of one run. Dropping it kills its remaining processes and removes it.
 #[derive(Debug)]
 pub struct RunGroup {
     path: PathBuf,
     held: Held,
-    /// Most processes that a group above allows this process.
+    /// Lowest `pids.max` of the ancestors above this group.
     most_processes: Option<u64>,
     begun: AtomicU32,
-    /// Locked for as long as it is open.
+    /// Held open to keep the group locked.
     _lock: File,
 }
 
-/// The group of one case. Dropped, it is gone.
+/// The cgroup of one case. Dropping it removes it.
 #[derive(Debug)]
 pub struct CaseGroup {
     path: PathBuf,
 }
 
 impl RunGroup {
-    /// Makes one in the nearest group that hands on memory and processes, else in the nearest that
-    /// can be written. The error says why there is none.
+    /// Creates a group in the nearest ancestor that delegates the memory and pids controllers, else
+    /// in the nearest writable one. The error says why that is not possible.
     pub fn make() -> Result<Self, String> {
         let read =
             |file: &str| fs::read(file).map_err(|_| "this system has no control groups".to_owned());
@@ -59,7 +59,7 @@ impl RunGroup {
 
     fn make_above(mount: &Path, own: &Path) -> Option<Self> {
         let mut places = places(mount, own);
-        // A stable sort: the nearest comes first among equals.
+        // The sort is stable, so the nearest ancestor comes first among equals.
         places.sort_by_key(|place| !(place.hands_on.memory && place.hands_on.processes));
         places.iter().find_map(|place| {
             leftover::sweep(&place.path, is_run, remove_run);
@@ -69,7 +69,8 @@ impl RunGroup {
 
     fn make_in(place: &Place) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        // Another process can take one for the group of a dead run, between its making and locking.
+        // Between `mkdir` and `flock`, another process may take the new group for a leftover of a
+        // dead run and remove it. Retry with another name.
         let (path, lock) = (0..3).find_map(|_| {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
             let path = place.path.join(format!("{RUN}{}-{number}", std::process::id()));
@@ -84,18 +85,18 @@ impl RunGroup {
         }
         let (most_processes, begun) = (place.most_processes, AtomicU32::new(0));
         let group = Self { path, held, most_processes, begun, _lock: lock };
-        // To move a process, both the group above and the new one must be writable.
+        // Moving a process requires write access to both the parent and the new group.
         let above = [&place.path, &group.path]
             .map(|path| fs::OpenOptions::new().write(true).open(path.join("cgroup.procs")).is_ok());
         above.iter().all(|&is_writable| is_writable).then_some(group)
     }
 
-    /// The resources that it can limit.
+    /// Returns the resources that this group can limit.
     pub fn held(&self) -> Held {
         self.held
     }
 
-    /// A group for one case with these limits. The error is one of the kernel's.
+    /// Creates a group with these limits for one case. The error is the kernel's.
     pub fn case(&self, limits: &Limits) -> io::Result<CaseGroup> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let path = self.path.join(format!("{CASE}{number}"));
@@ -104,13 +105,13 @@ impl RunGroup {
         if self.held.memory {
             let most = u64::from(limits.total_memory_mib) << 20;
             group.set("memory.max", most)?;
-            // Not known to all kernels: memory that is swapped out is bounded by the machine then, and
-            // one process is ended instead of all.
+            // Optional, since not all kernels support them. Without them swapped memory is bounded
+            // only by the machine, and the OOM killer ends one process instead of the whole case.
             let _ = group.set("memory.swap.max", 0);
             let _ = group.set("memory.oom.group", 1);
         }
         if self.held.processes {
-            // One of them is the harness's own.
+            // One extra for the harness's own process in the group.
             let most = u64::from(limits.processes) + 1;
             group.set("pids.max", self.most_processes.map_or(most, |above| most.min(above)))?;
         }
@@ -125,13 +126,13 @@ impl Drop for RunGroup {
 }
 
 impl CaseGroup {
-    /// Its folder.
+    /// Returns the group's path in the cgroup file system.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn set(&self, file: &str, value: u64) -> io::Result<()> {
-        // Only what the kernel made: nothing is created in there.
+        // Opens only files that the kernel provides; nothing is ever created here.
         let mut file = fs::OpenOptions::new().write(true).open(self.path.join(file))?;
         io::Write::write_all(&mut file, value.to_string().as_bytes())
     }
@@ -139,12 +140,12 @@ impl CaseGroup {
 
 impl Drop for CaseGroup {
     fn drop(&mut self) {
-        // What is left of it goes with the run.
+        // If this fails, the group is removed together with the run's.
         let _ = remove(&self.path, 20);
     }
 }
 
-/// A group in which one could be made.
+/// A group in which a new one could be created.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     path: PathBuf,
@@ -152,8 +153,9 @@ struct Place {
     most_processes: Option<u64>,
 }
 
-/// The groups from this process's own one upwards that hold it to nothing that a group beside its own
-/// would not be held to; a limit on processes, which service managers set on everything, is kept.
+/// Returns the groups from this process's own upwards, as far as leaving one escapes no limit: the
+/// walk stops at a limit on memory or CPU. A limit on processes, which service managers set
+/// everywhere, is carried along instead.
 fn places(mount: &Path, own: &Path) -> Vec<Place> {
     let mut places = Vec::new();
     let mut most_processes: Option<u64> = None;
@@ -177,18 +179,20 @@ fn places(mount: &Path, own: &Path) -> Vec<Place> {
     places
 }
 
-/// Where version 2 is mounted, and the group of this process below it: by the texts of
+/// Returns the cgroup v2 mount point and this process's group below it, from the contents of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
     let own = own.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
     let own = PathBuf::from(std::ffi::OsString::from_vec(own.to_vec()));
-    // A group outside of what this process sees of them is written with dots.
+    // The kernel writes a group outside of this cgroup namespace with `..` components.
     let is_plain = |path: &Path| !path.components().any(|it| it == std::path::Component::ParentDir);
     if !own.is_absolute() || !is_plain(&own) {
         return None;
     }
     mounts.split(|&byte| byte == b'\n').find_map(|line| {
         let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        // Optional fields of variable number precede the separator `-`; the file system type
+        // follows it.
         let end = words.iter().position(|&word| word == b"-")?;
         if words.get(end + 1) != Some(&&b"cgroup2"[..]) {
             return None;
@@ -200,7 +204,8 @@ fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
     })
 }
 
-/// A path as the kernel writes it into a line of words: spaces and their like by three octal digits.
+/// Decodes a path in a `/proc` table, where the kernel writes spaces and similar characters as
+/// three octal digits.
 fn unescaped(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -214,9 +219,9 @@ fn unescaped(word: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// Ends whatever is in the group of a run, and removes it with those of its cases.
+/// Kills the remaining processes of a run's group, and removes it with the groups of its cases.
 fn remove_run(path: &Path) {
-    // Linux 5.14. Before that its processes were ended by their supervisors.
+    // Needs Linux 5.14. On older kernels the supervisors have already ended their processes.
     if let Ok(mut kill) = fs::OpenOptions::new().write(true).open(path.join("cgroup.kill")) {
         let _ = io::Write::write_all(&mut kill, b"1");
     }
@@ -229,7 +234,7 @@ fn remove_run(path: &Path) {
     let _ = remove(path, 100);
 }
 
-/// Removes a group; its files are the kernel's and go with it.
+/// Removes a group; the files in it belong to the kernel and disappear with it.
 fn remove(path: &Path, tries: u32) -> io::Result<()> {
     for _ in 1..tries {
         match fs::remove_dir(path) {
@@ -240,7 +245,7 @@ fn remove(path: &Path, tries: u32) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Whether a group of this name is that of a run.
+/// Returns true if this is the name of a run's group.
 fn is_run(name: &str) -> bool {
     let numbers = name.strip_prefix(RUN).and_then(|rest| rest.split_once('-'));
     numbers.is_some_and(|(process, number)| {
@@ -269,7 +274,7 @@ mod tests {
         let hybrid = "8:pids:/x\n0::/\n";
         let mount = "/sys/fs/cgroup/version 2";
         assert_eq!(of(HYBRID, hybrid), found(mount, mount));
-        // A container without a namespace of groups sees its part of the tree.
+        // Without a cgroup namespace, a container sees its own part of the tree.
         let container = "31 24 0:27 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
         assert_eq!(
             of(container, "0::/docker/abc/x\n"),
@@ -287,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A tree of folders that looks like one of groups: who makes a group in it makes an empty folder.
+    /// A folder tree that looks like cgroups: creating a group in it creates an empty folder.
     fn tree(groups: &[(&str, &[(&str, &str)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (group, files) in groups {
@@ -325,7 +330,7 @@ mod tests {
                 place("user", held, Some(500)),
             ]
         );
-        // Nobody is let out of a limit that is set on the group that they are in.
+        // No process escapes a limit that is set on its own group.
         for (file, limit) in [("memory.max", "1048576\n"), ("cpu.max", "50000 100000\n")] {
             fs::write(path("user/app/scope").join(file), limit).unwrap();
             assert_eq!(places(root.path(), &path("user/app/scope")).len(), 1, "{file}");
@@ -365,7 +370,7 @@ mod tests {
     fn limits_are_written_where_the_kernel_holds_to_them_and_nowhere_else() {
         let root = tree(&[("run/case-0", &[("memory.max", ""), ("pids.max", "")])]);
         let path = root.path().join("run");
-        // The kernel makes the files with the folder, which no folder of a test does.
+        // The kernel creates these files together with the folder; a test folder lacks them.
         fs::remove_dir_all(path.join("case-0")).unwrap();
         let lock = File::open(&path).unwrap();
         let run = |held| RunGroup {

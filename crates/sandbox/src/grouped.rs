@@ -1,6 +1,6 @@
-//! The control group of a case as its supervisor holds it: puts the program into it, sees what of its
-//! limits was reached, and ends it as a whole. Its files are opened before there are namespaces, since
-//! no group outside can be written from within.
+//! The supervisor's side of a case's cgroup: moves the program into it, detects which limits were
+//! reached, and kills it as a whole. Its files are opened before any namespace is entered, because
+//! groups outside cannot be written from within.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Result, Write as _};
@@ -11,27 +11,27 @@ use std::time::Duration;
 use super::attempt::{Attempt, AttemptKind};
 use crate::limits::Limits;
 
-/// Most bytes of one of its files that are of interest.
+/// Maximum number of bytes read from a cgroup file.
 const MAX_TEXT: usize = 4096;
 
-/// How often the processor time is looked at.
+/// Interval between checks of the CPU time.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The open files of a group.
+/// The open files of a cgroup.
 pub(super) struct Grouped {
     procs: File,
-    /// Linux 5.14.
+    /// `cgroup.kill`; needs Linux 5.14.
     kill: Option<File>,
     processor: Option<File>,
-    /// Absent where the group holds to no memory.
+    /// `memory.events`; `None` without the memory controller.
     memory: Option<File>,
-    /// Absent where the group counts no processes.
+    /// `pids.events`; `None` without the pids controller.
     processes: Option<File>,
     limits: Limits,
 }
 
 impl Grouped {
-    /// Opens the group in this folder, for a program with these limits.
+    /// Opens the cgroup at this path for a program with these limits.
     pub(super) fn open(group: &Path, limits: Limits) -> Result<Self> {
         let writable = |file: &str| OpenOptions::new().write(true).open(group.join(file));
         let readable = |file: &str| File::open(group.join(file)).ok();
@@ -45,20 +45,20 @@ impl Grouped {
         })
     }
 
-    /// Moves a process into it, and with it all that it will start.
+    /// Moves a process into the group; its future children inherit the membership.
     pub(super) fn take_in(&self, process: u32) -> Result<()> {
         (&self.procs).write_all(process.to_string().as_bytes())
     }
 
-    /// Ends every process in it at once; none can fork meanwhile.
+    /// Kills every process in the group atomically, so that none can escape by forking.
     pub(super) fn kill(&self) {
         if let Some(mut kill) = self.kill.as_ref() {
             let _ = kill.write_all(b"1");
         }
     }
 
-    /// Waits until the processor time of all processes together is used up. It never is where the
-    /// kernel counts none.
+    /// Waits until the processes have used up their total CPU time. Never returns if the kernel
+    /// does not count it.
     pub(super) async fn used_up(&self) {
         let most = Duration::from_secs(self.limits.total_cpu_seconds.into());
         while let Some(used) = self.processor.as_ref().and_then(|file| value(file, "usage_usec")) {
@@ -70,7 +70,7 @@ impl Grouped {
         std::future::pending::<()>().await;
     }
 
-    /// The limits that were reached, as attempts.
+    /// Returns the limits that were reached, as attempts.
     pub(super) fn reached(&self, is_used_up: bool) -> Vec<Attempt> {
         let Limits { total_memory_mib, processes, total_cpu_seconds, .. } = self.limits;
         let above = |file: &Option<File>, name| {
@@ -91,9 +91,11 @@ impl Grouped {
     }
 }
 
-/// The number after a name in a file of lines.
+/// Returns the number after a key in a flat-keyed cgroup file.
 fn value(file: &File, name: &str) -> Option<u64> {
     let mut bytes = [0; MAX_TEXT];
+    // Cgroup files generate their contents on each read at offset 0, so the descriptor can be
+    // reused.
     let read = file.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(grouped.reached(false), []);
         let waited = tokio::time::timeout(Duration::from_millis(50), grouped.used_up()).await;
         assert!(waited.is_err());
-        // There is nothing to kill by, and nobody is killed otherwise.
+        // Without `cgroup.kill` nothing is killed.
         grouped.kill();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         assert!(Grouped::open(&folder.path().join("none"), Limits::default()).is_err());

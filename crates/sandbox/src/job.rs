@@ -1,7 +1,8 @@
-//! The process above the program on Windows: it puts itself, and so all that it starts, into a job object
-//! with limits that ends with it. That is all: files, network and other processes are not kept from it.
+//! The supervisor on Windows: puts itself, and thereby everything it starts, into a job object with
+//! limits that ends together with it. Files, network and other processes stay accessible to the
+//! program.
 //!
-//! The one file for Windows with unsafe code.
+//! The only Windows file with unsafe code.
 #![expect(unsafe_code, reason = "the system's interface is C")]
 
 use std::ffi::OsString;
@@ -24,11 +25,11 @@ use super::NOT_STARTED;
 use super::policy::{Policy, Walls};
 use crate::limits::Limits;
 
-/// Units of time of the system in a second.
+/// Windows time units (100 ns) per second.
 const TICKS: i64 = 10_000_000;
 
-/// Runs the program and returns its exit code, 255 where that is larger. The first argument is the number
-/// of the harness's process.
+/// Runs the program and returns its exit code, or 255 if that does not fit. The first argument is
+/// the process ID of the harness.
 pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
     let (harness, arguments) = arguments.split_first().ok_or("expected a process")?;
     let (policy, program) = Policy::from_arguments(arguments)?;
@@ -37,7 +38,8 @@ pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
     let harness = opened(harness.ok_or("expected the number of a process")?)
         .map_err(|error| format!("cannot wait for the harness: {error}"))?;
     let limits = (policy.walls != Walls::Off).then_some(&policy.limits);
-    // Closed with this process, whatever ends it: then the system ends all that is in it.
+    // The last handle closes with this process, however it ends; the system then kills everything
+    // in the job.
     let _job = enter(limits).map_err(|error| format!("cannot have a job object: {error}"))?;
     std::thread::spawn(move || {
         ended(&harness);
@@ -48,13 +50,13 @@ pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
     Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
 }
 
-/// Ends this process, and with it the job.
+/// Exits this process, and thereby ends the job.
 #[expect(clippy::exit, reason = "nobody is left to return to")]
 fn leave() -> ! {
     std::process::exit(NOT_STARTED.into())
 }
 
-/// Makes a job object and puts this process into it. No process gets out of it.
+/// Creates a job object and puts this process into it. Processes cannot leave it.
 fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
     // SAFETY: no attributes, no name.
     let job = unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) };
@@ -65,8 +67,8 @@ fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
     let job = unsafe { OwnedHandle::from_raw_handle(job) };
     let held = held(limits);
     let length = u32::try_from(size_of_val(&held)).map_err(Error::other)?;
-    // SAFETY: the structure is the one of this class, and outlives the call, which reads as much of it as
-    // it is told.
+    // SAFETY: the structure matches the information class, and outlives the call, which reads the
+    // given number of bytes.
     let is_set = unsafe {
         SetInformationJobObject(
             job.as_raw_handle(),
@@ -75,7 +77,7 @@ fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
             length,
         )
     };
-    // SAFETY: both are open; that of the process is not a real one and needs no closing.
+    // SAFETY: both handles are open; the process handle is a pseudo handle that needs no closing.
     let is_in = is_set != 0
         && unsafe { AssignProcessToJobObject(job.as_raw_handle(), GetCurrentProcess()) } != 0;
     if is_in { Ok(job) } else { Err(Error::last_os_error()) }
@@ -92,7 +94,7 @@ fn held(limits: Option<&Limits>) -> JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
             | JOB_OBJECT_LIMIT_JOB_TIME
             | JOB_OBJECT_LIMIT_PROCESS_MEMORY
             | JOB_OBJECT_LIMIT_PROCESS_TIME;
-        // One of them is this one.
+        // One extra for this process, which is in the job too.
         basic.ActiveProcessLimit = limits.processes.saturating_add(1);
         basic.PerProcessUserTimeLimit = i64::from(limits.cpu_seconds) * TICKS;
         basic.PerJobUserTimeLimit = i64::from(limits.total_cpu_seconds) * TICKS;
@@ -102,9 +104,9 @@ fn held(limits: Option<&Limits>) -> JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
     held
 }
 
-/// A process, to wait for its end.
+/// Opens a process in order to wait for its end.
 fn opened(process: u32) -> Result<OwnedHandle> {
-    // SAFETY: takes numbers.
+    // SAFETY: the arguments are plain numbers.
     let process = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, process) };
     if process.is_null() {
         return Err(Error::last_os_error());
@@ -115,7 +117,7 @@ fn opened(process: u32) -> Result<OwnedHandle> {
 
 /// Waits for the end of a process.
 fn ended(process: &OwnedHandle) {
-    // SAFETY: it is open as long as it is borrowed.
+    // SAFETY: the handle is open as long as it is borrowed.
     unsafe { WaitForSingleObject(process.as_raw_handle(), INFINITE) };
 }
 

@@ -1,5 +1,5 @@
-//! System calls of Linux for which no library here has a safe function. Each is wrapped so that
-//! callers cannot misuse it; decides nothing.
+//! Linux system calls for which no library provides a safe function. Each wrapper is impossible to
+//! misuse; policy lives elsewhere.
 #![expect(unsafe_code, reason = "the kernel's interface is C, and no library has these calls")]
 
 use std::ffi::CString;
@@ -16,32 +16,32 @@ use tokio::io::unix::AsyncFd;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) id: u64,
-    /// The thread, as numbered where this process lives.
+    /// The calling thread, in the supervisor's PID namespace.
     pub(super) thread: u32,
     pub(super) number: i64,
     pub(super) arguments: [u64; 6],
 }
 
-/// The answer to a call that waited.
+/// The answer to a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The kernel goes on with it, and applies all other rules.
+    /// The kernel continues the call and applies all other rules.
     Continue,
-    /// It was done on behalf of the program and returned this.
+    /// The call was performed on behalf of the program and returned this value.
     Done(i64),
-    /// It fails with this error number.
+    /// The call fails with this error number.
     Fail(i32),
 }
 
-/// Leaves the namespaces of the calling thread for new ones. For one of users the process must have one
-/// thread.
+/// Moves the calling thread into new namespaces. A user namespace requires a single-threaded
+/// process.
 pub(super) fn unshare(flags: UnshareFlags) -> Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: descriptors stay shared, see the assertion.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Sees to it that no descriptor from `first` on outlives the next program.
+/// Sets close-on-exec for all descriptors from `first` on.
 pub(super) fn close_on_exec_from(first: u32) -> Result<()> {
     // SAFETY: only flags of descriptors change.
     let code =
@@ -49,23 +49,24 @@ pub(super) fn close_on_exec_from(first: u32) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
 }
 
-/// A descriptor that this process was started with, taken over once.
+/// Takes ownership of a descriptor inherited at startup. Call it once per descriptor.
 pub(super) fn inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: asks for flags only.
     if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: it is open, and who calls takes it over once, before anything else is opened.
+    // SAFETY: the descriptor is open, and the caller takes it over once, before opening anything
+    // else.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Changes the attributes of the mount at a path, and of all below it where `all` is true.
+/// Changes the attributes of the mount at a path, and of all mounts below it if `all` is true.
 pub(super) fn change_mount(path: &Path, all: bool, set: u64, clear: u64) -> Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes =
         libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     let flags = if all { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: both pointers outlive the call, which reads as many bytes as it is told.
+    // SAFETY: both pointers outlive the call, which reads the given number of bytes.
     let code = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -79,7 +80,7 @@ pub(super) fn change_mount(path: &Path, all: bool, set: u64, clear: u64) -> Resu
     if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
 }
 
-/// Installs a filter whose watched calls wait for an answer on the descriptor that is returned.
+/// Installs a filter whose watched calls wait for an answer on the returned descriptor.
 pub(super) fn install_with_listener(program: &[sock_filter]) -> Result<OwnedFd> {
     let program: Vec<libc::sock_filter> = program
         .iter()
@@ -88,8 +89,8 @@ pub(super) fn install_with_listener(program: &[sock_filter]) -> Result<OwnedFd> 
     let length = u16::try_from(program.len()).map_err(Error::other)?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    // Without the second flag, which Linux knows since 5.19, a signal can interrupt a call that
-    // was already decided: it is asked again then.
+    // Without the second flag (Linux 5.19), a signal can interrupt a call that was already
+    // received, and the call is reported again.
     let mut error = Error::from_raw_os_error(libc::EINVAL);
     for flags in [listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listener] {
         // SAFETY: the program outlives the call, which only reads it.
@@ -113,22 +114,22 @@ pub(super) fn install_with_listener(program: &[sock_filter]) -> Result<OwnedFd> 
     Err(error)
 }
 
-/// A descriptor that can be waited for.
+/// Registers a descriptor with the async runtime.
 pub(super) fn awaited(descriptor: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
-    // SAFETY: what is returned owns the descriptor, so that it stays the same until it is given up.
+    // SAFETY: the returned value owns the descriptor, so it stays valid until deregistered.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
-/// Lets who waits and who answers take turns on one processor, which is many times faster. Linux
-/// before 6.6 does not know it.
+/// Makes the kernel run caller and supervisor in turns on the same CPU, which is many times faster.
+/// Ignored before Linux 6.6.
 pub(super) fn answer_on_the_same_processor(listener: BorrowedFd<'_>) {
-    // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, which the library does not have.
+    // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, which the libc crate lacks.
     let flags: libc::c_ulong = 1;
     // SAFETY: the request takes a number.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags) };
 }
 
-/// The next call that waits. Blocks unless the listener is ready to be read.
+/// Receives the next waiting call. Blocks unless the listener is readable.
 pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
     // SAFETY: a structure of numbers, for which zero is a value; the kernel demands it.
     let mut raised: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -147,8 +148,8 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
     })
 }
 
-/// Gives who called a copy of a descriptor, under this number, in whose place it comes, or under the
-/// lowest free one. The number is returned; the call still waits.
+/// Installs a copy of a descriptor in the calling process and returns its number there. It replaces
+/// `number` if given, else takes the lowest free one. The call keeps waiting.
 #[expect(clippy::cast_possible_truncation, reason = "one bit")]
 pub(super) fn hand_over(
     listener: BorrowedFd<'_>,
@@ -172,13 +173,13 @@ pub(super) fn hand_over(
     if number < 0 { Err(Error::last_os_error()) } else { Ok(number.into()) }
 }
 
-/// A number of the network that a socket is of, which no other network has. Linux 5.14.
+/// Returns the unique ID of the network namespace that a socket belongs to. Needs Linux 5.14.
 pub(super) fn network_of(socket: BorrowedFd<'_>) -> Result<u64> {
-    // SO_NETNS_COOKIE, which the library does not have.
+    // SO_NETNS_COOKIE, which the libc crate lacks.
     const NETWORK: libc::c_int = 71;
     let mut number = 0_u64;
     let mut length: libc::socklen_t = 8;
-    // SAFETY: both pointers outlive the call, which writes as many bytes as it is told.
+    // SAFETY: both pointers outlive the call, which writes at most `length` bytes.
     let code = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -191,7 +192,7 @@ pub(super) fn network_of(socket: BorrowedFd<'_>) -> Result<u64> {
     if code == 0 { Ok(number) } else { Err(Error::last_os_error()) }
 }
 
-/// Answers a call. An error means mostly that who called is gone.
+/// Answers a call. An error usually means that the caller no longer exists.
 #[expect(clippy::cast_possible_truncation, reason = "one bit")]
 pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<()> {
     let (val, error, flags) = match answer {

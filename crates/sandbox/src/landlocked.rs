@@ -1,4 +1,4 @@
-//! Landlock: the inner wall, which holds also where there are no namespaces.
+//! Landlock rules: the inner layer of the sandbox, which works without namespaces too.
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset,
@@ -8,18 +8,18 @@ use landlock::{
 use super::policy::{Grants, Policy, Walls};
 use super::view::{OWN, OWN_HOSTS};
 
-/// The newest interface whose rights are all known here; older kernels enforce what they know of it.
+/// The newest ABI whose access rights are all known here; older kernels enforce the subset they
+/// support.
 const NEWEST: ABI = ABI::V9;
 
-/// Restricts this process. Returns the version of the interface that the kernel enforces, 0 where
-/// it has none.
+/// Restricts this process. Returns the ABI version that the kernel enforces, 0 if none.
 pub(super) fn restrict(policy: &Policy, grants: &Grants) -> Result<i32, String> {
     let status = apply(policy, grants).map_err(|error| format!("cannot confine: {error}"))?;
     Ok(version(&status))
 }
 
 fn apply(policy: &Policy, grants: &Grants) -> Result<RestrictionStatus, RulesetError> {
-    // In a view of its own everything that has a name may be listed.
+    // In its own view of the file system, the program may list every folder that exists in it.
     let (own, listed): (&[&str], &[&str]) = match policy.walls {
         Walls::Full => (OWN, &["/"]),
         Walls::Inner | Walls::Off => (&[], &[]),
@@ -54,10 +54,10 @@ fn version(status: &RestrictionStatus) -> i32 {
     }
 }
 
-/// The version of the interface that this kernel enforces; 0 where there is none.
+/// Returns the Landlock ABI version that this kernel enforces; 0 if none.
 pub(super) fn abi() -> i32 {
-    // The kernel is asked by restricting a thread that does nothing else: the restriction holds for
-    // that thread only and ends with it.
+    // Probe by restricting a throwaway thread: the restriction applies to that thread only and ends
+    // with it.
     let asked = std::thread::spawn(|| apply(&Policy::default(), &Grants::default()).ok());
     asked.join().ok().flatten().map_or(0, |status| version(&status))
 }

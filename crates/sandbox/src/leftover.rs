@@ -1,37 +1,40 @@
-//! Folders that end with who made them: locked while that one lives, so that those of dead runs can be
-//! told by name, owner and a lock that nobody holds. Does not know what is in them, nor how to remove it.
+//! Folders that should disappear with the process that created them. Each is locked while its
+//! process lives, so leftovers of dead runs are recognised by name, owner and an unheld lock. Their
+//! content, and how to remove it, is up to the caller.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Locks a folder that was just made, for as long as what is returned is open. `None` where another
-/// process took it for one of the dead in the very moment between making and locking it.
+/// Locks a folder that was just created, until the returned file is closed. Returns `None` if
+/// another process mistook it for a leftover between creation and locking.
 pub fn hold(folder: &Path) -> io::Result<Option<File>> {
     let opened = match open(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    // Folders cannot be locked there: nobody takes one for that of a dead run either, see below.
+    // Windows cannot lock folders. Nothing is swept there either, see `is_own` below.
     if cfg!(windows) {
         return Ok(Some(opened));
     }
     match opened.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
+        // The sweep of another process may have removed the folder before the lock was taken, and
+        // the lock would then be on a deleted inode.
         Ok(()) => Ok(is_there(folder, &opened).then_some(opened)),
     }
 }
 
-/// Removes the folders of the dead in a folder: those with names that are ours. What cannot be removed
-/// stays.
+/// Removes the leftovers of dead runs among the subfolders of `root` with matching names. What
+/// cannot be removed stays.
 pub fn sweep(root: &Path, is_ours: impl Fn(&str) -> bool, remove: impl Fn(&Path)) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(&is_ours);
-        // A link in the place of a folder leads to anywhere.
+        // A symlink in place of a folder could lead anywhere.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_ours && is_folder && is_own(&entry.path()) {
-            // Where somebody lives in it, or has just removed it, nothing is held.
+            // A live folder is locked, and one that was just removed cannot be opened.
             if let Ok(Some(_lock)) = hold(&entry.path()) {
                 remove(&entry.path());
             }
@@ -44,7 +47,7 @@ fn open(folder: &Path) -> io::Result<File> {
     File::open(folder)
 }
 
-/// Windows opens folders only for who says that it means them.
+/// Windows opens folders only with this flag.
 #[cfg(windows)]
 fn open(folder: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt as _;
@@ -52,7 +55,7 @@ fn open(folder: &Path) -> io::Result<File> {
     fs::OpenOptions::new().read(true).custom_flags(BACKUP_SEMANTICS).open(folder)
 }
 
-/// Whether a folder is of this user.
+/// Returns true if the folder belongs to this user.
 #[cfg(unix)]
 fn is_own(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -60,7 +63,7 @@ fn is_own(folder: &Path) -> bool {
     found.is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// Whether the folder at this path is the opened one.
+/// Returns true if the folder at this path is the opened one.
 #[cfg(unix)]
 fn is_there(path: &Path, folder: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -68,7 +71,7 @@ fn is_there(path: &Path, folder: &File) -> bool {
     found.is_ok_and(|(found, own)| (found.dev(), found.ino()) == (own.dev(), own.ino()))
 }
 
-/// Not known on Windows, where the folders of runs that were killed stay.
+/// Always false: ownership is not checked on Windows, so folders of killed runs stay.
 #[cfg(windows)]
 fn is_own(_folder: &Path) -> bool {
     false

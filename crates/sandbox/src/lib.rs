@@ -1,7 +1,7 @@
-//! Confines a program under test: namespaces and a file system of its own, Landlock, filters of
-//! system calls, control groups, a cleared environment by its caller, and a supervisor that connects
-//! where it may, ends its whole process tree and notes what was attempted. On macOS a profile of
-//! `sandbox-exec`, on Windows a job object.
+//! Confines a program under test with namespaces, a private file system, Landlock, system call
+//! filters and control groups. A supervisor makes permitted connections, ends the whole process
+//! tree and records denied attempts. The caller clears the environment. macOS uses a `sandbox-exec`
+//! profile instead, Windows a job object.
 //!
 //! ```text
 //! selftest ─► selftest __sut supervise POLICY -- PROGRAM    own session; enters the namespaces,
@@ -11,8 +11,8 @@
 //!                    └► PROGRAM
 //! ```
 //!
-//! Two processes of our own binary stand in between, because a library that forbids unsafe code
-//! can run nothing between fork and exec. Nothing here knows of tasks, prompts or answers.
+//! Two processes of our own binary sit in between, because running code between `fork` and `exec`
+//! would take unsafe code. This crate is independent of tasks, prompts and answers.
 
 mod attempt;
 #[cfg(target_os = "linux")]
@@ -60,18 +60,18 @@ pub use group::{CaseGroup, RunGroup};
 pub use policy::{Policy, Walls, toolchains};
 pub use standing::{Held, NoSandbox, Standing};
 
-/// The hidden first argument that starts a process of this module.
+/// The hidden first argument that starts one of this crate's processes.
 pub const WORD: &str = "__sut";
 
-/// The program of macOS that puts others into a sandbox.
+/// The macOS program that runs others in a sandbox.
 #[cfg(not(target_os = "linux"))]
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
-/// Exit code when the program could not be started.
+/// Exit code if the program could not be started.
 pub const NOT_STARTED: u8 = 127;
 
-/// Runs the process of this module that the arguments ask for; `None` when their first is not
-/// [`WORD`]. `main` calls it before anything else, while there is one thread only.
+/// Runs the sandbox process that the arguments request; `None` if the first is not [`WORD`]. `main`
+/// must call it before anything else, while the process is single-threaded.
 pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.next()? != WORD {
         return None;
@@ -89,7 +89,7 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
     };
     Some(ended.map_or_else(
         |why| {
-            // Nobody is left to tell when this fails too.
+            // If stderr is broken as well, the error cannot be reported anywhere.
             let _ = writeln!(std::io::stderr(), "selftest: {why}");
             ExitCode::from(NOT_STARTED)
         },
@@ -97,7 +97,7 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
     ))
 }
 
-/// Whether the kernel tells of which network a socket is: Linux 5.14.
+/// Returns true if the kernel reports the network namespace of a socket (Linux 5.14).
 pub fn tells_networks() -> bool {
     #[cfg(target_os = "linux")]
     return std::os::unix::net::UnixDatagram::unbound()
@@ -106,7 +106,7 @@ pub fn tells_networks() -> bool {
     return false;
 }
 
-/// The version of Landlock's interface that this kernel enforces; 0 where there is none.
+/// Returns the Landlock ABI version that this kernel enforces; 0 if none.
 pub fn landlock_abi() -> i32 {
     #[cfg(target_os = "linux")]
     return landlocked::abi();

@@ -1,19 +1,19 @@
-//! Settings of the sandbox: how strictly it is enforced, and the limits of a program's processes.
+//! Sandbox settings: how strictly it is enforced, and the resource limits of a program's processes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Behaviour where a program cannot be kept in its sandbox.
+/// Behaviour if the program cannot be fully sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Sandbox {
-    /// Nothing is run.
+    /// Run nothing.
     Enforce,
-    /// It is run with as much of the sandbox as there is, and the reports say what is missing.
+    /// Run with as much of the sandbox as the system supports; reports list what is missing.
     BestEffort,
-    /// There is no sandbox: the program may do what its user may do.
+    /// No sandbox: the program may do whatever its user may do.
     Off,
 }
 
@@ -23,27 +23,27 @@ impl Default for Sandbox {
     }
 }
 
-/// Limits of the processes of a program. Those that begin with `total` are of all processes of a case
-/// together, and need a control group that Linux lets this user make.
+/// Resource limits of a program's processes. Those with a `total` prefix apply to all processes of
+/// a case together, and need a control group that Linux lets this user create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Most MiB of memory that one process may ask for.
+    /// Maximum memory that one process may allocate, in MiB.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub memory_mib: u32,
-    /// Most MiB of memory of all processes together, with what lies in `/tmp` and `/dev/shm`.
+    /// Maximum memory of all processes together, in MiB, including files in `/tmp` and `/dev/shm`.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub total_memory_mib: u32,
-    /// Most processes and threads at a time, of all together.
+    /// Maximum number of processes and threads at a time, all together.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub processes: u32,
-    /// Most MiB of a file that one of them writes.
+    /// Maximum size of a file that a process writes, in MiB.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub file_mib: u32,
-    /// Most seconds of processor time of one process.
+    /// Maximum CPU time of one process, in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub cpu_seconds: u32,
-    /// Most seconds of processor time of all processes together.
+    /// Maximum CPU time of all processes together, in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub total_cpu_seconds: u32,
 }

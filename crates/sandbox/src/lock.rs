@@ -1,6 +1,6 @@
-//! The last steps before the program: its view of the file system, limits, Landlock, no powers,
-//! filters of calls. In namespaces this process is their first one, starts the program and collects
-//! what has ended; else it becomes the program.
+//! The last steps before the program starts: its view of the file system, resource limits,
+//! Landlock, dropped capabilities, system call filters. In namespaces this process is PID 1, starts
+//! the program and reaps exited processes; otherwise it replaces itself with the program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::policy::{Policy, Walls};
 
-/// Becomes or runs the program. Returns its exit code, 128 + n when signal n killed it.
+/// Replaces itself with the program, or runs it. Returns its exit code, or 128 + n if signal n
+/// killed it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, program) = Policy::from_arguments(arguments)?;
@@ -32,8 +33,8 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     Err(not_started(name, &error))
 }
 
-/// Becomes or runs the program. Returns its exit code, 128 + n when signal n killed it. The first
-/// argument is the number of the descriptor that leads to the supervisor.
+/// Replaces itself with the program, or runs it. Returns its exit code, or 128 + n if signal n
+/// killed it. The first argument is the number of the control descriptor.
 #[cfg(target_os = "linux")]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     use super::control::{self, Standing};
@@ -44,12 +45,13 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, program) = Policy::from_arguments(arguments)?;
     let number = control.to_str().and_then(|number| number.parse().ok());
     let control = number.map(kernel::inherited).and_then(Result::ok).ok_or("no descriptor")?;
-    // The supervisor ends the tree; this is for the case that it is killed itself.
+    // The supervisor ends the process tree; this covers a supervisor that is itself killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let failed = |what: &'static str| move |error| format!("cannot {what}: {error}");
     rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
-    // Until it is in its control group it starts nothing and uses nothing.
+    // Start nothing and use no resources before the supervisor has moved this process into its
+    // cgroup.
     let unseen = control::wait(&control)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let null = null.map_err(failed("open /dev/null"))?;
@@ -69,9 +71,10 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
             let _ = rustix::system::sethostname(b"selftest");
         }
         limit(&policy);
+        // After the mounts, which need capabilities and which Landlock would forbid.
         drop_powers().map_err(|error| format!("cannot drop capabilities: {error}"))?;
         standing.landlock = landlocked::restrict(&policy, &grants)?;
-        // Other processes of the program cannot look into this one.
+        // Prevents the program's processes from inspecting this one.
         let hidden = rustix::process::DumpableBehavior::NotDumpable;
         let _ = rustix::process::set_dumpable_behavior(hidden);
         control::filter(&policy, &control, standing)?;
@@ -87,20 +90,22 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         return Err(not_started(name, &command.exec()));
     }
     let program = command.spawn().map_err(|error| not_started(name, &error))?;
-    // From here on the program alone holds them, so that the harness sees when it closes them.
+    // From here on only the program holds its stdin and stdout, so that the harness notices when it
+    // closes them.
     rustix::stdio::dup2_stdin(&null)
         .and_then(|()| rustix::stdio::dup2_stdout(&null))
         .map_err(|error| format!("cannot let go of the program's input and output: {error}"))?;
     Ok(collect(rustix::process::Pid::from_child(&program)))
 }
 
-/// Waits for the program, and collects every process that lost its parent. What is left when this
-/// process ends is ended by the kernel.
+/// Waits for the program and reaps every orphan. When this process exits, the kernel kills whatever
+/// is left in its PID namespace.
 #[cfg(target_os = "linux")]
 fn collect(program: rustix::process::Pid) -> u8 {
     use rustix::process::{WaitOptions, wait};
     loop {
         match wait(WaitOptions::empty()) {
+            // The shell's convention: 128 + n stands for a death by signal n.
             Ok(Some((child, status))) if child == program => {
                 let number = status.exit_status().or(status.terminating_signal().map(|n| 128 + n));
                 return number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX);
@@ -111,7 +116,7 @@ fn collect(program: rustix::process::Pid) -> u8 {
     }
 }
 
-/// Why a program was not started, and what would help.
+/// Describes why a program was not started and how to fix it.
 fn not_started(name: &OsString, error: &std::io::Error) -> String {
     let name = std::path::Path::new(name);
     let hint = match error.raw_os_error() {
@@ -135,9 +140,10 @@ fn not_started(name: &OsString, error: &std::io::Error) -> String {
     format!("cannot start {}: {error}{hint}", name.display())
 }
 
-/// Limits that the program cannot raise again. A lower one that is set already stays.
+/// Sets limits that the program cannot raise again. A lower limit that is already set stays.
 fn limit(policy: &Policy) {
     for (resource, most) in limits(policy) {
+        // Raising a hard limit fails for an ordinary user, which leaves the lower one in place.
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     }
 }
@@ -148,19 +154,19 @@ fn limits(policy: &Policy) -> Vec<(Resource, u64)> {
     let mut all = vec![
         (Resource::Core, 0),
         (Resource::Fsize, mib(limits.file_mib)),
-        // Not of addresses, which engines reserve by the terabyte.
+        // Not the address space, of which language runtimes reserve terabytes.
         (Resource::Data, mib(limits.memory_mib)),
         (Resource::Cpu, u64::from(limits.cpu_seconds)),
     ];
-    // Outside it would count whatever else its user runs. Beside a control group it would refuse first,
-    // of which nobody is told.
+    // Outside a user namespace it would count all other processes of the user. Beside a cgroup it
+    // would be hit first, and no event would be recorded.
     if policy.walls == Walls::Full && !policy.counted {
         all.push((Resource::Nproc, u64::from(limits.processes)));
     }
     all
 }
 
-/// Gives up what root may do, and everything by which a program could get it back.
+/// Drops all capabilities, and every way for a program to regain them.
 #[cfg(target_os = "linux")]
 fn drop_powers() -> rustix::io::Result<()> {
     use rustix::thread::{
@@ -169,7 +175,7 @@ fn drop_powers() -> rustix::io::Result<()> {
     };
     set_no_new_privs(true)?;
     for power in CapabilitySet::all().iter() {
-        // Without namespaces an ordinary user may not, and has none of them anyway.
+        // Fails for an ordinary user without namespaces, who has no capabilities anyway.
         if capability_is_in_bounding_set(power).unwrap_or(false) {
             let _ = remove_capability_from_bounding_set(power);
         }

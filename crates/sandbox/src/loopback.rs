@@ -1,19 +1,20 @@
-//! The loopback interface of a network of its own, which is down when the network is made.
+//! Brings up the loopback interface of a new network namespace, where it starts down.
 
 use std::fs::File;
 use std::io::{Error, Read as _, Result, Write as _};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// Its number in every network.
+/// Index of the loopback interface in every network namespace.
 const LOOPBACK: u32 = 1;
 
-/// Bytes of a message that changes an interface: its head, and the interface.
+/// Length of a netlink message that changes an interface: the header and `ifinfomsg`.
 const MESSAGE: u32 = 32;
 
-/// Brings it up, by which it has its addresses, `127.0.0.1` and `::1`. Needs the power over this network.
+/// Brings the interface up, which assigns `127.0.0.1` and `::1`. Needs `CAP_NET_ADMIN` in this
+/// network namespace.
 pub(super) fn raise() -> Result<()> {
-    // The first of its protocols, which the library has no name for, is that of interfaces.
+    // Protocol 0 is NETLINK_ROUTE, for which rustix has no constant.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let mut socket = File::from(socket);
     socket.write_all(&message())?;
@@ -33,17 +34,19 @@ fn message() -> Vec<u8> {
     let mut message = MESSAGE.to_ne_bytes().to_vec();
     message.extend(libc::RTM_NEWLINK.to_ne_bytes());
     message.extend(FLAGS.to_ne_bytes());
-    // Its sequence, and the port of who asks, whom the kernel knows.
+    // Sequence number, and the sender's port, which the kernel fills in.
     message.extend([1_u32, 0].map(u32::to_ne_bytes).concat());
-    // No family, no type.
+    // Unspecified address family and device type.
     message.extend([0; 4]);
-    // The flags, and which of them change.
+    // Interface flags, and the mask of flags to change.
     message.extend([LOOPBACK, UP, UP].map(u32::to_ne_bytes).concat());
     message
 }
 
-/// The error number in an answer, negative; 0 for none.
+/// Returns the error number in a reply: negative, or 0 for success.
 fn answered(answer: &[u8]) -> Option<i32> {
+    // `nlmsghdr` is 16 bytes with the type at offset 4; `nlmsgerr` follows it and starts with the
+    // error.
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
     let error = i32::from_ne_bytes(*answer.get(16..)?.first_chunk()?);
     (i32::from(kind) == libc::NLMSG_ERROR).then_some(error)

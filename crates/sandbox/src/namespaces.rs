@@ -1,6 +1,6 @@
-//! Namespaces of its own for a program: users, processes, IPC and names. The caller enters them; its
-//! first child is process 1, which makes those that the caller must stay out of: mounts, control
-//! groups and, where no port was granted, network.
+//! Namespaces for a program: user, PID, IPC and UTS. The caller enters these; its first child is
+//! PID 1 and creates those that the caller must stay out of: mount, cgroup and, if no port was
+//! granted, network.
 
 use std::fs;
 use std::io::{Error, ErrorKind};
@@ -12,39 +12,41 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, 
 use super::calls::Net;
 use super::{kernel, loopback};
 
-/// The powers over its own namespaces that the first process needs to furnish them.
+/// The capabilities over its namespaces that the first process needs to set them up.
 const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN);
 
-/// Switch of kernels of Ubuntu and Debian that takes namespaces from ordinary users.
+/// Sysctls with which Ubuntu and Debian kernels deny namespaces to ordinary users, and their value
+/// then.
 const SWITCHES: &[(&str, &str)] = &[
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
     ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
     ("/proc/sys/user/max_user_namespaces", "0"),
 ];
 
-/// Enters that of users, where the others can be had by it. The process must have one thread.
+/// Enters a user namespace, which grants the right to create the others. The process must be
+/// single-threaded.
 pub(super) fn own_user() -> Result<(), String> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match kernel::unshare(UnshareFlags::NEWUSER) {
         Ok(()) => map(user, group).map_err(|why| refusal(&why)),
-        // Root of a machine without namespaces for users has the others all the same.
+        // Root can create the others even if the kernel has no user namespaces.
         Err(_) if user == 0 => Ok(()),
         Err(why) => Err(refusal(&why)),
     }
 }
 
-/// Enters the others. After this the thread may start one child, and no thread.
+/// Enters the other namespaces. Afterwards this thread may start one child, and no threads.
 pub(super) fn enter() -> Result<(), String> {
     let flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     kernel::unshare(flags).map_err(|why| refusal(&why))?;
     hand_on_powers().map_err(|why| refusal(&why.into()))
 }
 
-/// Makes the others, in the first process: a network of its own where that is what it may use, in which
-/// there is nothing, or a loopback interface.
+/// Creates the remaining namespaces in the first process. The network namespace, if the policy
+/// calls for one, is empty or has a loopback interface.
 pub(super) fn furnish(net: Net) -> Result<(), Error> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWCGROUP;
     if net.is_own() {
@@ -54,9 +56,9 @@ pub(super) fn furnish(net: Net) -> Result<(), Error> {
     if net.is_local() { loopback::raise() } else { Ok(()) }
 }
 
-/// The user keeps its number: programs ask who they are.
+/// Maps the user and group to themselves, so that programs see their usual IDs.
 fn map(user: u32, group: u32) -> Result<(), Error> {
-    // A user may name its own group only after it gave up to change the others. Root need not.
+    // An unprivileged user may write `gid_map` only after disabling `setgroups`.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -65,7 +67,7 @@ fn map(user: u32, group: u32) -> Result<(), Error> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Programs that an ordinary user starts lose every power but the ambient ones.
+/// Makes the needed capabilities ambient: all others are lost at `exec` by a non-root user.
 fn hand_on_powers() -> Result<(), Errno> {
     let own = capabilities(None)?;
     let inheritable = own.permitted & POWERS;
@@ -76,7 +78,7 @@ fn hand_on_powers() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Why the kernel refused, with the switch that does it where one is known.
+/// Describes why the kernel denied namespaces, naming the responsible sysctl if it is known.
 fn refusal(why: &Error) -> String {
     let switch = SWITCHES
         .iter()
@@ -90,7 +92,7 @@ fn refusal(why: &Error) -> String {
     }
 }
 
-/// The remedy for a refusal in these words.
+/// Returns advice for a refusal with this text.
 pub(super) fn advice(refusal: &str) -> &'static str {
     if refusal.contains("apparmor_restrict_unprivileged_userns") {
         "Ubuntu keeps namespaces from programs that it does not know: `sudo sysctl -w \

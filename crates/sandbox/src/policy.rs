@@ -1,5 +1,5 @@
-//! The rights of a confined program, and their form as process arguments. Pure but for
-//! looking at folders.
+//! The rights of a confined program and their encoding as process arguments. Pure, apart from
+//! listing folders.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, SocketAddr};
@@ -7,8 +7,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::limits::Limits;
 
-/// System folders and files that every program may read, where they exist: libraries and programs.
-/// Of `/etc` only what libraries read, since it holds keys and whatever an administrator puts there.
+/// System folders and files that every program may read if they exist: libraries and programs. Of
+/// `/etc`, only what libraries read, because it also holds keys and arbitrary files of the
+/// administrator.
 const SYSTEM: &[&str] = &[
     "/usr/bin",
     "/usr/sbin",
@@ -93,7 +94,7 @@ const SYSTEM: &[&str] = &[
 /// Device files that every program may read and write.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-/// Never readable with the folder that they lie in: keys of the system.
+/// System secrets, never readable as part of a granted folder.
 const SYSTEM_SECRETS: &[&str] = &[
     "/etc/shadow",
     "/root/.ssh",
@@ -110,7 +111,7 @@ const SYSTEM_SECRETS: &[&str] = &[
     "/etc/NetworkManager",
 ];
 
-/// Never readable with the folder that they lie in: keys and histories of the user.
+/// User secrets and histories, never readable as part of a granted folder.
 const HOME_SECRETS: &[&str] = &[
     ".ssh",
     ".aws",
@@ -143,7 +144,7 @@ const HOME_SECRETS: &[&str] = &[
     ".m2/settings.xml",
 ];
 
-/// Toolchains that are installed under a home folder and need more than their `bin`.
+/// Toolchains installed under the home folder that need more than their `bin`.
 const TOOLCHAINS: &[&str] = &[
     ".pyenv",
     ".nvm",
@@ -164,7 +165,7 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
-/// Strength of the walls around a program. The caller chooses what the kernel has.
+/// Strength of the sandbox. The caller picks what the kernel supports.
 #[derive(
     Debug,
     Clone,
@@ -180,71 +181,72 @@ const TOOLCHAINS: &[&str] = &[
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Walls {
-    /// Nothing does.
+    /// No sandbox.
     Off,
-    /// Landlock and filters of calls, as far as the kernel has them.
+    /// Landlock and system call filters, as far as the kernel supports them.
     Inner,
-    /// Namespaces and a file system of its own around these.
+    /// Additionally namespaces and a private file system.
     #[default]
     Full,
 }
 
-/// The rights of a confined program. Paths are absolute.
+/// The rights of a confined program. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a right or not, and a flag of its own")]
 pub struct Policy {
-    /// Readable and executable, but for what is secret or protected.
+    /// Readable and executable, except for secret and protected paths.
     pub read: Vec<PathBuf>,
-    /// Readable and executable by the user's word, even where it is secret, but not where it is
-    /// protected.
+    /// Readable and executable by explicit configuration, even if secret, but not if protected.
     pub allow: Vec<PathBuf>,
-    /// Writable, whatever else is said.
+    /// Writable, regardless of all other rules.
     pub write: Vec<PathBuf>,
     /// Not readable through `read`.
     pub secret: Vec<PathBuf>,
     /// Never readable: hints, rubrics, verdicts and reports.
     pub protected: Vec<PathBuf>,
-    /// TCP ports that may be connected to, of any machine. Not together with `addresses`.
+    /// TCP ports that the program may connect to, on any machine. Mutually exclusive with
+    /// `addresses`.
     pub ports: Vec<u16>,
-    /// The addresses that may be connected to by TCP.
+    /// Addresses that the program may connect to over TCP.
     pub addresses: Vec<SocketAddr>,
-    /// Names with their addresses in there: the file `hosts`, where anything is listed.
+    /// Host names with their addresses, for `/etc/hosts` in the sandbox if any address is listed.
     pub hosts: Vec<(String, IpAddr)>,
-    /// Whether names may be looked up by UDP, where there is a port.
+    /// True if names may be looked up over UDP; applies only if a port is granted.
     pub lookups: bool,
-    /// Whether its processes may listen and reach each other in a network of their own.
+    /// True if the program's processes may listen and connect to each other in a private network.
     pub local: bool,
-    /// The walls that keep it to all of this.
+    /// The strength with which all of this is enforced.
     pub walls: Walls,
-    /// Limits of its processes.
+    /// Resource limits of its processes.
     pub limits: Limits,
-    /// The folder of the control group that it is put into.
+    /// Path of the control group that the program is put into.
     pub group: Option<PathBuf>,
-    /// Whether that group counts its processes, so that nothing else has to.
+    /// True if that group counts processes, so that no other limit has to.
     pub counted: bool,
-    /// The file that refused attempts are noted in.
+    /// File in which denied attempts are recorded.
     pub notes: Option<PathBuf>,
-    /// Whether everything is to be done but for starting the program.
+    /// True for a trial: sets everything up without starting the program.
     pub trial: bool,
 }
 
-/// Readable paths as Landlock wants them: it knows what is allowed, not what is denied.
+/// Readable paths in the form Landlock needs: it has rules that allow, none that deny.
 #[cfg(unix)]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     /// Readable with everything below.
     pub(super) whole: Vec<PathBuf>,
-    /// Only the names in them, since something below is denied. A folder comes before those in it.
+    /// Folders that may only be listed, because something below is denied. Parents precede their
+    /// subfolders.
     pub(super) names: Vec<PathBuf>,
-    /// Links in such folders.
+    /// Symlinks in such folders.
     pub(super) links: Vec<PathBuf>,
     /// Paths that were left out.
     pub(super) denied: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// A policy for a program that works in this project. `path` and `home` are the variables
-    /// `PATH` and `HOME` of the harness.
+    /// Creates a policy for a program that works in this project. `path` and `home` are the
+    /// harness's `PATH` and `HOME` variables.
     pub fn for_project(project: &Path, path: Option<&OsStr>, home: Option<&Path>) -> Self {
         let project = settled(project);
         let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
@@ -257,14 +259,15 @@ impl Policy {
         let secret = secret
             .iter()
             .map(|path| settled(path))
+            // A project inside a secret folder, such as one under `~/.config`, must stay readable.
             .filter(|path| !project.starts_with(path))
             .collect();
         let write = DEVICES.iter().map(PathBuf::from).collect();
         Self { read, write, secret, ..Self::default() }
     }
 
-    /// Protects a folder, unless something that may be read lies in it, as a project may lie
-    /// in the folder for temporary files: then nothing beside it can be read anyway.
+    /// Protects a folder, unless it contains something readable, such as a project inside the
+    /// folder for temporary files. In that case its other contents are unreadable anyway.
     pub fn protect_aside(&mut self, folder: &Path) {
         let folder = settled(folder);
         let readable = self.read.iter().chain(&self.allow);
@@ -273,7 +276,7 @@ impl Policy {
         }
     }
 
-    /// The policy as arguments of a process; the opposite of [`Policy::from_arguments`].
+    /// Encodes the policy as process arguments; the inverse of [`Policy::from_arguments`].
     pub fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments = Vec::new();
         for (flag, paths) in [
@@ -297,7 +300,7 @@ impl Policy {
             arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
         }
         arguments.extend(["--walls".into(), self.walls.to_string().into()]);
-        // It has no keys but names: writing it cannot fail, and reading nothing does.
+        // Serialising cannot fail because all keys are strings. An empty argument would not parse.
         let limits = serde_json::to_string(&self.limits).unwrap_or_default();
         arguments.extend(["--limits".into(), limits.into()]);
         for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
@@ -319,7 +322,7 @@ impl Policy {
         arguments
     }
 
-    /// Reads a policy back, and what follows it: the program and its arguments.
+    /// Decodes a policy, and returns the remaining arguments: the program and its arguments.
     pub fn from_arguments(arguments: &[OsString]) -> Result<(Self, &[OsString]), String> {
         let mut policy = Self::default();
         let mut rest = arguments;
@@ -389,19 +392,19 @@ impl Policy {
         }
     }
 
-    /// The paths that may be read, as they were named: they may lead over links.
+    /// Returns the readable paths as given, which may traverse symlinks.
     #[cfg(target_os = "linux")]
     pub(super) fn asked(&self) -> Vec<PathBuf> {
         self.read.iter().chain(&self.allow).cloned().collect()
     }
 
-    /// Most bytes of a folder in memory.
+    /// Maximum size of an in-memory folder, in bytes.
     #[cfg(target_os = "linux")]
     pub(super) fn memory_folder_bytes(&self) -> u64 {
         u64::from(self.limits.memory_mib.min(512)) << 20
     }
 
-    /// Paths that may be read, with folders split up where something below is denied.
+    /// Returns the readable paths, with folders split up if something below is denied.
     #[cfg(unix)]
     pub(super) fn grants(&self) -> Grants {
         let mut grants = Grants::default();
@@ -410,6 +413,8 @@ impl Policy {
         denied.extend(self.secret.iter().map(|path| settled(path)));
         for (roots, denied) in [(&self.read, &denied), (&self.allow, &protected)] {
             for root in roots {
+                // Landlock rules apply to files, not to names: a path that does not exist has
+                // nothing to grant.
                 if let Ok(root) = root.canonicalize() {
                     grant(&root, denied, &mut grants);
                 }
@@ -434,8 +439,8 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     for entry in entries.flatten() {
         let path = entry.path();
         match entry.file_type() {
-            // To grant a link would grant what it points to, wherever that is. Following it later
-            // is the kernel's business, which looks at the target.
+            // Granting a symlink would grant its target, wherever that is. When the program follows
+            // it, the kernel checks the target.
             Ok(kind) if kind.is_symlink() => {
                 if !denied.contains(&path) {
                     grants.links.push(path);
@@ -447,7 +452,8 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     }
 }
 
-/// A path without links as far as it exists, so that what does not exist yet is covered too.
+/// Resolves symlinks as far as the path exists, so that a path that does not exist yet is covered
+/// too.
 pub(super) fn settled(path: &Path) -> PathBuf {
     if let Ok(path) = path.canonicalize() {
         return path;
@@ -458,8 +464,8 @@ pub(super) fn settled(path: &Path) -> PathBuf {
     }
 }
 
-/// The folders that the programs on a `PATH` need to run: the entries themselves, the library
-/// folders beside a `bin`, and known toolchains under the home folder.
+/// Returns the folders that the programs on a `PATH` need: the entries themselves, library folders
+/// next to a `bin`, and known toolchains under the home folder.
 pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for entry in std::env::split_paths(path).filter(|entry| entry.is_absolute()) {
@@ -470,6 +476,8 @@ pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
             folders.push(root);
         } else if let (Some("bin" | "sbin" | "shims"), Some(parent)) =
             (entry.file_name().and_then(OsStr::to_str), entry.parent())
+            // `/bin` would add the siblings `/lib` and so on, which `SYSTEM` already has; `~/bin`
+            // would add siblings in the home folder.
             && parent.components().count() > 1
             && Some(parent) != home
         {
@@ -481,7 +489,7 @@ pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
         }
         folders.push(entry);
     }
-    // Programs in ~/.local/bin are mostly links into these.
+    // Programs in ~/.local/bin are mostly symlinks into these folders.
     if let Some(home) = home
         && folders.contains(&home.join(".local/bin"))
     {

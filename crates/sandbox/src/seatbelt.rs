@@ -1,17 +1,17 @@
-//! The profile with which `sandbox-exec` of macOS keeps a program to its rights: a text, made of a
-//! policy. Pure; compiled for macOS, and for tests everywhere.
+//! The macOS `sandbox-exec` profile of a program, generated as text from a policy. Pure; compiled
+//! for macOS, and for tests on every platform.
 //!
-//! The names of operations and filters are those that the published profiles of Chromium, Codex and
-//! sandbox-runtime use; Apple documents none. It can say `localhost` or any machine, and nothing in
-//! between.
+//! The names of operations and filters are those in the published profiles of Chromium, Codex and
+//! sandbox-runtime; Apple documents none. A network filter can name `localhost` or any machine,
+//! nothing in between.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::policy::{Policy, settled};
 
-/// Rules that every program needs, whatever it may read: it may start others, which the same
-/// profile holds, signal them and ask the system for what it is made of.
+/// Rules for every program, whatever it may read: it may start other programs under the same
+/// profile, signal them, and query basic system information.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec)
@@ -46,14 +46,14 @@ const BASE: &str = r#"(version 1)
 (allow file-read* (literal "/dev/random") (literal "/dev/urandom"))
 "#;
 
-/// The socket by which names are looked up.
+/// The socket for name lookups.
 const LOOK_UPS: &str = "/private/var/run/mDNSResponder";
 
-/// The profile for a program with these rights. The last rule that fits a file decides.
+/// Returns the profile for a program with these rights. The last matching rule wins.
 pub(super) fn profile(policy: &Policy) -> String {
     let mut text = BASE.to_owned();
     let settled = |paths: &[PathBuf]| paths.iter().map(|path| settled(path)).collect::<Vec<_>>();
-    // What is denied below a folder stands after it, what is allowed in spite of it after that.
+    // Denied paths follow the folders that contain them, and explicit exceptions follow those.
     for (verb, paths) in [
         ("allow", &policy.read),
         ("deny", &policy.secret),
@@ -64,13 +64,13 @@ pub(super) fn profile(policy: &Policy) -> String {
     }
     let mut write = settled(&policy.write);
     write.retain(|path| !path.starts_with("/dev"));
-    // Sockets in there are its own.
+    // Sockets in these folders belong to the program.
     rule(&mut text, "allow", "file-read* file-write* network-bind network-outbound", &write);
     network(policy, &mut text);
     text
 }
 
-/// A rule on paths and everything below them, where there are any.
+/// Writes a rule for paths and everything below them, if there are any.
 fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
     let paths = paths.iter().filter(|path| path.is_absolute());
     let mut filters = String::new();
@@ -83,7 +83,8 @@ fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
     }
 }
 
-/// Where it may connect to: a port of this machine where that is meant, else of any.
+/// Allows outbound connections: to a port of this machine for loopback addresses, else to that port
+/// anywhere.
 fn network(policy: &Policy, text: &mut String) {
     let listed =
         policy.addresses.iter().map(|address| (address.ip().is_loopback(), address.port()));
@@ -102,7 +103,7 @@ fn network(policy: &Policy, text: &mut String) {
     }
 }
 
-/// A path as a string of the profile's language, in which nothing but a string can come of it.
+/// Quotes a path as a string literal in the profile language, so that it cannot inject rules.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for character in path.to_string_lossy().chars() {
@@ -167,7 +168,7 @@ mod tests {
         fn a_string_ends_where_it_should(path in "/\\PC{0,40}") {
             let text = quoted(Path::new(&path));
             let inner = &text[1..text.len() - 1];
-            // Read back as the language reads it: no quote that is not escaped, and the same path.
+            // Parse it like the profile language: no unescaped quote, and the same path.
             let mut read = String::new();
             let mut characters = inner.chars();
             while let Some(character) = characters.next() {

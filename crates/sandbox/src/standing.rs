@@ -1,71 +1,72 @@
-//! Which walls this machine has, found by putting them up once around nothing.
+//! Detects the protections that this machine supports, by setting them up once without a program.
 
 use std::path::Path;
 
 use super::policy::Walls;
 use crate::limits::Sandbox;
 
-/// Protections that keep programs in on this machine.
+/// The protections available on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wall that stands or does not")]
 pub struct Standing {
-    /// The walls that are used.
+    /// Strength of the sandbox that is used.
     pub walls: Walls,
-    /// Version of Landlock's interface, 0 for none.
+    /// Landlock ABI version, 0 if unsupported.
     pub landlock: i32,
-    /// Whether system calls are filtered.
+    /// True if system calls are filtered.
     pub filtered: bool,
-    /// Whether attempts are seen.
+    /// True if denied attempts are seen.
     pub watched: bool,
-    /// Whether there is a `/proc` of its own.
+    /// True if the sandbox has its own `/proc`.
     pub proc: bool,
-    /// Whether a profile of `sandbox-exec` holds: on macOS.
+    /// True if a `sandbox-exec` profile applies (macOS).
     pub profile: bool,
-    /// Whether a job object holds its processes: on Windows.
+    /// True if a job object contains the processes (Windows).
     pub job: bool,
-    /// Why there are no namespaces, where there are none and they were looked for.
+    /// Reason for missing namespaces, if they were tried.
     pub missing: Option<String>,
-    /// Why a supervisor sees nothing of its program, where the kernel keeps it from looking.
+    /// Reason why the supervisor cannot inspect its program, if the kernel prevents it.
     pub unseen: Option<String>,
 }
 
-/// Resources that a group for a case can limit, beside processor time and its end as a whole.
+/// Resources that a case's group can limit, besides CPU time and being killed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
-    /// The memory of all processes together.
+    /// Total memory of all processes.
     pub memory: bool,
-    /// Their number.
+    /// Number of processes.
     pub processes: bool,
 }
 
-/// The sandbox was demanded and is not to be had.
+/// The sandbox is required but not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSandbox {
-    /// The refusal of the machine.
+    /// The reason.
     pub what: String,
-    /// The remedy.
+    /// How to fix it.
     pub advice: String,
 }
 
 impl Standing {
-    /// Whether a program can be kept to a list of addresses.
+    /// Returns true if a program can be restricted to a list of addresses.
     pub fn knows_addresses(&self) -> bool {
         match self.walls {
-            // The supervisor makes connections, of calls that wait for it.
+            // The supervisor makes the connections, for calls that wait for it.
             Walls::Full => self.watched,
-            // Landlock keeps the program from making any by itself.
+            // Landlock prevents the program from connecting by itself.
             Walls::Inner => (self.watched && self.landlock >= 4) || self.profile,
             Walls::Off => false,
         }
     }
 
-    /// Whether a program can be kept to ports of TCP, as far as it is kept in at all.
+    /// Returns true if a program can be restricted to TCP ports, as far as it is confined at all.
     pub fn knows_ports(&self) -> bool {
-        // Else every port of the machine would be open.
+        // Otherwise every port of the machine would be open.
         self.walls != Walls::Full || self.watched || self.landlock >= 4
     }
 
-    /// Why a program can have no ports of its own here; `None` where it can: in a network of its own.
+    /// Returns why the program cannot get its own loopback ports here; `None` if it can, in a
+    /// private network.
     pub fn no_local_ports(&self) -> Option<String> {
         match self.walls {
             Walls::Off => Some("sut.sandbox is off".to_owned()),
@@ -78,12 +79,12 @@ impl Standing {
         }
     }
 
-    /// Why calls do not wait for the supervisor, where they do not.
+    /// Returns why calls do not wait for the supervisor. Meaningful only if they do not.
     pub fn blindness(&self) -> &str {
         self.unseen.as_deref().unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
     }
 
-    /// The remedy for that.
+    /// Returns advice for [`Standing::blindness`].
     pub fn sight_advice(&self) -> &'static str {
         if self.blindness().contains("ptrace_scope") {
             "`sudo sysctl -w kernel.yama.ptrace_scope=1`, for which a machine where it is 3 must be \
@@ -94,7 +95,7 @@ impl Standing {
         }
     }
 
-    /// Finds the protections that `harness`, this program, can put up here.
+    /// Detects the protections that `harness`, this executable, can set up here.
     pub fn find(harness: &Path, sandbox: Sandbox) -> Result<Self, NoSandbox> {
         if sandbox == Sandbox::Off {
             return Ok(Self { walls: Walls::Off, ..Self::default() });
@@ -151,7 +152,7 @@ mod linux {
         Ok(Standing { missing: Some(missing), ..inner })
     }
 
-    /// Puts up the walls, and starts nothing in them.
+    /// Sets up the sandbox without starting anything in it.
     fn attempt(harness: &Path, walls: Walls) -> Result<Standing, String> {
         let system = ["/usr/bin".into(), "/etc/passwd".into()].to_vec();
         let policy = Policy { read: system, walls, trial: true, ..Policy::default() };
@@ -179,8 +180,8 @@ mod linux {
         Ok(Standing { unseen, ..known })
     }
 
-    /// Why the supervisor may not look into its program: by the number of the kernel's error and the
-    /// switch that may be behind it.
+    /// Explains why the supervisor may not inspect its program, from the kernel's error number and
+    /// the sysctl that may be responsible.
     fn blindness(error: i32, scope: Option<&str>) -> String {
         let why = match scope.map(str::trim) {
             Some(scope @ ("2" | "3")) => format!("kernel.yama.ptrace_scope is {scope}"),

@@ -1,8 +1,8 @@
-//! The process above the program: it passes stdio through, looks at the calls that wait for it, and
-//! ends everything below when the program ends, when it is told to, or when the harness is gone.
+//! The supervisor above the program: passes stdio through, inspects the calls that wait for it, and
+//! ends everything below when the program ends, on SIGTERM, or when the harness dies.
 //!
-//! In namespaces the kernel ends everything with the first process there. Elsewhere this process
-//! adopts every orphan and kills until nothing is left.
+//! In a PID namespace the kernel kills everything together with PID 1. Otherwise this process
+//! adopts every orphan and kills until none is left.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -18,10 +18,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::WORD;
 use super::policy::Policy;
 
-/// Runs the program and returns its exit code, 128 + n when signal n killed it.
+/// Runs the program and returns its exit code, or 128 + n if signal n killed it.
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, _) = Policy::from_arguments(arguments)?;
-    // Away from the terminal: its signals are for the harness, and it is not to be read from.
+    // Detach from the terminal: its signals are meant for the harness, and the program must not
+    // read from it.
     let _ = rustix::process::setsid();
     let failed = |error: std::io::Error| format!("cannot supervise the program: {error}");
     #[cfg(target_os = "linux")]
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     })
 }
 
-/// Elsewhere nothing waits for the supervisor.
+/// Other systems have no calls to wait for.
 #[cfg(not(target_os = "linux"))]
 struct Gate;
 
@@ -62,7 +63,7 @@ impl Gate {
     fn end(&mut self) {}
 }
 
-/// Elsewhere there are no control groups.
+/// Other systems have no control groups.
 #[cfg(not(target_os = "linux"))]
 struct Group;
 
@@ -83,17 +84,18 @@ use linux::{Gate, Group};
 async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Result<u8> {
     let mut ended = signal(SignalKind::child())?;
     let mut told = signal(SignalKind::terminate())?;
-    // The harness holds the other end of stderr for as long as it lives: an error on this end
-    // means that it was killed. Anything but a pipe cannot be watched.
+    // The harness holds the other end of stderr for its lifetime, so an error on this end means
+    // that it was killed. This works for pipes only.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
     let harness = Sender::from_owned_fd_unchecked(stderr).ok();
-    // From here on the program alone holds them, so that the harness sees when it closes them.
+    // From here on only the program holds its stdin and stdout, so that the harness notices when it
+    // closes them.
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
 
     let program = Pid::from_child(&program);
-    // It may have ended before its end was listened for.
+    // The program may have exited before the signal handler was installed.
     let mut code = reap(program).code;
     let mut is_used_up = false;
     let used_up = group.used_up();
@@ -117,7 +119,7 @@ async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Res
     Ok(code.unwrap_or(NO_CODE))
 }
 
-/// When the program's own end was not seen.
+/// Exit code if the program's own exit was not observed.
 const NO_CODE: u8 = 128 + 9;
 
 async fn gone(harness: Option<&Sender>) {
@@ -128,13 +130,13 @@ async fn gone(harness: Option<&Sender>) {
 }
 
 struct Reaped {
-    /// Exit code of the program, when it was among them.
+    /// Exit code of the program, if it was among them.
     code: Option<u8>,
-    /// Whether children are left.
+    /// True if children are left.
     left: bool,
 }
 
-/// Collects every child that has ended, adopted ones too.
+/// Reaps every exited child, including adopted ones.
 fn reap(program: Pid) -> Reaped {
     let mut code = None;
     loop {
@@ -150,8 +152,8 @@ fn reap(program: Pid) -> Reaped {
     }
 }
 
-/// Kills the children, then what they leave behind, until there is nothing left. Only children
-/// are killed: nobody else can reap them, so that a number always means the same process.
+/// Kills the children, and then the orphans they leave behind, until none is left. Only children
+/// are killed: no other process can reap them, so a PID cannot be reused in between.
 async fn end_all(program: Pid, code: &mut Option<u8>) {
     let mut pause = Duration::from_millis(1);
     loop {
@@ -169,7 +171,7 @@ async fn end_all(program: Pid, code: &mut Option<u8>) {
 #[cfg(target_os = "linux")]
 fn kill_children(_program: Pid) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    // The kernel keeps the list; without it every process has to be looked at.
+    // The kernel lists children if configured to; otherwise scan all processes.
     let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).ok();
     let children: Vec<i32> = match listed {
         Some(list) => list.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
@@ -181,9 +183,9 @@ fn kill_children(_program: Pid) {
     }
 }
 
-/// Kills the process group of a child, if it is not this process's own. The kernel does that at once for
-/// all of them, and nobody can fork meanwhile: killed one by one, processes that fork and exit faster
-/// than this one looks would never end.
+/// Kills the process group of a child, unless it is this process's own. The kernel signals all
+/// members atomically, so none can fork in between. Killed one by one, processes that fork and exit
+/// faster than this loop would never end.
 #[cfg(target_os = "linux")]
 fn kill_group(child: Pid) {
     match rustix::process::getpgid(Some(child)) {
@@ -203,12 +205,13 @@ fn all_processes() -> impl Iterator<Item = i32> {
 #[cfg(target_os = "linux")]
 fn parent(process: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the name in brackets, which may hold anything.
+    // The second field is the process name in parentheses, which may itself contain spaces and
+    // parentheses.
     let after = stat.iter().rposition(|&byte| byte == b')')?;
     std::str::from_utf8(&stat[after + 1..]).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Elsewhere orphans are not adopted: the program's process group is what can be named.
+/// Orphans are not adopted on other systems, so only the program's process group can be addressed.
 #[cfg(not(target_os = "linux"))]
 fn kill_children(program: Pid) {
     let _ = rustix::process::kill_process_group(program, Signal::KILL);
@@ -232,20 +235,20 @@ mod linux {
     use super::super::{control, kernel, namespaces};
     use super::{Child, Command, OsString, Policy, WORD};
 
-    /// Calls that are answered before other events are looked at.
+    /// Maximum number of calls answered before other events are handled.
     const AT_ONCE: usize = 64;
 
-    /// Resources that were opened outside.
+    /// Resources opened outside the namespaces.
     pub(super) struct Ready {
         notes: Option<File>,
         group: Option<Grouped>,
         connectors: Connectors,
     }
 
-    /// Everything that has to be done before anything is started.
+    /// Does everything that must happen before any process is started.
     pub(super) fn prepare(policy: &Policy) -> Result<Ready, String> {
-        // Whatever the harness was started with is not for the program. Old kernels lack the call;
-        // there the harness's own descriptors still end with the next program.
+        // Descriptors that the harness inherited are not for the program. Old kernels lack the
+        // call; there, the harness's own descriptors are still closed at the next exec.
         let _ = kernel::close_on_exec_from(3);
         let notes = policy.notes.as_ref();
         let notes = notes.map(|path| {
@@ -262,7 +265,8 @@ mod linux {
         if is_full {
             namespaces::own_user()?;
         }
-        // Between the two: before, there must be one thread, and after, none can be started.
+        // The position matters: entering a user namespace requires a single thread, and after
+        // entering a PID namespace no thread can be started.
         let connectors = Connectors::start()
             .map_err(|error| format!("cannot start a thread to connect by: {error}"))?;
         if is_full {
@@ -271,7 +275,7 @@ mod linux {
         Ok(Ready { notes, group, connectors })
     }
 
-    /// Starts the process that becomes or runs the program, and the way to hear from it.
+    /// Starts the process that becomes or runs the program. Also returns the control socket.
     pub(super) fn start(arguments: &[OsString]) -> std::io::Result<(Child, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -279,25 +283,25 @@ mod linux {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([WORD, "exec"]).arg(theirs.as_raw_fd().to_string()).args(arguments);
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-        // A group of its own can be killed as a whole, where no process namespace ends them all.
+        // A separate process group can be killed as a whole if there is no PID namespace.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok((command.spawn()?, ours))
     }
 
-    /// The control group of the program, where it has one.
+    /// The control group of the program, if it has one.
     pub(super) struct Group {
         group: Option<Grouped>,
         notes: Option<File>,
     }
 
     impl Group {
-        /// Puts the program into it, which waits for this, and lets it go on.
+        /// Moves the waiting program into its group and lets it continue.
         pub(super) fn of(ready: &mut Ready, program: u32, way: &OwnedFd) -> std::io::Result<Self> {
             let group = ready.group.take();
             if let Some(group) = &group {
                 group.take_in(program)?;
             }
-            // Asked now, while it is still this program and no more.
+            // Must be probed now, while the process still runs our own code.
             let unseen = look_into(program).err();
             let unseen = unseen.map(|error| error.raw_os_error().unwrap_or(libc::EPERM));
             control::let_go(way, unseen)?;
@@ -318,7 +322,7 @@ mod linux {
             }
         }
 
-        /// Notes what was reached of its limits.
+        /// Records the limits that were reached.
         pub(super) fn note(&self, is_used_up: bool) {
             if let (Some(group), Some(notes)) = (&self.group, &self.notes) {
                 for attempt in group.reached(is_used_up) {
@@ -328,11 +332,11 @@ mod linux {
         }
     }
 
-    /// Serves the program's messages and the calls that wait for the supervisor.
+    /// Handles the program's messages and the calls that wait for the supervisor.
     pub(super) struct Gate {
         state: State,
         watch: Watch,
-        /// Where to say what stands, for a trial.
+        /// Destination for the protections' report, during a trial.
         said: Option<OwnedFd>,
     }
 
@@ -357,7 +361,7 @@ mod linux {
             })
         }
 
-        /// Does the next thing that waits, if anything ever does.
+        /// Handles the next event; pends forever if no more can come.
         pub(super) async fn serve(&mut self) {
             match &self.state {
                 State::Waiting(control) => {
@@ -378,7 +382,7 @@ mod linux {
                         self.state = State::Nothing;
                         return;
                     };
-                    // To ask for a call where there is none would block.
+                    // Receiving without a pending call would block, so poll first.
                     for _ in 0..AT_ONCE {
                         let mut waiting = [PollFd::new(listener.get_ref(), PollFlags::IN)];
                         let polled = poll(&mut waiting, Some(&Timespec::default()));
@@ -398,7 +402,7 @@ mod linux {
             }
         }
 
-        /// Says what stands where a trial ended before it was listened to.
+        /// Reports the protections if a trial ended before its message was received.
         pub(super) fn end(&mut self) {
             if let (State::Waiting(control), Some(_)) = (&self.state, &self.said) {
                 hear(control, &mut self.said);
@@ -406,13 +410,13 @@ mod linux {
         }
     }
 
-    /// Receives the one message of the program's process: the state of its sandbox, which a trial
-    /// writes to stdout, and the listener for calls that wait.
+    /// Receives the single message of the program's process: the active protections, which a trial
+    /// writes to stdout, and the listener for waiting calls.
     fn hear(control: &AsyncFd<OwnedFd>, said: &mut Option<OwnedFd>) -> Option<OwnedFd> {
         let (standing, listener) = control::hear(control.get_ref().as_fd())?;
         if let Some(said) = said.take() {
             let line = serde_json::to_vec(&standing).unwrap_or_default();
-            // Nobody is left to tell when this fails too.
+            // The failure of a trial's output cannot be reported anywhere.
             let _ = File::from(said).write_all(&line);
         }
         listener

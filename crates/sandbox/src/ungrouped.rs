@@ -1,4 +1,4 @@
-//! Stands for control groups on systems that have none.
+//! Stub for control groups on systems without them.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,33 +7,33 @@ use std::path::Path;
 use super::standing::Held;
 use crate::limits::Limits;
 
-/// There is none.
+/// Uninhabited: this system has no control groups.
 #[derive(Debug)]
 pub struct RunGroup(Infallible);
 
-/// There is none.
+/// Uninhabited: this system has no control groups.
 #[derive(Debug)]
 pub struct CaseGroup(Infallible);
 
 impl RunGroup {
-    /// Says that there is none.
+    /// Always fails.
     pub fn make() -> Result<Self, String> {
         Err("this system has no control groups".to_owned())
     }
 
-    /// The resources that it can limit.
+    /// Returns the resources that this group can limit.
     pub fn held(&self) -> Held {
         match self.0 {}
     }
 
-    /// A group for one case.
+    /// Creates a group for one case.
     pub fn case(&self, _limits: &Limits) -> io::Result<CaseGroup> {
         match self.0 {}
     }
 }
 
 impl CaseGroup {
-    /// Its folder.
+    /// Returns the group's path.
     pub fn path(&self) -> &Path {
         match self.0 {}
     }

@@ -1,7 +1,7 @@
-//! The file system that a confined program sees: an empty one, into which what it was granted is
-//! bound. What was not granted has no name in it.
+//! The file system that a confined program sees: an empty one into which its granted paths are
+//! bind-mounted. What was not granted does not exist in it.
 //!
-//! [`View::of`] plans, [`raise`] does it, once, in a mount namespace that nobody else uses.
+//! [`View::of`] plans the view. [`raise`] sets it up, once, in a mount namespace of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -19,10 +19,11 @@ use rustix::mount::{
 use super::kernel;
 use super::policy::{Grants, Policy};
 
-/// Where the real file system is while the view is made.
+/// Mount point of the host's file system while the view is being set up.
 const OLD: &str = "/.old";
 
-/// Files of the kernel that tell of others or do something, covered as containers do it.
+/// Kernel files that reveal information about others or have side effects. Masked as container
+/// runtimes do.
 const COVERED: &[&str] = &[
     "/proc/kcore",
     "/proc/keys",
@@ -35,16 +36,16 @@ const COVERED: &[&str] = &[
     "/proc/timer_list",
 ];
 
-/// The file of names and their addresses, which libraries read before they ask anybody.
+/// The file of host names and addresses, which libraries read before sending queries.
 const HOSTS: &str = "/etc/hosts";
 
-/// The file that is put in its place.
+/// The file mounted in its place.
 pub(super) const OWN_HOSTS: &str = "/.hosts";
 
 /// Devices that every program may use.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Links that programs expect among the devices.
+/// Symlinks in `/dev` that programs expect.
 const DEVICE_LINKS: &[(&str, &str)] = &[
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
@@ -52,31 +53,34 @@ const DEVICE_LINKS: &[(&str, &str)] = &[
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Folders in memory that are the program's own, writable and gone with it.
+/// In-memory folders of the program's own: writable, and discarded with it.
 pub(super) const OWN: &[&str] = &["/tmp", "/dev/shm"];
 
-/// Folders with more entries than this are bound as a whole, with what is denied covered: each
-/// entry by itself would take as long as the program.
+/// Folders with more entries than this are bound as a whole, and what is denied is masked. Binding
+/// each entry separately would take as long as the program itself.
 const MANY: usize = 200;
 
-/// Paths of the file system that a program sees. Sorted, so that folders come before what lies in
-/// them.
+/// The paths of the file system that a program sees. Sorted, so that folders precede their
+/// contents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
-    /// Bound from the same place in the real file system.
+    /// Bind-mounted from the same path on the host.
     pub(super) bound: BTreeSet<PathBuf>,
-    /// Bound, and covered by something that cannot be read.
+    /// Bind-mounted and then masked by something unreadable.
     pub(super) covered: BTreeSet<PathBuf>,
-    /// Links with their targets.
+    /// Symlinks with their targets.
     pub(super) links: BTreeSet<(PathBuf, PathBuf)>,
-    /// Folders of which only the names are seen that are seen in them.
+    /// Folders in which only the names that are part of the view can be seen.
     pub(super) folders: BTreeSet<PathBuf>,
 }
 
 impl View {
-    /// Of these grants; `asked` are the paths as they were named, which may lead over links.
+    /// Plans the view of these grants. `asked` contains the paths as given, which may traverse
+    /// symlinks.
     pub(super) fn of(grants: &Grants, asked: &[PathBuf]) -> Self {
         let mut view = Self::default();
+        // Number of visible entries per folder, to find those that are too large to bind piece by
+        // piece.
         let mut crowds: HashMap<&Path, usize> = HashMap::new();
         for path in grants.whole.iter().chain(&grants.names).chain(&grants.links) {
             if let Some(above) = path.parent() {
@@ -95,9 +99,11 @@ impl View {
                 view.folders.insert(folder.clone());
             }
         }
+        // Sorted so that a folder is bound before the paths below it, which then need no mount.
         let mut whole: Vec<&PathBuf> = grants.whole.iter().collect();
         whole.sort();
         for path in whole {
+            // Both are set up afresh, not taken from the host.
             let is_made = ["/proc", "/dev"].iter().any(|folder| path.starts_with(folder));
             if !is_made && !view.is_bound(path) {
                 view.bound.insert(path.clone());
@@ -120,9 +126,9 @@ impl View {
         path.ancestors().any(|above| self.bound.contains(above))
     }
 
-    /// The links over which a path leads, one after the other.
+    /// Adds the symlinks that a path traverses, one after the other.
     fn add_links(&mut self, path: &Path) {
-        // As many as the kernel follows.
+        // The limit of the kernel (MAXSYMLINKS).
         let mut left = 40;
         let mut waiting = vec![path.to_owned()];
         while let Some(path) = waiting.pop() {
@@ -151,10 +157,12 @@ impl View {
     }
 }
 
-/// Makes the view the root of this process, with `folder` as its working folder. Returns whether
-/// it has a `/proc`: some containers do not allow one.
+/// Makes the view the root of this process, with `folder` as the working directory. Returns false
+/// if it has no `/proc`, which some containers do not allow.
 pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool> {
+    // Without this, the mounts below would propagate to the host.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    // `pivot_root` needs a mount point as the new root.
     memory(Path::new("/tmp"), policy.memory_folder_bytes())?;
     fs::create_dir(format!("/tmp{OLD}"))?;
     rustix::process::pivot_root("/tmp", format!("/tmp{OLD}"))?;
@@ -177,7 +185,7 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
         if let Some(above) = path.parent() {
             make_folder(above)?;
         }
-        // One that is there came by way of its folder.
+        // A link that already exists came with its folder.
         let _ = symlink(target, path);
     }
     let writable: Vec<&PathBuf> =
@@ -196,8 +204,11 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     if has_proc && !policy.counted {
         bound_processes(policy.limits.processes);
     }
+    // A lazy unmount, because the old root still has mounts below it.
     unmount(OLD, UnmountFlags::DETACH)?;
     fs::remove_dir(OLD)?;
+    // Everything becomes read-only recursively, then the writable mounts are opened again. `nosuid`
+    // stays set on all of them.
     let closed = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
     kernel::change_mount(Path::new("/"), true, closed, 0)?;
     for path in OWN.iter().map(Path::new).chain(writable.into_iter().map(PathBuf::as_path)) {
@@ -207,7 +218,7 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     Ok(has_proc)
 }
 
-/// A file system in memory of at most so many bytes.
+/// Mounts a file system in memory with a maximum size.
 fn memory(path: &Path, bytes: u64) -> Result<()> {
     let data = format!("size={bytes},nr_inodes=65536,mode=0755");
     let data = std::ffi::CString::new(data).map_err(Error::other)?;
@@ -219,15 +230,16 @@ fn in_old(path: &Path) -> PathBuf {
     Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Folders that nobody can write to, even where they lie in a folder of the program's own.
+/// Creates a folder that is not writable, even inside one of the program's own folders.
 fn make_folder(path: &Path) -> Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o555).create(path)
 }
 
-/// Binds a path to the same place. What is gone by now is left out.
+/// Binds a path to the same place. Skips paths that no longer exist.
 fn bind(path: &Path) -> Result<()> {
     let from = in_old(path);
     let Ok(found) = from.symlink_metadata() else { return Ok(()) };
+    // A mount point must exist, and be of the same kind as what is mounted.
     if path.symlink_metadata().is_err() {
         if found.is_dir() {
             make_folder(path)?;
@@ -261,21 +273,22 @@ fn cover(path: &Path) -> Result<()> {
     Ok(mount_bind_recursive(by, path)?)
 }
 
-/// Lets no more processes be than this, for root too, whom the limit of a user does not hold.
+/// Limits the number of processes, including those of root, to whom the per-user limit does not
+/// apply.
 fn bound_processes(most: u32) {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|it| it.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    // Before that the number was one for the whole machine.
+    // Before Linux 6.14, `pid_max` was shared by the whole machine.
     if version >= (6, 14) {
-        // The least that the kernel takes, since it keeps some for itself.
+        // The kernel rejects lower values, because it reserves some PIDs.
         let most = most.max(302);
         let _ = fs::write("/proc/sys/kernel/pid_max", most.to_string());
     }
 }
 
-/// Writes what names mean, so that none is looked up outside. Where no address is listed, the machine's
-/// own file stays.
+/// Replaces `/etc/hosts`, so that no name is looked up outside. Without listed addresses, the
+/// machine's own file stays.
 fn hosts(policy: &Policy) -> Result<()> {
     if policy.addresses.is_empty() {
         return Ok(());
@@ -284,7 +297,7 @@ fn hosts(policy: &Policy) -> Result<()> {
     fs::write(own, hosts_file(&policy.hosts))?;
     let file = Path::new(HOSTS);
     if file.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
-        // In a folder that is bound, and thus not ours to change, it stays.
+        // If the folder is bind-mounted and therefore read-only, the link stays.
         let _ = fs::remove_file(file);
     }
     if let Some(above) = file.parent() {
@@ -302,15 +315,15 @@ fn hosts_file(hosts: &[(String, IpAddr)]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(lines, "{ip} {name}");
     }
-    // A name that is listed means what was looked up and nothing else: the other address would be
-    // tried, refused, and an attempt.
+    // A listed name must resolve to the looked-up addresses only. A program would also try the
+    // other address, and that would be a denied attempt.
     if hosts.iter().all(|(name, _)| name != "localhost") {
         lines += "127.0.0.1 localhost\n::1 localhost\n";
     }
     lines + "127.0.0.1 selftest\n"
 }
 
-/// The processes of its own namespace, none of which it can do anything to the kernel by.
+/// Mounts `/proc` of the PID namespace, masking the files that affect or reveal the host.
 fn proc() -> Result<bool> {
     let path = Path::new("/proc");
     make_folder(path)?;

@@ -1,7 +1,7 @@
-//! Looks at the calls of a confined program that wait for the supervisor, refuses what is not
-//! granted, and notes the attempt. The kernel's walls stand behind every look at a file, so that a
-//! program that changes what it handed over while it is looked at gains nothing but a missing note.
-//! Connections are made here, of what was looked at: see `connect`.
+//! Inspects the calls of a confined program that wait for the supervisor, denies what is not
+//! granted, and records the attempt. Every inspection of a file is backed by the kernel's own
+//! rules, so a program that changes the arguments during the inspection (TOCTOU) gains nothing but
+//! a missing record. Connections are made here, from the inspected copy: see `connect`.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -32,33 +32,33 @@ use super::view::OWN;
 use connect::Address;
 pub(super) use connect::Connectors;
 
-/// Most notes of one program: enough to see what it is up to.
+/// Maximum number of notes per program: enough to see what it is doing.
 const MAX_NOTES: usize = 2000;
 
-/// Most files that are known to be granted.
+/// Maximum number of cached granted files.
 const MAX_GRANTED: usize = 10_000;
 
-/// Most bytes of a path, as the kernel has it.
+/// Maximum length of a path in bytes, as in the kernel.
 const MAX_PATH: usize = 4096;
 
-/// Most bytes of an address.
+/// Maximum length of a socket address, in bytes.
 const MAX_ADDRESS: usize = 128;
 
-/// Folders of the system with files that libraries look for in good faith. Not granted either, but
-/// no attempt unless nobody but their owner may read them.
+/// System folders with files that libraries look for in good faith. They are not granted, but
+/// trying to open one is no attempt unless only its owner may read it.
 const LOOKED_FOR: &[&str] = &["/etc", "/sys", "/run", "/var", "/dev", "/usr"];
 
-/// The result of a look.
+/// The answer to an inspected call, and the attempt to record, if any.
 type Look = (Answer, Option<Attempt>);
 
 const GO_ON: Look = (Answer::Continue, None);
 
-/// Fails as if the file's mode did not allow it.
+/// Fails as if denied by the file's mode.
 fn refuse(kind: AttemptKind, what: impl Into<String>) -> Look {
     (Answer::Fail(libc::EACCES), Some(Attempt::new(kind, what)))
 }
 
-/// The rights that looks are held against.
+/// The rights that calls are checked against.
 struct Rights {
     walls: Walls,
     net: Net,
@@ -73,16 +73,16 @@ struct Rights {
 
 pub(super) struct Watch {
     rights: Rights,
-    /// Files that were granted: most programs open the same ones again and again.
+    /// Cache of granted files: most programs open the same ones repeatedly.
     granted: HashSet<PathBuf>,
-    /// The memory of the thread that called last.
+    /// Memory file of the thread that made the last call.
     memory: Option<(u32, File)>,
-    /// The first process in the sandbox, as numbered here.
+    /// The first process in the sandbox, by its PID outside.
     first: u32,
     notes: Option<File>,
     noted: usize,
     connectors: Connectors,
-    /// The number of the machine's network, where the kernel tells it.
+    /// ID of the host's network namespace, if the kernel reports it.
     outside: Option<u64>,
 }
 
@@ -111,9 +111,9 @@ impl Watch {
         Self { rights, granted, memory: None, first, notes, noted: 0, connectors, outside }
     }
 
-    /// Answers the next call that waits.
+    /// Answers the next waiting call.
     pub(super) fn answer_next(&mut self, listener: &OwnedFd) {
-        // Who called may be gone by now.
+        // The caller may have exited by now.
         let Ok(call) = kernel::receive(listener.as_fd()) else { return };
         let caller = Caller { thread: call.thread, memory: RefCell::new(self.memory.take()) };
         let look = if call.number == libc::SYS_connect && self.connects_itself() {
@@ -129,7 +129,7 @@ impl Watch {
         }
     }
 
-    /// Whether connections are made here, and not by the kernel after a look.
+    /// Returns true if connections are made here rather than by the kernel after an inspection.
     fn connects_itself(&self) -> bool {
         self.rights.walls == Walls::Full || !self.rights.addresses.is_empty()
     }
@@ -177,14 +177,16 @@ impl Watch {
         }
     }
 
-    /// Whether the program sees this path, whoever may read it.
+    /// Returns true if the path exists in the program's view, whether or not it may read it.
     fn is_seen(&self, path: &Path) -> bool {
+        // `/proc/PID/root` shows the file system as that process sees it.
         let root = PathBuf::from(format!("/proc/{}/root", self.first));
         self.rights.walls == Walls::Full
             && root.join(path.strip_prefix("/").unwrap_or(path)).symlink_metadata().is_ok()
     }
 
     fn opened(&mut self, path: Option<PathBuf>, writes: bool) -> Look {
+        // A path that cannot be read from the caller's memory is left to the kernel.
         let Some(path) = path else { return GO_ON };
         if !writes && self.granted.contains(&path) {
             return GO_ON;
@@ -199,10 +201,11 @@ impl Watch {
 
     fn looked_at(&self, path: &Path, writes: bool) -> Look {
         let rights = &self.rights;
-        // The bulk of all opens.
+        // These are the vast majority of opens.
         if !writes && ["/usr/lib", "/lib", "/proc/self"].iter().any(|it| path.starts_with(it)) {
             return GO_ON;
         }
+        // Resolved on the host, because the rights are stated as paths of the host.
         let real = settled(path);
         if is_below(&real, &rights.write) {
             return GO_ON;
@@ -213,7 +216,7 @@ impl Watch {
             return refuse(AttemptKind::AnswerKey, what());
         }
         if real.starts_with("/proc") {
-            // Of processes that are its own it may read everything that the kernel lets it.
+            // Of the sandbox's own processes, it may read whatever the kernel allows.
             let private = ["environ", "mem", "maps", "cmdline"].iter().any(|it| real.ends_with(it));
             let stranger = rights.walls == Walls::Full && private && !self.is_seen(&real);
             return if stranger && exists() { refuse(AttemptKind::Read, what()) } else { GO_ON };
@@ -238,6 +241,7 @@ impl Watch {
     fn opened_for_writing(&self, path: &Path, granted: bool) -> Look {
         let above = path.parent().unwrap_or(path);
         let is_in_names = self.rights.names.iter().any(|folder| folder == above);
+        // Python writes `__pycache__` next to its modules and copes with a failure.
         let cache = path.components().any(|part| part.as_os_str() == "__pycache__");
         if cache || path.starts_with("/dev") || path.starts_with("/proc") {
             return GO_ON;
@@ -245,6 +249,7 @@ impl Watch {
         if granted || is_in_names {
             return refuse(AttemptKind::Write, path.display().to_string());
         }
+        // Creating a file in a missing folder fails by itself.
         let own = OWN.iter().any(|folder| path.starts_with(folder)) && self.is_seen(above);
         if own || !above.is_dir() {
             return GO_ON;
@@ -262,7 +267,7 @@ impl Watch {
         if !real.metadata().is_ok_and(|found| found.is_file()) {
             return GO_ON;
         }
-        // The kernel says that there is no such program, after which a shell looks further.
+        // The kernel returns ENOENT in the program's view, and a shell then continues along `PATH`.
         let attempt = Attempt::new(AttemptKind::Execute, real.display().to_string());
         (Answer::Continue, Some(attempt))
     }
@@ -273,7 +278,7 @@ impl Watch {
         match Address::read(&bytes) {
             Address::Other | Address::Nothing => GO_ON,
             Address::Unix(path) => self.connected_by_path(caller, &path),
-            // There are only its own.
+            // The network namespace contains only its own abstract sockets.
             Address::Abstract(_) if self.rights.net.is_own() => GO_ON,
             Address::Abstract(name) => {
                 let name = String::from_utf8_lossy(&name).into_owned();
@@ -303,7 +308,7 @@ impl Watch {
         if own || is_below(&real, &self.rights.write) {
             return GO_ON;
         }
-        // Caches of users and names, which libraries ask first where they are there.
+        // Caches of users and names, which libraries query first if available.
         let asked = ["/run/nscd", "/var/run/nscd", "/run/systemd", "/var/lib/sss", "/dev/log"];
         if real.symlink_metadata().is_err() || asked.iter().any(|it| real.starts_with(it)) {
             return GO_ON;
@@ -312,7 +317,7 @@ impl Watch {
     }
 
     fn signalled(&self, process: u64, number: u64) -> Look {
-        // Groups and everybody are its own alone, and zero only asks.
+        // Process groups and broadcasts only reach its own processes, and signal 0 only probes.
         let process = process as i32;
         if process <= 0 || number == 0 || self.rights.walls != Walls::Full {
             return GO_ON;
@@ -324,8 +329,9 @@ impl Watch {
         (Answer::Continue, Some(attempt))
     }
 
-    /// Listens on behalf of the program, where the socket is one of the file system or of its own
-    /// network: so it cannot be another by the time that the kernel looks.
+    /// Listens on behalf of the program if the socket is a Unix socket or in the program's own
+    /// network. Using a copy of the descriptor rules out that it is swapped before the kernel acts
+    /// (TOCTOU).
     fn listened(&self, caller: &Caller, socket: u64, waiting: u64) -> Look {
         let Some(socket) = caller.descriptor(socket) else {
             return (Answer::Fail(libc::EBADF), None);
@@ -341,6 +347,7 @@ impl Watch {
     }
 
     fn limited(caller: &Caller, process: u64) -> Look {
+        // Programs may also name themselves by PID instead of 0.
         if caller.own_number().is_some_and(|own| u64::from(own) == process) {
             return GO_ON;
         }
@@ -359,7 +366,7 @@ fn writes(flags: u64) -> bool {
     flags & libc::O_ACCMODE != libc::O_RDONLY || flags & (libc::O_CREAT | libc::O_TRUNC) != 0
 }
 
-/// Whether a socket would be a plain one for TCP.
+/// Returns true for a plain TCP socket.
 fn is_tcp(arguments: &[u64; 6]) -> bool {
     let [family, kind, protocol] = [arguments[0], arguments[1], arguments[2]].map(|it| it as i32);
     [libc::AF_INET, libc::AF_INET6].contains(&family)
@@ -390,19 +397,19 @@ fn made_socket(arguments: &[u64; 6]) -> Look {
     (Answer::Fail(error), Some(Attempt::new(AttemptKind::Socket, name)))
 }
 
-/// Whether the kernel lets this process look into that one, as answering its calls takes: read its memory
-/// and take copies of its descriptors.
+/// Checks that the kernel lets this process inspect that one as answering its calls requires:
+/// reading its memory and copying its descriptors.
 pub(super) fn look_into(process: u32) -> std::io::Result<()> {
     let caller = Caller { thread: process, memory: RefCell::new(None) };
     File::open(caller.file("mem"))?;
-    // It always has one, which everything is said to.
+    // Stderr always exists. EBADF would still mean that access was permitted.
     match caller.taken(2) {
         Err(error) if error != rustix::io::Errno::BADF => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// The thread that waits.
+/// The thread that made the waiting call.
 struct Caller {
     thread: u32,
     memory: RefCell<Option<(u32, File)>>,
@@ -413,7 +420,7 @@ impl Caller {
         PathBuf::from(format!("/proc/{}/{name}", self.thread))
     }
 
-    /// So many bytes of its memory, fewer where it ends.
+    /// Reads up to `most` bytes of its memory, fewer at the end of a mapping.
     fn memory(&self, at: u64, most: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; most];
         let mut kept = self.memory.borrow_mut();
@@ -424,7 +431,7 @@ impl Caller {
             bytes.truncate(read);
             return Some(bytes);
         }
-        // Another thread, or the memory of a program that has become another one.
+        // A different thread, or a process that has replaced its memory by `exec`.
         let memory = File::open(self.file("mem")).ok()?;
         let read = memory.read_at(&mut bytes, at).ok()?;
         *kept = Some((self.thread, memory));
@@ -432,9 +439,10 @@ impl Caller {
         Some(bytes)
     }
 
-    /// The path at this place of its memory, absolute and without dots. `folder` is the descriptor
-    /// that it begins at, if any.
+    /// Reads the path at this address, made absolute and free of `.` and `..`. `folder` is the
+    /// descriptor that it is relative to, if any.
     fn path(&self, folder: Option<u64>, at: u64) -> Option<PathBuf> {
+        // Most paths are short.
         let mut bytes = self.memory(at, 256)?;
         if !bytes.contains(&0) {
             bytes = self.memory(at, MAX_PATH)?;
@@ -445,7 +453,7 @@ impl Caller {
         self.absolute(folder, &path)
     }
 
-    /// The path from the root of its file system, with whatever dots and links are in it.
+    /// Makes a path absolute, keeping any dots and symlinks.
     fn joined(&self, path: &Path) -> rustix::io::Result<PathBuf> {
         if path.is_absolute() {
             return Ok(path.to_owned());
@@ -475,14 +483,14 @@ impl Caller {
         Some(plain)
     }
 
-    /// The last number of a line of its status.
+    /// Returns the last number on a line of its `/proc` status.
     fn status(&self, line: &str) -> Option<u32> {
         let status = fs::read_to_string(self.file("status")).ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(':'))?;
         line.split_whitespace().last()?.parse().ok()
     }
 
-    /// Whether a descriptor of its process is closed by the next program.
+    /// Returns true if a descriptor of its process is close-on-exec.
     fn closes_on_exec(&self, number: u32) -> bool {
         let told = fs::read_to_string(self.file(&format!("fdinfo/{number}"))).unwrap_or_default();
         let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -490,17 +498,18 @@ impl Caller {
         flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
     }
 
-    /// Its process, as it is numbered by itself.
+    /// Returns its process ID in the innermost PID namespace.
     fn own_number(&self) -> Option<u32> {
+        // The line lists the PID in each nested namespace, innermost last.
         self.status("NStgid")
     }
 
-    /// A descriptor of its process.
+    /// Copies a descriptor of its process.
     fn descriptor(&self, number: u64) -> Option<OwnedFd> {
         self.taken(number).ok()
     }
 
-    /// The same, and why there is none.
+    /// Copies a descriptor of its process, with the reason for a failure.
     fn taken(&self, number: u64) -> rustix::io::Result<OwnedFd> {
         let process = self.status("Tgid").and_then(|process| i32::try_from(process).ok());
         let process = process.and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH)?;

@@ -2,27 +2,28 @@
 
 use super::{Interval, Z, real};
 
-/// A kappa with what it is worth.
+/// A kappa coefficient with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kappa {
-    /// 1.0 is perfect, 0.0 is what chance gives, below is worse than chance.
+    /// 1.0 is perfect agreement, 0.0 is chance, negative is worse than chance.
     pub kappa: f64,
-    /// The large-sample standard error.
+    /// Large-sample standard error.
     pub standard_error: f64,
-    /// Its 95 % interval, within -1.0 to 1.0.
+    /// 95 % confidence interval, within -1.0 to 1.0.
     pub interval: Interval,
 }
 
-/// Cohen's kappa of pairs of categories; `None` where there are no pairs, or where both raters
-/// always name the same category, so that agreement by chance is complete.
+/// Computes Cohen's kappa of pairs of categories. Returns `None` without pairs, or if both raters
+/// always choose the same category, so that agreement by chance is already complete.
 ///
 /// Cohen, "A coefficient of agreement for nominal scales" (1960).
 pub fn cohen_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
     kappa(pairs, |a, b| if a == b { 1.0 } else { 0.0 })
 }
 
-/// Cohen's kappa with quadratic weights, for grades such as 1 to 5: a difference of two counts
-/// four times as much as a difference of one. `None` as for [`cohen_kappa`].
+/// Computes Cohen's kappa with quadratic weights, for ordinal grades such as 1 to 5: a difference
+/// of two counts four times as much as a difference of one. Returns `None` in the same cases as
+/// [`cohen_kappa`].
 ///
 /// Cohen, "Weighted kappa" (1968).
 pub fn quadratic_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
@@ -31,8 +32,8 @@ pub fn quadratic_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
     kappa(pairs, |a, b| 1.0 - f64::from(a.abs_diff(b)).powi(2) / widest)
 }
 
-/// Kappa and its standard error by Fleiss, Cohen and Everitt, "Large sample standard errors of
-/// kappa and weighted kappa" (1969). The scale of the weights cancels out.
+/// Computes kappa and its standard error as in Fleiss, Cohen and Everitt, "Large sample standard
+/// errors of kappa and weighted kappa" (1969). The scale of the weights cancels out.
 fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
     let n = real(pairs.len());
     let mut first = [0.0; 256];
@@ -41,7 +42,7 @@ fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
         first[usize::from(a)] += 1.0 / n;
         second[usize::from(b)] += 1.0 / n;
     }
-    // The mean weight of a category against the other rater's categories.
+    // Mean weight of a category against the other rater's categories.
     let against = |own: u8, other: &[f64; 256], flip: bool| -> f64 {
         (0..=u8::MAX)
             .filter(|category| other[usize::from(*category)] > 0.0)
@@ -56,6 +57,7 @@ fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
     let observed = pairs.iter().map(|&(a, b)| weight(a, b)).sum::<f64>() / n;
     let by_chance: f64 = first.iter().zip(&first_mean).map(|(share, mean)| share * mean).sum();
     let room = 1.0 - by_chance;
+    // Division by `1 - chance`: the threshold also catches rounding in a sum that should be 1.
     if pairs.is_empty() || room < 1e-12 {
         return None;
     }
@@ -65,6 +67,7 @@ fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
         (weight(a, b) - mean * (1.0 - kappa)).powi(2)
     });
     let spread = spread.sum::<f64>() / n - (kappa - by_chance * (1.0 - kappa)).powi(2);
+    // Rounding can make a variance of 0 slightly negative.
     let standard_error = (spread.max(0.0) / n).sqrt() / room;
     let interval = Interval {
         low: (kappa - Z * standard_error).max(-1.0),

@@ -1,22 +1,22 @@
-//! How well a score tells two classes apart.
+//! Separation of two classes by a score.
 
 use super::{Interval, Z, real};
 
 /// The area under the ROC curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Auc {
-    /// The chance that a random positive scores higher than a random negative; a tie is half a
-    /// win. 0.5 is no better than chance.
+    /// Probability that a random positive scores higher than a random negative; a tie counts half.
+    /// 0.5 is no better than chance.
     pub area: f64,
     /// `DeLong`'s standard error; `None` with fewer than two items in a class.
     pub standard_error: Option<f64>,
-    /// Its 95 % interval, within 0.0 to 1.0; `None` also where the standard error is 0, as it is
-    /// for a perfect separation: it then says nothing.
+    /// 95 % confidence interval, within 0.0 to 1.0. Also `None` if the standard error is 0, which
+    /// happens for perfect separation and says nothing about the uncertainty.
     pub interval: Option<Interval>,
 }
 
-/// The area under the ROC curve of scores against the truth; `None` without both classes, or
-/// with a score that is NaN.
+/// Computes the area under the ROC curve of scores against the truth. Returns `None` if a class is
+/// empty or a score is NaN.
 ///
 /// `DeLong`, `DeLong` and Clarke-Pearson, "Comparing the areas under two or more correlated
 /// receiver operating characteristic curves" (1988).
@@ -34,6 +34,7 @@ pub fn auc(scored: &[(f64, bool)]) -> Option<Auc> {
     if positives.is_empty() || negatives.is_empty() {
         return None;
     }
+    // DeLong's placements need two binary searches per item instead of all pairs.
     let beaten: Vec<f64> = positives.iter().map(|score| placement(*score, &negatives)).collect();
     let lost: Vec<f64> = negatives.iter().map(|score| placement(*score, &positives)).collect();
     let area = beaten.iter().sum::<f64>() / real(beaten.len());
@@ -46,14 +47,14 @@ pub fn auc(scored: &[(f64, bool)]) -> Option<Auc> {
     Some(Auc { area, standard_error, interval })
 }
 
-/// The share of the sorted scores below this one; equal ones count half.
+/// Returns the share of the sorted scores below this one; equal ones count half.
 fn placement(score: f64, sorted: &[f64]) -> f64 {
     let below = sorted.partition_point(|other| *other < score);
     let up_to = sorted.partition_point(|other| *other <= score);
     real(below + up_to) / 2.0 / real(sorted.len())
 }
 
-/// The variance of the mean of some values; `None` with fewer than two.
+/// Returns the variance of the mean; `None` with fewer than two values.
 fn error_of_mean(values: &[f64]) -> Option<f64> {
     let n = real(values.len());
     let mean = values.iter().sum::<f64>() / n;

@@ -1,18 +1,19 @@
-//! How many of independent trials with one chance are more than that chance explains.
+//! The number of successes in independent trials beyond which chance is no explanation.
 
 use statrs::function::factorial::ln_binomial;
 
-/// The least count of successes among so many trials, each with this chance, that is reached or
-/// exceeded with a probability of at most `unlikely`; one more than the trials where even all of
-/// them are no such count.
+/// Returns the smallest number of successes that is reached or exceeded with a probability of at
+/// most `unlikely`, given this many trials with this chance each. If even all trials would be
+/// likely enough, returns `trials + 1`.
 pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
     let all = trials as u64;
     let (hit, missed) = (chance.ln(), (1.0 - chance).ln());
     let mut tail = 0.0;
+    // Computed in logarithms, because binomials of many trials overflow.
     for successes in (1..=all).rev() {
         let ways = ln_binomial(all, successes);
         tail += (ways + real(successes) * hit + real(all - successes) * missed).exp();
-        // A hair of room: three of three at 0.1 have a probability of just 0.001.
+        // Tolerance for rounding: three of three at 0.1 have a probability of exactly 0.001.
         if tail > unlikely * (1.0 + 1e-9) {
             return usize::try_from(successes + 1).unwrap_or(usize::MAX);
         }

@@ -1,4 +1,4 @@
-//! The bootstrap: intervals of means without a distribution.
+//! Bootstrap intervals of means, without distributional assumptions.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng as _, SeedableRng as _};
@@ -6,12 +6,12 @@ use rand::{Rng as _, SeedableRng as _};
 use super::permutation::below;
 use super::{Interval, mean, real};
 
-/// The 95 % percentile interval of the mean of values, one for each case: the mean of as many
-/// values drawn with replacement, so many times. `None` with fewer than two values or one that is
-/// not finite. Where all are the same it is a point, which says nothing of chance.
+/// Returns the 95 % percentile interval of the mean, from `resamples` samples drawn with
+/// replacement. Pass one value per case. Returns `None` with fewer than two values or a value that
+/// is not finite. If all values are equal, the interval is a point and says nothing about chance.
 ///
-/// Efron, "Bootstrap methods: another look at the jackknife" (1979). Too narrow for few cases,
-/// as any bootstrap: take [`mean_interval`](super::mean_interval) below thirty.
+/// Efron, "Bootstrap methods: another look at the jackknife" (1979). Like any bootstrap it is too
+/// narrow for few cases: use [`mean_interval`](super::mean_interval) below thirty.
 pub fn bootstrap_mean(values: &[f64], seed: u64, resamples: u32) -> Option<Interval> {
     mean(values).filter(|_| values.len() > 1 && resamples > 0)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -19,6 +19,7 @@ pub fn bootstrap_mean(values: &[f64], seed: u64, resamples: u32) -> Option<Inter
         .map(|_| {
             let mut sum = 0.0;
             for drawn in 0..values.len().div_ceil(2) {
+                // One 64-bit number yields two positions.
                 let bits = random.next_u64();
                 sum += values[below(bits >> 32, values.len())];
                 if 2 * drawn + 1 < values.len() {
@@ -29,7 +30,7 @@ pub fn bootstrap_mean(values: &[f64], seed: u64, resamples: u32) -> Option<Inter
         })
         .collect();
     means.sort_unstable_by(f64::total_cmp);
-    // The ends leave out a fortieth on either side.
+    // 95 % leaves out 2.5 %, one fortieth, at each end.
     let out = means.len() / 40;
     Some(Interval { low: means[out], high: means[means.len() - 1 - out] })
 }

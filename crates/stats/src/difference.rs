@@ -1,12 +1,12 @@
-//! The interval of a difference between two proportions: how far apart two groups may be.
+//! Confidence interval for the difference between two proportions.
 
 use super::{Interval, wilson};
 
-/// The 95 % interval of `first - second`, each given as successes and trials, from -1.0 to 1.0;
-/// `None` where a group is empty.
+/// Returns the 95 % interval of `first - second`, each given as successes and trials, within -1.0
+/// to 1.0. Returns `None` if a group is empty.
 ///
 /// Newcombe, "Interval estimation for the difference between independent proportions" (1998),
-/// method 10: made of the two Wilson intervals, so that it stays within its bounds with few trials.
+/// method 10: combines the two Wilson intervals, so it stays within bounds even with few trials.
 pub fn proportion_difference(first: (u32, u32), second: (u32, u32)) -> Option<Interval> {
     let share =
         |(count, of): (u32, u32)| Some((f64::from(count) / f64::from(of), wilson(count, of)?));

@@ -1,11 +1,12 @@
-//! The exact test of two proportions.
+//! Fisher's exact test for two proportions.
 
 use statrs::function::factorial::ln_binomial;
 
 use super::Tail;
 
-/// The one-sided p-value of Fisher's exact test that the first row of the table has its share of
-/// the first column by chance; `None` where a row is empty.
+/// Returns the one-sided p-value of Fisher's exact test: the probability under chance of a table in
+/// which the first row's share of the first column is at least as extreme. Returns `None` if a row
+/// is empty.
 ///
 /// Fisher, "The design of experiments" (1935). `Tail::Less`: the first row's share is lower.
 pub fn fisher_exact([[a, b], [c, d]]: [[u32; 2]; 2], tail: Tail) -> Option<f64> {
@@ -14,12 +15,14 @@ pub fn fisher_exact([[a, b], [c, d]]: [[u32; 2]; 2], tail: Tail) -> Option<f64> 
     if first == 0 || second == 0 {
         return None;
     }
+    // The margins are fixed, so the first cell determines the whole table.
     let cells = match tail {
         Tail::Less => column.saturating_sub(second)..=a,
         Tail::Greater => a..=first.min(column),
     };
     let all = ln_binomial(first + second, column);
     let chance = |cell| ln_binomial(first, cell) + ln_binomial(second, column - cell) - all;
+    // Summing rounded terms can exceed 1 by a little.
     Some(cells.map(|cell| chance(cell).exp()).sum::<f64>().min(1.0))
 }
 

@@ -1,15 +1,16 @@
-//! Correction of several tests made at once.
+//! Correction for multiple tests.
 
-/// The p-values after Holm's correction, in the order given, each at most 1.0.
+/// Returns the p-values after Holm's correction, in the given order, each at most 1.0.
 ///
-/// Holm, "A simple sequentially rejective multiple test procedure" (1979). Compared with alpha,
-/// they hold the chance of any false alarm below alpha.
+/// Holm, "A simple sequentially rejective multiple test procedure" (1979). Comparing them with
+/// alpha keeps the probability of any false alarm below alpha.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
     let mut corrected = vec![1.0; p_values.len()];
     let mut highest = 0.0_f64;
     for (rank, at) in order.into_iter().enumerate() {
+        // Taking the running maximum keeps the corrected values in the order of the original ones.
         highest = highest.max(p_values[at] * super::real(p_values.len() - rank)).min(1.0);
         corrected[at] = highest;
     }

@@ -1,11 +1,11 @@
-//! Intervals of proportions: what a small number of cases can and cannot say.
+//! Confidence intervals of proportions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Z;
 
-/// A confidence interval; of a proportion, both ends are in 0.0 to 1.0.
+/// A confidence interval. For a proportion, both ends are within 0.0 to 1.0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
@@ -14,29 +14,30 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The 95 % Wilson score interval of `successes` in `trials`; `None` without trials.
+/// Returns the 95 % Wilson score interval of `successes` in `trials`; `None` without trials.
 ///
-/// Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
-/// Chosen because the normal approximation is too narrow below a few hundred items
-/// (Bowyer et al., arXiv 2503.01747).
+/// Wilson, "Probable inference, the law of succession, and statistical inference" (1927). Chosen
+/// because the normal approximation is too narrow below a few hundred items (Bowyer et al., arXiv
+/// 2503.01747).
 pub fn wilson(successes: u32, trials: u32) -> Option<Interval> {
     wilson_clustered(successes, trials, 1)
 }
 
-/// The same where `size` trials at a time belong to one case: trials of a case resemble each
-/// other, so the interval is that of as many trials as there are cases.
+/// Like [`wilson`], for clusters of `size` trials that belong to one case. Trials of a case
+/// resemble each other, so the interval is based on the number of cases instead of trials.
 ///
-/// This is the careful end: the design effect `1 + (size - 1) · ρ` of Kish, "Survey sampling"
-/// (1965), with a correlation `ρ` of 1.
+/// This is the conservative extreme: the design effect `1 + (size - 1) · ρ` of Kish, "Survey
+/// sampling" (1965), with a correlation `ρ` of 1.
 pub fn wilson_clustered(successes: u32, trials: u32, size: u32) -> Option<Interval> {
     if trials == 0 || successes > trials {
         return None;
     }
+    // A correlation of 1 within a case leaves as many independent trials as there are cases.
     let n = f64::from(trials) / f64::from(size.max(1));
     let p = f64::from(successes) / f64::from(trials);
     let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    // At the edges the exact ends are 0 and 1; rounding must not blur them.
+    // At the edges the exact bounds are 0 and 1; do not let rounding blur them.
     let low = if successes == 0 { 0.0 } else { (centre - half).max(0.0) };
     let high = if successes == trials { 1.0 } else { (centre + half).min(1.0) };
     Some(Interval { low, high })

@@ -1,4 +1,4 @@
-//! The limits of what numbers say: intervals, tests, agreement. Pure arithmetic; decides nothing.
+//! Statistics: confidence intervals, tests, agreement. Pure arithmetic, without decisions.
 //!
 //! ```
 //! let interval = selftest_stats::wilson(4, 5).expect("five trials");
@@ -53,12 +53,12 @@ pub use variance::{VarianceComponents, variance_components};
 /// Half the width of a two-sided 95 % interval, in standard errors.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The direction of a one-sided test: what the first sample is held to be, against the second.
+/// The direction of a one-sided test: the alternative hypothesis about the first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// It tends to be lower.
+    /// The first sample tends to be lower than the second.
     Less,
-    /// It tends to be higher.
+    /// The first sample tends to be higher than the second.
     Greater,
 }
 

@@ -1,34 +1,35 @@
-//! Means, and what the mean of a small sample is worth.
+//! Means and their confidence intervals for small samples.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::{Interval, real};
 
-/// The mean; `None` of nothing, or where a value is not finite.
+/// Returns the mean; `None` if there are no values or one is not finite.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / real(values.len());
+    // The mean of no values is NaN, and one infinite value makes it infinite.
     mean.is_finite().then_some(mean)
 }
 
-/// The sample's standard deviation, over `n - 1`; `None` with fewer than two values, or where one
-/// is not finite.
+/// Returns the sample standard deviation, with denominator `n - 1`; `None` with fewer than two
+/// values or one that is not finite.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let centre = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
     Some((squares / (real(values.len()) - 1.0)).sqrt()).filter(|deviation| deviation.is_finite())
 }
 
-/// The 95 % interval of the mean of the population that the values come from. `None` with fewer
-/// than two values or one that is not finite, and where all are the same: the interval would have
-/// no width and say nothing.
+/// Returns the 95 % interval of the population mean. Returns `None` with fewer than two values or
+/// one that is not finite, and also if all values are equal: an interval of width 0 would be
+/// meaningless.
 ///
 /// Student, "The probable error of a mean" (1908).
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     t_interval(values).filter(|interval| interval.high - interval.low > 1e-9)
 }
 
-/// `mean ± t(0.975; n - 1) · s / √n` with `s` the standard deviation: a point where all values
-/// are the same. `None` with fewer than two values or one that is not finite.
+/// Returns `mean ± t(0.975; n - 1) · s / √n` with `s` the standard deviation. It is a point if all
+/// values are equal. Returns `None` with fewer than two values or one that is not finite.
 pub(super) fn t_interval(values: &[f64]) -> Option<Interval> {
     let centre = mean(values).filter(|_| values.len() > 1)?;
     let n = real(values.len());
@@ -37,11 +38,11 @@ pub(super) fn t_interval(values: &[f64]) -> Option<Interval> {
     half.is_finite().then_some(Interval { low: centre - half, high: centre + half })
 }
 
-/// The 0.975 quantile of Student's t with so many degrees of freedom, at least 1. By halving:
-/// the library's own inverse is off by per cents at two degrees.
+/// Returns the 0.975 quantile of Student's t distribution for at least 1 degree of freedom. Uses
+/// bisection, because statrs's own inverse is off by several percent at two degrees.
 fn t_quantile(freedom: f64) -> f64 {
     let Ok(t) = StudentsT::new(0.0, 1.0, freedom) else { return f64::INFINITY };
-    // At one degree of freedom the quantile is 12.7, and it falls from there.
+    // At one degree of freedom the quantile is 12.7, and it decreases from there.
     let (mut low, mut high) = (0.0, 16.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);

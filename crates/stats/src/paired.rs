@@ -1,4 +1,4 @@
-//! The same things measured twice: how far apart the two are, and whether that can be chance.
+//! Paired measurements: the size of their difference, and whether chance explains it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,39 @@ use statrs::function::factorial::ln_binomial;
 use super::Interval;
 use super::mean::{mean, t_interval};
 
-/// The mean of paired differences with what it is worth.
+/// The mean of paired differences and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedDifference {
-    /// The mean of the differences.
+    /// Mean of the differences.
     pub mean: f64,
-    /// Its 95 % interval; absent with fewer than two pairs. A point where all differences are
-    /// equal: then it says nothing of chance, and [`sign_test`] must.
+    /// 95 % confidence interval; absent with fewer than two pairs. If all differences are equal it
+    /// is a point and says nothing about chance; use [`sign_test`] then.
     pub interval: Option<Interval>,
 }
 
-/// The mean of differences `d` and its 95 % interval by the paired t-test,
-/// `mean(d) ± t(0.975; n - 1) · s / √n` with `s` their standard deviation; `None` without
-/// differences, or where one is not finite.
+/// Returns the mean of the differences `d` and its 95 % interval by the paired t-test, `mean(d) ±
+/// t(0.975; n - 1) · s / √n` with `s` their standard deviation. Returns `None` without differences
+/// or if one is not finite.
 ///
-/// Student, "The probable error of a mean" (1908). The differences must be independent of each
-/// other: average what comes from one source first (Miller, "Adding error bars to evals", arXiv
-/// 2411.00640, on clustered questions and on paired differences).
+/// Student, "The probable error of a mean" (1908). The differences must be independent: average
+/// those from the same source first (Miller, "Adding error bars to evals", arXiv 2411.00640, on
+/// clustered questions and on paired differences).
 pub fn paired_difference(differences: &[f64]) -> Option<PairedDifference> {
     let mean = mean(differences)?;
     Some(PairedDifference { mean, interval: t_interval(differences) })
 }
 
-/// The two-sided p-value of the exact sign test: how likely so lopsided a count of wins and
-/// losses is where both are equally likely; 1.0 without any. Ties are left out.
+/// Returns the two-sided p-value of the exact sign test: the probability of a result at least this
+/// lopsided if wins and losses are equally likely, or 1.0 without any. Leave out ties.
 ///
-/// Dixon and Mood, "The statistical sign test" (1946). Needs no scale and no distribution, which
-/// scores of language models do not have; at least six decided pairs for a p-value below 0.05.
+/// Dixon and Mood, "The statistical sign test" (1946). Assumes neither a scale nor a distribution,
+/// which scores of language models do not have. A p-value below 0.05 takes at least six decided
+/// pairs.
 pub fn sign_test(wins: u32, losses: u32) -> f64 {
     let (fewer, all) = (u64::from(wins.min(losses)), u64::from(wins) + u64::from(losses));
     let nothing_but = f64::from(wins) + f64::from(losses);
     let one_side: f64 = (0..=fewer)
+        // In logarithms, because binomials of many pairs overflow.
         .map(|count| (ln_binomial(all, count) - nothing_but * std::f64::consts::LN_2).exp())
         .sum();
     (2.0 * one_side).min(1.0)

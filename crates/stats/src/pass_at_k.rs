@@ -1,40 +1,40 @@
-//! pass@k and pass^k: does one of k trials pass, do all of k trials pass?
+//! pass@k and pass^k: the chance that at least one of k trials passes, and that all do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Interval, mean, mean_interval, real};
 
-/// Both over the cases that have at least k trials.
+/// pass@k and pass^k over the cases with at least k trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PassAtK {
-    /// How many trials are looked at together.
+    /// Number of trials considered together.
     pub k: u32,
-    /// Cases with at least so many trials.
+    /// Number of cases with at least that many trials.
     pub cases: u32,
-    /// pass@k: the chance that at least one of k trials passes, as a mean over the cases.
+    /// pass@k: probability that at least one of k trials passes, averaged over the cases.
     pub any: Share,
-    /// pass^k: the chance that all k trials pass.
+    /// pass^k: probability that all k trials pass.
     pub all: Share,
 }
 
-/// A mean of shares over cases.
+/// Mean of a share over cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// The mean.
     pub mean: f64,
-    /// Its 95 % interval over cases like these, by Student's t cut to 0 and 1; absent with fewer
-    /// than two cases, and where all cases have the same share.
+    /// 95 % confidence interval over similar cases, by Student's t clamped to 0 and 1. Absent with
+    /// fewer than two cases, or if all cases have the same share.
     pub interval: Option<Interval>,
 }
 
-/// Unbiased estimates of both from the trials of each case, `(passed, trials)`; `None` where no
-/// case has k trials, or where k is 0.
+/// Computes unbiased estimates of both from each case's trials, `(passed, trials)`. Returns `None`
+/// if no case has k trials or k is 0.
 ///
-/// Of a case with n trials, c of them passed: `1 - C(n - c, k) / C(n, k)` (Chen et al., "Evaluating
-/// large language models trained on code", arXiv 2107.03374) and `C(c, k) / C(n, k)` (Yao et al.,
-/// "τ-bench", arXiv 2406.12045). The interval is over the means of the cases (Miller, "Adding error
-/// bars to evals", arXiv 2411.00640).
+/// For a case with n trials, c of which passed: `1 - C(n - c, k) / C(n, k)` (Chen et al.,
+/// "Evaluating large language models trained on code", arXiv 2107.03374) and `C(c, k) / C(n, k)`
+/// (Yao et al., "τ-bench", arXiv 2406.12045). The interval is over the means of the cases (Miller,
+/// "Adding error bars to evals", arXiv 2411.00640).
 pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
     let known = cases.iter().filter(|(passed, trials)| k > 0 && *trials >= k && passed <= trials);
     let (any, all): (Vec<f64>, Vec<f64>) = known
@@ -50,8 +50,9 @@ pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
     Some(PassAtK { k, cases, any: share(&any)?, all: share(&all)? })
 }
 
-/// `C(of, k) / C(total, k)`: the chance that k of all are among some of them.
+/// Returns `C(of, k) / C(total, k)`: the probability that k draws are all among the `of` items.
 fn all_of(of: u32, total: u32, k: u32) -> f64 {
+    // A product of ratios, because the binomials themselves overflow.
     (0..k).map(|drawn| real(of.saturating_sub(drawn) as usize) / f64::from(total - drawn)).product()
 }
 

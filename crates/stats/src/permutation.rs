@@ -1,5 +1,5 @@
-//! Is a difference between two arms more than the noise of their trials, on the very cases that
-//! were run? Says nothing of other cases.
+//! Permutation test: is the difference between two arms more than the noise of their trials, on
+//! exactly the cases that were run? It does not generalise to other cases.
 
 use std::cmp::Ordering;
 
@@ -10,45 +10,45 @@ use serde::{Deserialize, Serialize};
 
 use super::real;
 
-/// Fewest random relabellings that are drawn.
+/// Minimum number of random relabellings.
 pub const MIN_DRAWS: u32 = 10_000;
 
-/// Up to so many relabellings all of them are looked at.
+/// Maximum number of relabellings that are enumerated exhaustively.
 const MAX_EXACT: usize = 50_000;
-/// Cases are looked up in tables of so many sums at most: they fit into the fastest cache.
+/// Maximum number of sums in a lookup table, so that it fits into the fastest cache.
 const MAX_TABLE: usize = 1024;
 
 /// The trials of one case in both arms.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseTrials {
-    /// Without the change.
+    /// Results without the change.
     pub control: Vec<f64>,
-    /// With it.
+    /// Results with the change.
     pub treatment: Vec<f64>,
 }
 
-/// The difference of two arms with the chance of one as large.
+/// The difference between two arms, and the probability of one at least as large by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermutationTest {
-    /// Mean over the cases of treatment less control.
+    /// Mean over the cases of treatment minus control.
     pub difference: f64,
-    /// How often a difference at least as large, either way, comes from relabelling the trials of
-    /// each case. Never 0.
+    /// Share of relabellings of each case's trials that give a difference at least as large in
+    /// either direction. Never 0.
     pub p_value: f64,
-    /// How many cases were compared.
+    /// Number of compared cases.
     pub cases: u32,
-    /// How many relabellings were looked at.
+    /// Number of relabellings examined.
     pub relabellings: u32,
-    /// Whether these are all there are; otherwise they were drawn at random.
+    /// True if these are all that exist; otherwise they were drawn at random.
     pub exact: bool,
 }
 
-/// A two-sided permutation test within cases: where the arms do not differ, the labels of the
-/// trials of a case mean nothing, and any other labelling was as likely. Cases without trials in
-/// both arms are left out; `None` where none is left, or where a value is not finite.
+/// Runs a two-sided permutation test within cases. If the arms do not differ, the labels of a
+/// case's trials are arbitrary, and every labelling was equally likely. Cases without trials in
+/// both arms are skipped. Returns `None` if none is left or a value is not finite.
 ///
-/// Every relabelling is looked at where there are few, else `draws` random ones, at least
-/// [`MIN_DRAWS`]; the one that was seen counts among them.
+/// If there are few relabellings, all are examined; otherwise `draws` random ones, at least
+/// [`MIN_DRAWS`]. The observed labelling counts among them.
 ///
 /// Fisher, "The design of experiments" (1935); Phipson and Smyth, "Permutation p-values should
 /// never be zero" (2010).
@@ -65,18 +65,18 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
     if cases.is_empty() || cases.iter().flat_map(values).any(|value| !value.is_finite()) {
         return None;
     }
-    // A case whose trials are all alike has the same difference under every labelling: none.
+    // A case whose trials are all equal has a difference of zero under every labelling.
     let varied = cases.iter().filter(|case| {
         let mut values = case.control.iter().chain(&case.treatment);
         values.next().is_some_and(|first| values.any(|value| value != first))
     });
     let mut pools: Vec<Pool> = varied.map(|case| Pool::of(case)).collect();
-    // So that the labellings that are drawn depend neither on the order of cases and trials nor on
-    // which arm is which.
+    // Makes the random labellings independent of the order of cases and trials, and of which arm is
+    // which.
     pools.sort_by(|a, b| order(&a.values, &b.values).then(a.few.cmp(&b.few)));
     let observed: f64 = pools.iter().map(|pool| pool.difference).sum();
     let reach: f64 = pools.iter().map(|pool| pool.difference.abs() + pool.spread()).sum();
-    // Sums of binary fractions in another order differ in their last bits.
+    // Floating-point sums in a different order differ in their last bits.
     let bar = observed.abs() - 1e-9 * reach;
     let (blocks, shuffled) = blocks(pools);
     let (p_value, relabellings, exact) = match (&blocks[..], &shuffled[..]) {
@@ -88,6 +88,8 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
         _ => {
             let sums = draw(&blocks, shuffled, seed, draws as usize);
             let extreme = sums.iter().filter(|sum| sum.abs() >= bar).count();
+            // The observed labelling counts as a draw, which keeps the p-value above 0 (Phipson and
+            // Smyth).
             (real(extreme + 1) / real(sums.len() + 1), draws, false)
         }
     };
@@ -99,12 +101,12 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
 /// The trials of a case without their labels.
 struct Pool {
     values: Vec<f64>,
-    /// How many of them are the smaller arm's.
+    /// Number of trials in the smaller arm.
     few: usize,
-    /// The difference of the arms is `slope · sum of the smaller arm + offset`.
+    /// The difference between the arms is `slope · sum of the smaller arm + offset`.
     slope: f64,
     offset: f64,
-    /// As the trials were labelled.
+    /// Difference under the observed labelling.
     difference: f64,
 }
 
@@ -130,12 +132,12 @@ impl Pool {
         most - self.values.iter().copied().fold(f64::MAX, f64::min)
     }
 
-    /// The number of labellings, where it is at most so many.
+    /// Returns the number of labellings, or `None` if it exceeds `most`.
     fn labellings(&self, most: usize) -> Option<usize> {
         let mut count = 1_usize;
         for chosen in 0..self.few {
             count = count * (self.values.len() - chosen) / (chosen + 1);
-            // Grows up to the middle, which `few` does not pass.
+            // Binomials increase up to the middle, which `few` does not exceed.
             if count > most {
                 return None;
             }
@@ -143,7 +145,7 @@ impl Pool {
         Some(count)
     }
 
-    /// The difference under every labelling.
+    /// Returns the difference under every labelling.
     fn table(&self) -> Vec<f64> {
         let mut sums = Vec::new();
         sums_of(&self.values, self.few, 0.0, &mut sums);
@@ -156,7 +158,7 @@ fn order(a: &[f64], b: &[f64]) -> Ordering {
     differing.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-/// The sums of all choices of so many values, each added to one that is given.
+/// Appends the sums of all choices of `choose` values, each added to `sum`.
 fn sums_of(values: &[f64], choose: usize, sum: f64, sums: &mut Vec<f64>) {
     if choose == 0 {
         sums.push(sum);
@@ -168,9 +170,9 @@ fn sums_of(values: &[f64], choose: usize, sum: f64, sums: &mut Vec<f64>) {
     }
 }
 
-/// The cases as tables of equally likely differences, several cases in one table where they are
-/// small, one table in all where there are few labellings; and the cases with too many for a
-/// table.
+/// Returns the cases as tables of equally likely differences, and the cases with too many
+/// labellings for a table. Small cases are combined into one table; with few labellings in total,
+/// all are.
 fn blocks(pools: Vec<Pool>) -> (Vec<Vec<f64>>, Vec<Pool>) {
     let all = pools.iter().try_fold(1_usize, |product, pool| {
         product.checked_mul(pool.labellings(MAX_EXACT)?).filter(|product| *product <= MAX_EXACT)
@@ -193,13 +195,13 @@ fn blocks(pools: Vec<Pool>) -> (Vec<Vec<f64>>, Vec<Pool>) {
     (blocks, shuffled)
 }
 
-/// Differences under random labellings, summed over the cases.
+/// Returns differences under random labellings, summed over the cases.
 fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Vec<f64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut sums = vec![0.0; draws];
     for block in blocks {
-        // Two positions of each random number: the bias of scaling 32 bits to a thousand places is
-        // below a millionth.
+        // Two positions per random number: scaling 32 bits to a thousand positions has a bias below
+        // one millionth.
         for pair in sums.chunks_mut(2) {
             let bits = random.next_u64();
             for (sum, half) in pair.iter_mut().zip([bits >> 32, bits & 0xffff_ffff]) {
@@ -210,6 +212,7 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Ve
     for mut pool in shuffled {
         for sum in &mut sums {
             let mut chosen = 0.0;
+            // A partial Fisher-Yates shuffle: only the smaller arm has to be chosen.
             for place in 0..pool.few {
                 let other = place + below(random.next_u64() >> 32, pool.values.len() - place);
                 pool.values.swap(place, other);
@@ -221,7 +224,7 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Ve
     sums
 }
 
-/// A position below `count` of 32 random bits.
+/// Maps 32 random bits to a position below `count`.
 pub(super) fn below(bits: u64, count: usize) -> usize {
     usize::try_from((bits * count as u64) >> 32).unwrap_or(0)
 }

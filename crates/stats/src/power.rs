@@ -1,35 +1,35 @@
-//! Before a run: what chance it has to show a difference, and how many cases and repeats that
-//! takes.
+//! Power analysis before a run: the chance to detect a difference, and the number of cases and
+//! repeats that this takes.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 use statrs::function::factorial::ln_binomial;
 
 use super::{real, sign_test};
 
-/// The chance to find a difference that is there, which a plan should have.
+/// Power that a plan should have: the probability of detecting an existing difference.
 pub const WANTED_POWER: f64 = 0.8;
 
-/// Most cases that a plan names.
+/// Maximum number of cases in a plan.
 const MAX_CASES: usize = 10_000;
 
-/// A difference that is looked for, and the noise around it. All in the unit of the scores.
+/// The difference to be detected and the noise around it, in the unit of the scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
-    /// The mean over the cases of the true differences.
+    /// Mean over the cases of the true differences.
     pub difference: f64,
-    /// The standard deviation of the trials of one case.
+    /// Standard deviation of the trials of one case.
     pub within: f64,
-    /// The standard deviation of the true differences of the cases around their mean.
+    /// Standard deviation of the cases' true differences around their mean.
     pub between: f64,
-    /// The chance of a false alarm that each test is allowed.
+    /// Accepted probability of a false alarm per test.
     pub alpha: f64,
 }
 
 impl Effect {
-    /// The power of the permutation test over trials, for these cases: by the normal approximation,
-    /// within two percent of simulations from eight cases on.
+    /// Returns the power of the permutation test over trials, for these cases. Uses the normal
+    /// approximation, which is within two percent of simulations from eight cases on.
     ///
-    /// Relabelled trials vary more than trials do, by the difference itself.
+    /// Relabelled trials vary more than the trials themselves, because of the difference itself.
     pub fn power_for_these(&self, cases: usize, repeats: usize) -> f64 {
         let trials = real(cases * repeats);
         let arm = real(repeats);
@@ -44,8 +44,8 @@ impl Effect {
         if error < 1e-12 { f64::from(u8::from(beyond > 0.0)) } else { cdf(beyond / error) }
     }
 
-    /// The power of the sign test over cases, for cases like these; exact for normal noise. That
-    /// the interval has to agree is left out, since the sign test asks for more.
+    /// Returns the power of the sign test over cases, for similar cases; exact for normal noise.
+    /// Requiring the interval to agree as well is left out, since the sign test is stricter.
     pub fn power_for_cases_like_these(&self, cases: usize, repeats: usize) -> f64 {
         let error =
             (self.between.powi(2) + 2.0 * self.within.powi(2) / real(repeats.max(1))).sqrt();
@@ -63,7 +63,8 @@ impl Effect {
         if n == 0 || !is_found(n) {
             return 0.0;
         }
-        // The p-value falls with the wins: once found, always found.
+        // The p-value decreases with the number of wins, so the threshold can be found by
+        // bisection.
         let (mut missed, mut found) = (n / 2, n);
         while found - missed > 1 {
             let middle = u64::midpoint(missed, found);
@@ -72,26 +73,28 @@ impl Effect {
         (found..=n).map(chance).sum::<f64>().min(1.0)
     }
 
-    /// The fewest cases with which the permutation test has [`WANTED_POWER`]; `None` where even ten
-    /// thousand are not enough.
+    /// Returns the minimum number of cases for [`WANTED_POWER`] in the permutation test; `None` if
+    /// ten thousand are not enough.
     pub fn cases_for_these(&self, repeats: usize) -> Option<usize> {
         fewest(|cases| self.power_for_these(cases, repeats))
     }
 
-    /// The same of the sign test.
+    /// Returns the minimum number of cases for [`WANTED_POWER`] in the sign test; `None` if ten
+    /// thousand are not enough.
     pub fn cases_for_cases_like_these(&self, repeats: usize) -> Option<usize> {
         fewest(|cases| self.power_for_cases_like_these(cases, repeats))
     }
 }
 
-/// The least p-value that so few trials can have at all: two of all labellings.
+/// Returns the lowest possible p-value: two labellings, the observed one and its mirror image, out
+/// of all of them.
 fn least_permutation_p(cases: usize, repeats: usize) -> f64 {
     let repeats = repeats as u64;
     2.0 * (-real(cases) * ln_binomial(2 * repeats, repeats)).exp()
 }
 
-/// The fewest cases with the wanted power, one fewer of which has not: that of an exact test falls
-/// here and there from one number of cases to the next.
+/// Returns a number of cases with the wanted power such that one case fewer does not have it. The
+/// power of an exact test is not monotonic in the number of cases.
 fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
     let is_enough = |cases: usize| power(cases) >= WANTED_POWER;
     let mut high = 1;
@@ -109,8 +112,8 @@ fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
     Some(high)
 }
 
-/// The smallest difference that so many cases and repeats find with [`WANTED_POWER`], by the
-/// permutation test; `None` where even a difference of 1 is not found.
+/// Returns the smallest difference that the permutation test detects with [`WANTED_POWER`]; `None`
+/// if it would not even detect a difference of 1.
 pub fn detectable_difference(within: f64, alpha: f64, cases: usize, repeats: usize) -> Option<f64> {
     let power = |difference: f64| {
         Effect { difference, within, between: 0.0, alpha }.power_for_these(cases, repeats)
@@ -183,7 +186,7 @@ mod tests {
         let nothing = Effect { difference: 0.0, ..TENTH };
         assert_eq!(nothing.cases_for_these(5), None);
         assert_eq!(nothing.cases_for_cases_like_these(5), None);
-        // More repeats do not help where the cases themselves differ.
+        // More repeats do not help if the cases themselves differ.
         let uneven = Effect { between: 0.3, ..TENTH };
         assert!(uneven.cases_for_cases_like_these(1_000).unwrap() > 40);
     }

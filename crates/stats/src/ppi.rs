@@ -1,53 +1,54 @@
-//! Prediction-powered inference: a pass rate from few labels of people and many verdicts of a
-//! judge whose errors those labels show.
+//! Prediction-powered inference: a pass rate from a few human labels and many verdicts of a judge
+//! whose errors the labels reveal.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Interval, Z, mean, real};
 
-/// Fewest labels for a corrected pass rate: from here on its interval holds what it says, below it
-/// does not. Simulated for judges from perfect to useless, see the tests.
+/// Minimum number of labels for a corrected pass rate. From here on the interval has its nominal
+/// coverage, below it does not: simulated for judges from perfect to useless, see the tests.
 pub const MIN_CORRECTION_LABELS: usize = 80;
 
-/// Fewest labels of either kind.
+/// Minimum number of labels of each kind.
 const MIN_OF_A_KIND: usize = 2;
 
-/// How much a judge is believed beside the labels.
+/// Weight of the judge relative to the labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// As much as gives the shortest interval: for labels of a random choice of the same answers.
+    /// The weight that gives the shortest interval; for labels of a random sample of the same
+    /// answers.
     Tuned,
-    /// Wholly, so that the labels say only how it errs: for labels of other answers, a different
-    /// share of which may have been good.
+    /// Full weight, using the labels only to estimate the judge's errors; for labels of other
+    /// answers, of which a different share may have been good.
     Whole,
 }
 
-/// A pass rate that was corrected by labels.
+/// A pass rate corrected by labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CorrectedRate {
-    /// The corrected pass rate, 0 to 1.
+    /// Corrected pass rate, 0 to 1.
     pub rate: f64,
-    /// Its 95 % interval, over cases like these.
+    /// 95 % confidence interval, over similar cases.
     pub interval: Interval,
-    /// How much the judge is believed: 0 takes the labels alone, 1 takes it for as good as labels.
+    /// Weight of the judge: 0 uses only the labels, 1 treats its verdicts like labels.
     pub lambda: f64,
-    /// The labels.
+    /// Number of labels.
     pub labels: u32,
-    /// The verdicts without a label.
+    /// Number of verdicts without a label.
     pub unlabelled: u32,
 }
 
-/// Corrects the rate of a judge. `labelled` are pairs of a label and what the judge said of the same
-/// answer, 0 to 1, of a random choice of answers; `unlabelled` is what it said of the others. `None`
-/// ("uncalibrated") with fewer than [`MIN_CORRECTION_LABELS`] labels, with fewer than two of
-/// either kind, or where a value is not finite.
+/// Corrects the pass rate of a judge. `labelled` contains pairs of a label and the judge's verdict,
+/// 0 to 1, for a random sample of answers; `unlabelled` contains the verdicts on the others.
+/// Returns `None` ("uncalibrated") with fewer than [`MIN_CORRECTION_LABELS`] labels, with fewer
+/// than two of either kind, or if a value is not finite.
 ///
-/// Angelopoulos et al., "Prediction-powered inference" (2023, arXiv 2301.09633), with lambda
-/// chosen as in "PPI++" (2023, arXiv 2311.01453). The paper's normal interval is too short where
-/// labels are few or the judge is nearly perfect. So the variance counts two labels more, on which
-/// the judge said nothing, and the interval is Wilson's (1927), of as many cases as would give
-/// this variance.
+/// Angelopoulos et al., "Prediction-powered inference" (2023, arXiv 2301.09633), with lambda chosen
+/// as in "PPI++" (2023, arXiv 2311.01453). The paper's normal interval is too short if labels are
+/// few or the judge is nearly perfect. Therefore the variance includes two additional labels on
+/// which the judge had no information, and the interval is Wilson's (1927) for the number of cases
+/// that would give this variance.
 pub fn corrected_rate(
     labelled: &[(bool, f64)],
     unlabelled: &[f64],
@@ -69,7 +70,7 @@ pub fn corrected_rate(
     let pairs = || labels.iter().zip(&said).map(|(y, f)| (y - label_mean, f - said_mean));
     let covariance = pairs().map(|(y, f)| y * f).sum::<f64>() / (n - 1.0);
     let lambda = match trust {
-        // Without verdicts beyond the labels there is nothing to believe.
+        // Without further verdicts, the judge adds no information.
         _ if others == 0.0 => 0.0,
         Trust::Whole => 1.0,
         Trust::Tuned if variance <= 1e-12 => 0.0,
@@ -77,6 +78,7 @@ pub fn corrected_rate(
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
+    // Keeps the variance above 0 for a rate of 0 or 1.
     let inner = rate.clamp(0.5 / n, 1.0 - 0.5 / n);
     let bernoulli = inner * (1.0 - inner);
     let residuals: f64 = pairs().map(|(y, f)| (y - lambda * f).powi(2)).sum();
@@ -84,14 +86,14 @@ pub fn corrected_rate(
     let of_labels = (residuals + 2.0 * bernoulli) / (freedom + 2.0) / n;
     let of_judge = if others > 0.0 { lambda * lambda * variance / others } else { 0.0 };
     let interval = wilson_of(inner, (bernoulli / (of_labels + of_judge)).min(n + others));
-    // An estimate at the very edge lies within its interval.
+    // An estimate at the very edge must lie within its interval.
     let interval = Interval { low: interval.low.min(rate), high: interval.high.max(rate) };
     let count = |values: usize| u32::try_from(values).unwrap_or(u32::MAX);
     let (labels, unlabelled) = (count(labelled.len()), count(unlabelled.len()));
     Some(CorrectedRate { rate, interval, lambda, labels, unlabelled })
 }
 
-/// Wilson's interval of a rate seen in so many cases, which need not be a whole number.
+/// Returns Wilson's interval of a rate observed in `n` cases, which need not be an integer.
 fn wilson_of(rate: f64, n: f64) -> Interval {
     let scale = 1.0 + Z * Z / n;
     let centre = (rate + Z * Z / (2.0 * n)) / scale;
@@ -104,12 +106,12 @@ mod tests {
     use super::*;
     use crate::simulation::Noise;
 
-    /// A judge by its known error rates.
+    /// A judge with known error rates.
     #[derive(Debug, Clone, Copy)]
     enum Simulated {
-        /// Says yes or no: how often it does so to a good answer, how often no to a bad one.
+        /// Answers yes or no, with the rates of yes for good answers and of no for bad ones.
         Verdicts(f64, f64),
-        /// Says probabilities, whose log-odds are so far apart.
+        /// Answers with probabilities whose log-odds are this far apart.
         Probabilities(f64),
     }
 
@@ -128,7 +130,7 @@ mod tests {
         }
     }
 
-    /// How many of so many draws the interval covers the truth, and how wide it is in the mean.
+    /// Returns how often the interval covers the truth in this many draws, and its mean width.
     fn coverage(
         (judge, trust): (Simulated, Trust),
         truth: f64,
@@ -153,8 +155,8 @@ mod tests {
         (f64::from(covered) / f64::from(given), width / f64::from(given))
     }
 
-    /// The issue's bar: 10,000 draws each, judges with known error rates, from the least number of
-    /// labels on.
+    /// The requirement from the issue: 10,000 draws each, judges with known error rates, from the
+    /// minimum number of labels on.
     #[test]
     fn the_interval_covers_the_truth() {
         use Simulated::{Probabilities, Verdicts};
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_biased_judge_is_corrected() {
-        // Of the bad answers three quarters pass; 60 of 100 labels are good.
+        // Three quarters of the bad answers pass; 60 of 100 labels are good.
         let labelled = |good: usize, bad_yes: usize| {
             let mut pairs = vec![(true, 1.0); good];
             pairs.extend(vec![(false, 1.0); bad_yes]);

@@ -1,4 +1,4 @@
-//! Quantiles of a sample, with intervals that hold whatever the distribution.
+//! Quantiles of a sample, with intervals that hold for any distribution.
 
 use statrs::function::factorial::ln_binomial;
 
@@ -7,14 +7,16 @@ use super::{Interval, real};
 /// A quantile of the population that a sample comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantile {
-    /// The sample's: the least value that at least this share of the values does not exceed.
+    /// The sample quantile: the lowest value that at least this share of the values does not
+    /// exceed.
     pub value: f64,
-    /// Its 95 % interval, exact for any distribution: both ends are values of the sample.
+    /// 95 % confidence interval, exact for any distribution; both ends are values of the sample.
     pub interval: Interval,
 }
 
-/// The quantile of a share in 0 to 1 with its interval; `None` where the share or a value is
-/// none, and where the sample is too small for an interval: of a tenth, below 36 values.
+/// Returns the quantile at a share between 0 and 1, with its interval. Returns `None` if the share
+/// or a value is invalid, and if the sample is too small for an interval: for the 0.1 quantile,
+/// below 36 values.
 ///
 /// By order statistics: Conover, "Practical nonparametric statistics" (1999), section 3.2.
 pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
@@ -24,14 +26,14 @@ pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
     let (low, high) = interval_ranks(values.len(), share)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // The least rank whose share of the sample reaches the one asked for.
+    // The lowest rank whose share of the sample reaches the requested one.
     let rank = (1..=sorted.len()).find(|rank| real(*rank) + 1e-9 >= share * real(sorted.len()))?;
     let at = |rank: usize| sorted[rank - 1];
     Some(Quantile { value: at(rank), interval: Interval { low: at(low), high: at(high) } })
 }
 
-/// The ranks, from 1, between whose values the quantile lies in 95 of 100 samples or more: the
-/// number of values below it is binomial, and each end is missed in at most 2.5 %.
+/// Returns the ranks, from 1, between whose values the quantile lies in at least 95 % of samples.
+/// The number of values below it is binomial, and each end is missed with at most 2.5 %.
 fn interval_ranks(count: usize, share: f64) -> Option<(usize, usize)> {
     const TAIL: f64 = 0.025;
     if !(0.0..=1.0).contains(&share) || share == 0.0 || share == 1.0 {

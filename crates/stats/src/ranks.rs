@@ -1,18 +1,18 @@
-//! The rank test of two samples: is one shifted against the other, whatever their distribution.
+//! Rank test for two samples: is one shifted against the other, whatever their distribution?
 
 use statrs::function::erf::erfc;
 
 use super::{Tail, real};
 
-/// Up to this many values on each side, without ties, the probability is exact.
+/// Maximum number of values per sample for the exact probability.
 const EXACT: usize = 20;
 
-/// The one-sided p-value of the Mann-Whitney U test of `first` against `second`; `None` where a
-/// sample is empty or holds NaN.
+/// Returns the one-sided p-value of the Mann-Whitney U test of `first` against `second`; `None` if
+/// a sample is empty or contains NaN.
 ///
 /// Mann and Whitney, "On a test of whether one of two random variables is stochastically larger
-/// than the other" (1947). Exact for small samples without ties, else the normal approximation
-/// with tie correction and continuity correction, as R's `wilcox.test` does it.
+/// than the other" (1947). Exact for small samples without ties; otherwise the normal approximation
+/// with tie and continuity correction, like R's `wilcox.test`.
 pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
     let mut values: Vec<(f64, bool)> = Vec::with_capacity(first.len() + second.len());
     values.extend(first.iter().map(|value| (*value, true)));
@@ -21,7 +21,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
         return None;
     }
     values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    // Pairs in which the value of `first` is the higher one; a tie is half a pair.
+    // Pairs in which the value from `first` is higher; a tie counts half.
     let (mut pairs, mut lower, mut ties) = (0.0, 0.0, 0.0);
     for equal in values.chunk_by(|(a, _), (b, _)| a == b) {
         let from_first = real(equal.iter().filter(|(_, is_first)| *is_first).count());
@@ -32,7 +32,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
         ties += size * size * size - size;
     }
     let (n, m) = (real(first.len()), real(second.len()));
-    // By symmetry both directions are the probability of so few pairs.
+    // By symmetry both directions reduce to the probability of this few pairs.
     let pairs = if tail == Tail::Less { pairs } else { n * m - pairs };
     if ties == 0.0 && first.len().max(second.len()) <= EXACT {
         return Some(exact(pairs, first.len(), second.len()));
@@ -43,13 +43,13 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
         // All values are equal.
         return Some(1.0);
     }
-    // Half a pair of continuity correction towards the middle.
+    // Continuity correction by half a pair towards the centre.
     let z = pairs - n * m / 2.0 + 0.5;
     Some(erfc(-z / (2.0 * variance).sqrt()) / 2.0)
 }
 
-/// The share of all orders of n and m values with at most that many pairs: the coefficients of
-/// the Gaussian binomial, product of (1 - q^(m+i)) / (1 - q^i).
+/// Returns the share of all orders of n and m values with at most this many pairs. The counts are
+/// the coefficients of the Gaussian binomial, the product of (1 - q^(m+i)) / (1 - q^i).
 fn exact(pairs: f64, n: usize, m: usize) -> f64 {
     let mut orders = vec![0.0; n * m + 1];
     orders[0] = 1.0;

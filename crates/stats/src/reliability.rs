@@ -1,12 +1,12 @@
-//! Are probabilities what they say? Brier score and reliability bins.
+//! Reliability of predicted probabilities: Brier score and reliability bins.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Interval, mean, real, wilson};
 
-/// The mean squared difference of probability and outcome: 0 is perfect, 0.25 is what a constant
-/// one half gives; `None` of nothing, or where a probability is not finite.
+/// Returns the mean squared difference of probability and outcome: 0 is perfect, 0.25 results from
+/// always predicting one half. Returns `None` if empty or if a probability is not finite.
 ///
 /// Brier, "Verification of forecasts expressed in terms of probability" (1950).
 pub fn brier_score(forecasts: &[(f64, bool)]) -> Option<f64> {
@@ -17,39 +17,42 @@ pub fn brier_score(forecasts: &[(f64, bool)]) -> Option<f64> {
     mean(&squares)
 }
 
-/// The Brier score of the constant predictor, each forecast of which is the share of the other
-/// labels that are good: what a judge must beat to be of use. `None` with fewer than two labels.
+/// Returns the Brier score of the constant predictor, whose forecast for each label is the share of
+/// good ones among the other labels. A useful judge must beat it. Returns `None` with fewer than
+/// two labels.
 pub fn constant_brier(labels: &[bool]) -> Option<f64> {
     let n = real(labels.len());
     let good = real(labels.iter().filter(|label| **label).count());
     let forecasts: Vec<(f64, bool)> = labels
         .iter()
+        // Leaving the label itself out keeps the constant from knowing its own outcome.
         .map(|label| ((good - f64::from(u8::from(*label))) / (n - 1.0), *label))
         .collect();
     brier_score(&forecasts).filter(|_| labels.len() > 1)
 }
 
-/// Forecasts that are about equal.
+/// A bin of similar forecasts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReliabilityBin {
-    /// From this probability up to the next bin.
+    /// Lowest probability in the bin; the bin extends to the next one.
     pub from: f64,
-    /// How many forecasts.
+    /// Number of forecasts.
     pub count: u32,
-    /// The mean of their probabilities.
+    /// Mean of their probabilities.
     pub forecast: f64,
-    /// The share that was good.
+    /// Share of good outcomes.
     pub observed: f64,
-    /// The 95 % interval of that share.
+    /// 95 % confidence interval of that share.
     pub interval: Interval,
 }
 
-/// The forecasts in so many bins of equal width, without the empty ones. Values outside of 0 to 1
-/// are left out.
+/// Sorts the forecasts into `bins` bins of equal width and returns the non-empty ones. Values
+/// outside 0 to 1 are ignored.
 pub fn reliability(forecasts: &[(f64, bool)], bins: u32) -> Vec<ReliabilityBin> {
     let width = 1.0 / f64::from(bins.max(1));
     let of_bin = |bin: u32| {
         let (from, to) = (f64::from(bin) * width, f64::from(bin + 1) * width);
+        // Bins are half-open; only the last one includes its upper end, for forecasts of exactly 1.
         let is_last = bin + 1 == bins;
         let inside: Vec<&(f64, bool)> = forecasts
             .iter()

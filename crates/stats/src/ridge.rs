@@ -1,4 +1,4 @@
-//! Logistic regression on several numbers, held in bounds by a penalty.
+//! Logistic regression on several features with a ridge penalty.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{mean, real};
 
-/// Steps of Newton's method, and of halving one.
+/// Maximum steps of Newton's method, and maximum halvings of one step.
 const MAX_STEPS: u32 = 100;
 const MAX_HALVINGS: u32 = 30;
 
-/// `P(label) = σ(intercept + Σ weight · x)`.
+/// A logistic model: `P(label) = σ(intercept + Σ weight · x)`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RidgeLogistic {
-    /// The log-odds of the label where all numbers are 0.
+    /// Log-odds of the label if all features are 0.
     pub intercept: f64,
-    /// One for each number, in its own unit.
+    /// One weight per feature, in the feature's own unit.
     pub weights: Vec<f64>,
 }
 
 impl RidgeLogistic {
-    /// The greatest likelihood less `penalty / 2 · Σ weight²`, with weights in standard deviations
-    /// of their numbers; the intercept goes free. Finite even where the labels are perfectly
-    /// separable. `None` without both labels, where a row has another length than the first, or
-    /// where a number is not finite.
+    /// Fits the model by maximising the likelihood minus `penalty / 2 · Σ weight²`, with weights in
+    /// standard deviations of their features. The intercept is not penalised. The result is finite
+    /// even if the labels are perfectly separable. Returns `None` unless both labels occur, if rows
+    /// differ in length, or if a feature is not finite.
     ///
     /// Hoerl and Kennard (1970); for logistic regression le Cessie and van Houwelingen, "Ridge
     /// estimators in logistic regression" (1992).
@@ -32,9 +32,9 @@ impl RidgeLogistic {
         Self::fit_with_certainty(rows, labels, penalty).map(|(fit, _)| fit)
     }
 
-    /// The same, and for each weight how many of its standard errors it is away from 0 (Wald's
-    /// statistic, with the curvature of the penalised likelihood); 0 for a number that is the same
-    /// everywhere.
+    /// Like [`RidgeLogistic::fit`], and also returns each weight's distance from 0 in standard
+    /// errors (Wald's statistic, with the curvature of the penalised likelihood). It is 0 for a
+    /// constant feature.
     pub fn fit_with_certainty(
         rows: &[Vec<f64>],
         labels: &[bool],
@@ -55,7 +55,7 @@ impl RidgeLogistic {
             Some((centre, (squares / real(rows.len())).sqrt()))
         });
         let columns: Vec<(f64, f64)> = columns.collect::<Option<_>>()?;
-        // A number that is the same everywhere says nothing and gets no weight.
+        // A constant feature carries no information and gets no weight.
         let standard = |x: f64, (centre, scale): (f64, f64)| {
             if scale > 1e-12 { (x - centre) / scale } else { 0.0 }
         };
@@ -66,6 +66,7 @@ impl RidgeLogistic {
                 std::iter::once(1.0).chain(standardised).collect()
             })
             .collect();
+        // Without any penalty the Hessian of a constant feature would be singular.
         let penalty = penalty.max(1e-9);
         let found = newton(&design, labels, penalty)?;
         let (_, curvature) = slopes(&design, labels, penalty, &found);
@@ -75,6 +76,7 @@ impl RidgeLogistic {
             let variance = solve(curvature.clone(), unit)?[place];
             certainty.push(weight / variance.sqrt());
         }
+        // Convert the weights from standard deviations back to the features' own units.
         let (mut intercept, mut weights) = (found[0], Vec::with_capacity(width));
         for (weight, (centre, scale)) in found[1..].iter().zip(&columns) {
             let weight = if *scale > 1e-12 { weight / scale } else { 0.0 };
@@ -86,21 +88,21 @@ impl RidgeLogistic {
         is_finite.then_some((fitted, certainty))
     }
 
-    /// The log-odds of the label; numbers without a weight count nothing.
+    /// Returns the log-odds of the label; features without a weight are ignored.
     pub fn log_odds(&self, row: &[f64]) -> f64 {
         let weighted = self.weights.iter().zip(row).map(|(weight, x)| weight * x);
         self.intercept + weighted.sum::<f64>()
     }
 
-    /// The probability of the label.
+    /// Returns the probability of the label.
     pub fn probability(&self, row: &[f64]) -> f64 {
         sigmoid(self.log_odds(row))
     }
 }
 
-/// For each row the probability of its label by a fit on all the others: what the fit says of
-/// answers that it has not seen. `None` with fewer than two of either label, as for
-/// [`RidgeLogistic::fit`].
+/// Returns the probability of each row's label from a fit on all other rows, which estimates the
+/// accuracy on unseen answers. Returns `None` with fewer than two of either label, and in the cases
+/// of [`RidgeLogistic::fit`].
 ///
 /// Stone, "Cross-validatory choice and assessment of statistical predictions" (1974).
 pub fn leave_one_out(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
@@ -108,8 +110,8 @@ pub fn leave_one_out(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option
     leave_one_group_out(rows, labels, &each, penalty)
 }
 
-/// The same by a fit on the rows of all other groups: what it says of tasks that it has not seen.
-/// `None` also where the labels of one kind are all of one group.
+/// Like [`leave_one_out`], from a fit on the rows of all other groups, which estimates the accuracy
+/// on unseen tasks. Also returns `None` if all labels of one kind belong to the same group.
 pub fn leave_one_group_out<G: Ord>(
     rows: &[Vec<f64>],
     labels: &[bool],
@@ -132,8 +134,8 @@ pub fn leave_one_group_out<G: Ord>(
     rows.iter().zip(groups).map(of_row).collect()
 }
 
-/// Whether some weighted sum of the numbers tells all labels apart. Then the likelihood alone has
-/// no greatest value, and what bounds the weights is the penalty.
+/// Returns true if some weighted sum of the features separates the labels. The likelihood alone
+/// then has no maximum, and only the penalty bounds the weights.
 pub fn is_separable(rows: &[Vec<f64>], labels: &[bool]) -> bool {
     let Some(fit) = RidgeLogistic::fit(rows, labels, 1e-6) else { return false };
     let of = |label: bool| {
@@ -143,8 +145,8 @@ pub fn is_separable(rows: &[Vec<f64>], labels: &[bool]) -> bool {
     of(true).fold(f64::MAX, f64::min) > of(false).fold(f64::MIN, f64::max)
 }
 
-/// The minimum of the penalised negative log-likelihood, which is convex, by Newton's method with
-/// steps halved until they gain.
+/// Minimises the penalised negative log-likelihood, which is convex, by Newton's method. Steps are
+/// halved until they no longer increase the loss.
 fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
     let mut at = vec![0.0; design.first()?.len()];
     let mut loss = loss_of(design, labels, penalty, &at);
@@ -172,8 +174,8 @@ fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>
     Some(at)
 }
 
-/// The gradient of the penalised negative log-likelihood, and the lower half of its second
-/// derivatives.
+/// Returns the gradient of the penalised negative log-likelihood, and the lower half of the
+/// Hessian.
 fn slopes(
     design: &[Vec<f64>],
     labels: &[bool],
@@ -181,6 +183,7 @@ fn slopes(
     at: &[f64],
 ) -> (Vec<f64>, Vec<Vec<f64>>) {
     let mut gradient: Vec<f64> = at.iter().map(|weight| penalty * weight).collect();
+    // The intercept is not penalised; the tiny diagonal below keeps the Hessian positive definite.
     gradient[0] = 0.0;
     let mut hessian = vec![vec![0.0; at.len()]; at.len()];
     for (place, row) in hessian.iter_mut().enumerate() {
@@ -209,7 +212,7 @@ fn loss_of(design: &[Vec<f64>], labels: &[bool], penalty: f64, at: &[f64]) -> f6
     misfit + penalty / 2.0 * at[1..].iter().map(|weight| weight * weight).sum::<f64>()
 }
 
-/// Solves by Cholesky's decomposition; only the lower half of the matrix is read.
+/// Solves a linear system by Cholesky decomposition, reading only the lower half of the matrix.
 fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let n = right.len();
     for i in 0..n {
@@ -238,7 +241,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The probability of these log-odds, 0 to 1.
+/// Returns the probability, 0 to 1, for these log-odds.
 pub fn sigmoid(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }

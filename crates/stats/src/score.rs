@@ -1,7 +1,7 @@
-//! Numbers that mean something: scores, thresholds, weights, strictness.
+//! Bounded numbers: scores, thresholds, weights, strictness.
 //!
-//! Each type can only hold a finite number of its range, in files too. Nothing here knows
-//! of rubrics, models or reports.
+//! Each type only holds finite numbers in its range, including when deserialised. Independent of
+//! rubrics, models and reports.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,7 +27,7 @@ macro_rules! bounded {
         pub struct $name(f64);
 
         impl $name {
-            /// Refuses NaN, infinities and everything outside the range.
+            /// Creates a value; fails for NaN, infinities and values out of range.
             pub fn new(value: f64) -> Result<Self, OutOfRange> {
                 if ($min..=1.0).contains(&value) {
                     Ok(Self(value))
@@ -36,7 +36,7 @@ macro_rules! bounded {
                 }
             }
 
-            /// The plain number.
+            /// Returns the plain number.
             pub const fn get(self) -> f64 {
                 self.0
             }
@@ -80,33 +80,33 @@ bounded!(
     Score, "a score", 0.0
 );
 bounded!(
-    /// The least [`Score`] that passes.
+    /// The minimum passing [`Score`].
     Threshold, "a threshold", 0.0
 );
 bounded!(
-    /// How strictly to judge: 0.0 lenient, 1.0 strict.
+    /// Strictness of judging: 0.0 lenient, 1.0 strict.
     Strictness, "strictness", 0.0
 );
 bounded!(
-    /// The share of one rubric category in the overall score; above zero.
+    /// The weight of one rubric category in the overall score; above zero.
     Weight, "a weight", 0.000_001
 );
 
-/// Scores and thresholds closer than this are equal: sums of weighted twentieths in binary
-/// floating point must not fail a case by their last bit.
+/// Tolerance when comparing scores with thresholds: sums of weighted twentieths are inexact in
+/// binary floating point, and their last bit must not fail a case.
 const EPSILON: f64 = 1e-9;
 
 impl Score {
-    /// The worst.
+    /// The worst score.
     pub const ZERO: Score = Score(0.0);
 
-    /// Whether this score reaches the threshold.
+    /// Returns true if this score reaches the threshold.
     pub fn reaches(self, threshold: Threshold) -> bool {
         self.0 + EPSILON >= threshold.0
     }
 
-    /// `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the sum is
-    /// a score again (docs/spec/selftest.md#overall-score).
+    /// Returns `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the
+    /// sum is a score again (docs/spec/selftest.md#overall-score).
     pub fn weighted(parts: impl IntoIterator<Item = (Weight, Score)>) -> Score {
         let sum: f64 = parts.into_iter().map(|(weight, score)| weight.0 * score.0).sum();
         Score(((sum * 1e9).round() / 1e9).clamp(0.0, 1.0))
@@ -114,7 +114,7 @@ impl Score {
 }
 
 impl Threshold {
-    /// `min_score_to_pass + 0.2 · strictness`, at most 1.0
+    /// Returns `min_score_to_pass + 0.2 · strictness`, at most 1.0
     /// (docs/spec/selftest.md#strictness-adjustment).
     pub fn effective(min_score_to_pass: Score, strictness: Strictness) -> Threshold {
         let sum = min_score_to_pass.0 + 0.2 * strictness.0;

@@ -1,4 +1,4 @@
-//! Random numbers for tests that simulate. No part of the library.
+//! Random numbers for simulations in tests. Not part of the library.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng as _, SeedableRng as _};
@@ -11,12 +11,12 @@ impl Noise {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// From 0 up to 1.
+    /// Returns a number from 0 up to, but excluding, 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         f64::from(u32::try_from(self.0.next_u64() >> 32).unwrap()) / 4_294_967_296.0
     }
 
-    /// Box and Muller (1958).
+    /// Returns a standard normal number by the method of Box and Muller (1958).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()

@@ -1,24 +1,25 @@
-//! Where noise comes from: unlike cases, unlike trials of a case, or a judge that says different
-//! things of one answer.
+//! Sources of noise: differences between cases, between trials of a case, or between a judge's
+//! verdicts on one answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{mean, real};
 
-/// Variances that add up, each beside the others. Estimates: one that would be below 0 is 0.
+/// Variances that add up, each excluding the others. As estimates, negative ones are set to 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VarianceComponents {
-    /// Of the cases around their mean; absent with fewer than two cases.
+    /// Variance of the cases around their mean; absent with fewer than two cases.
     pub cases: Option<f64>,
-    /// Of the trials of a case, without what the judge adds; absent without repeats.
+    /// Variance of a case's trials, without the judge's share; absent without repeats.
     pub repeats: Option<f64>,
-    /// Of the samples of the judge on one answer; absent where it was asked once.
+    /// Variance of the judge's samples on one answer; absent if it was sampled once.
     pub judge: Option<f64>,
 }
 
-/// The components of scores by case, trial and sample of the judge. Without samples, what the judge
-/// adds is part of the trials' variance; without repeats, that is part of the cases'.
+/// Estimates the components of scores by case, trial and judge sample. Without several samples, the
+/// judge's variance is included in that of the trials; without repeats, that is included in the
+/// cases'.
 ///
 /// Nested analysis of variance by the method of moments: Searle et al., "Variance components"
 /// (1992), chapter 3, with harmonic means for unequal counts.
@@ -32,15 +33,17 @@ pub fn variance_components(cases: &[Vec<Vec<f64>>]) -> VarianceComponents {
         .collect();
     let samples = harmonic(trials.iter().map(|trial| trial.len()));
     let of_trials = pooled(means.iter().map(Vec::as_slice));
+    // The trials' means still contain the judge's noise, reduced by averaging over the samples.
     let repeats = of_trials.map(|found| (found - judge.unwrap_or(0.0) / samples).max(0.0));
     let of_cases: Vec<f64> = means.iter().filter_map(|case| mean(case)).collect();
     let counts = harmonic(means.iter().map(Vec::len));
     let cases = pooled(std::iter::once(&of_cases[..]));
+    // The cases' means still contain the noise of the trials, reduced by averaging over them.
     let cases = cases.map(|found| (found - of_trials.unwrap_or(0.0) / counts).max(0.0));
     VarianceComponents { cases, repeats, judge }
 }
 
-/// The variance within groups; `None` where no group has two values.
+/// Returns the pooled variance within groups; `None` if no group has two values.
 fn pooled<'a>(groups: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0);
     for group in groups.filter(|group| group.len() > 1) {
@@ -51,7 +54,7 @@ fn pooled<'a>(groups: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     (freedom > 0).then(|| squares / real(freedom))
 }
 
-/// 1 of nothing.
+/// Returns the harmonic mean, or 1 if there are no counts.
 fn harmonic(counts: impl Iterator<Item = usize>) -> f64 {
     let counts: Vec<f64> = counts.map(real).collect();
     let inverse: f64 = counts.iter().map(|count| 1.0 / count).sum();

@@ -1,14 +1,14 @@
-//! Bounds of counts and of times, in files an exact number or `{min, max}`.
+//! Bounds on counts and times, written as an exact number or `{min, max}`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The largest number that a bound may have.
+/// Largest value of a bound.
 pub(super) const MAX: u64 = 1_000_000_000;
 
-/// How many there may be: at least one of the two limits is set, and they do not cross.
+/// Bounds on a count. At least one limit is set, and `min` does not exceed `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Bounds {
@@ -24,7 +24,7 @@ struct Limits<T> {
 }
 
 impl Bounds {
-    /// Refuses bounds that limit nothing, and those that nothing can meet.
+    /// Creates bounds; fails if they limit nothing or if no count can satisfy them.
     pub fn new(min: Option<u64>, max: Option<u64>) -> Result<Self, String> {
         match (min, max) {
             (None, None) => Err("expected a whole number, or `min`, `max` or both".to_owned()),
@@ -36,35 +36,37 @@ impl Bounds {
         }
     }
 
-    /// Exactly so many.
+    /// Returns bounds that allow exactly this count.
     pub fn exactly(count: u64) -> Self {
+        // Clamped, because this constructor cannot fail.
         let count = Some(count.min(MAX));
         Self { min: count, max: count }
     }
 
-    /// At least so many.
+    /// Returns bounds with only a minimum.
     pub fn at_least(count: u64) -> Self {
         Self { min: Some(count.min(MAX)), max: None }
     }
 
-    /// At most so many.
+    /// Returns bounds with only a maximum.
     pub fn at_most(count: u64) -> Self {
         Self { min: None, max: Some(count.min(MAX)) }
     }
 
-    /// The least and the greatest number.
+    /// Returns the minimum and the maximum.
     pub const fn limits(self) -> (Option<u64>, Option<u64>) {
         (self.min, self.max)
     }
 
-    /// Whether a count is within.
+    /// Returns true if the count is within the bounds.
     pub fn hold(self, count: u64) -> bool {
         self.min.is_none_or(|min| count >= min) && self.max.is_none_or(|max| count <= max)
     }
 
-    /// Whether no count is within both.
+    /// Returns true if no count satisfies both.
     pub fn exclude(self, other: Self) -> bool {
         let apart =
+            // Two ranges have nothing in common if one ends before the other starts.
             |low: Self, high: Self| matches!((low.max, high.min), (Some(a), Some(b)) if a < b);
         apart(self, other) || apart(other, self)
     }
@@ -74,6 +76,7 @@ impl TryFrom<Value> for Bounds {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
+        // A bare number is shorthand for an exact count.
         if let Some(count) = value.as_u64() {
             return Self::new(Some(count), Some(count));
         }
@@ -90,6 +93,7 @@ impl TryFrom<Value> for Bounds {
 impl From<Bounds> for Value {
     fn from(bounds: Bounds) -> Value {
         match (bounds.min, bounds.max) {
+            // The short form parses to the same bounds.
             (Some(min), Some(max)) if min == max => json!(min),
             (Some(min), Some(max)) => json!({"min": min, "max": max}),
             (Some(min), None) => json!({ "min": min }),
@@ -110,7 +114,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// How long a case may take. Times are never exact, so that a bare number is refused.
+/// Bounds on the duration of a case. A duration is never exact, so a bare number is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Seconds {
@@ -118,11 +122,11 @@ pub struct Seconds {
     max: Option<f64>,
 }
 
-/// A day.
+/// One day.
 pub(super) const MAX_SECONDS: f64 = 86_400.0;
 
 impl Seconds {
-    /// Refuses bounds that limit nothing, and those that nothing can meet.
+    /// Creates bounds; fails if they limit nothing or if no duration can satisfy them.
     pub fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
         let in_range =
             |limit: Option<f64>| limit.is_none_or(|it| (0.0..=MAX_SECONDS).contains(&it));
@@ -138,7 +142,7 @@ impl Seconds {
         }
     }
 
-    /// Whether a duration is within.
+    /// Returns true if the duration is within the bounds.
     pub fn hold(self, seconds: f64) -> bool {
         self.min.is_none_or(|min| seconds >= min) && self.max.is_none_or(|max| seconds <= max)
     }

@@ -1,11 +1,11 @@
-//! Results of checks: of one, and of all of a case.
+//! Results of checks: of a single check, and of all checks of a case.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_stats::score::Score;
 
-/// Most bytes of the sentence of a finding.
+/// Maximum length of a finding's sentence, in bytes.
 pub(super) const MAX_SENTENCE: usize = 400;
 
 /// The outcome of a check.
@@ -14,21 +14,21 @@ pub(super) const MAX_SENTENCE: usize = 400;
 #[derive(strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum CheckOutcome {
-    /// It holds.
+    /// The check holds.
     Held,
-    /// It does not hold.
+    /// The check does not hold.
     Failed,
-    /// Nobody knows: neither a pass nor a fail.
+    /// Cannot be decided: neither a pass nor a failure.
     Undecided,
 }
 
 impl CheckOutcome {
-    /// Held or failed.
+    /// Returns `Held` or `Failed`.
     pub const fn of(holds: bool) -> Self {
         if holds { Self::Held } else { Self::Failed }
     }
 
-    /// The outcome of the opposite check.
+    /// Returns the outcome of the opposite check.
     #[must_use]
     pub const fn negated(self) -> Self {
         match self {
@@ -38,7 +38,7 @@ impl CheckOutcome {
         }
     }
 
-    /// Of several that must all hold: one failure decides, else one that is undecided.
+    /// Combines outcomes that must all hold: a failure wins, then an undecided one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -49,22 +49,23 @@ impl CheckOutcome {
     }
 }
 
-/// The outcome of a check, and why.
+/// The outcome of a check and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The outcome.
     pub outcome: CheckOutcome,
-    /// One line that names what happened, safe to show.
+    /// One line that names what happened, safe to display.
     pub sentence: String,
 }
 
-/// The outcome of all checks of a case.
+/// The combined result of all checks of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSummary {
-    /// One failed check fails the case; `None` where there is no check, which is never a pass.
+    /// Combined outcome: one failed check fails the case. `None` without any checks, which is never
+    /// a pass.
     pub outcome: Option<CheckOutcome>,
-    /// The weighted share that held of those that were decided; `None` where none was.
+    /// Weighted share of the decided checks that hold; `None` if none was decided.
     pub score: Option<Score>,
-    /// One for each check, in order.
+    /// One finding per check, in order.
     pub findings: Vec<Finding>,
 }

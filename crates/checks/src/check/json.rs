@@ -1,4 +1,4 @@
-//! Demands on JSON in an answer: a schema, or a value at a place.
+//! Checks on JSON in an answer: against a schema, or the value at a pointer.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use selftest_schema::Schema;
 
-/// Most bytes of a schema.
+/// Maximum size of a schema, in bytes.
 const MAX_SCHEMA: usize = 64 << 10;
-/// How deep a schema may be nested.
+/// Maximum nesting depth of a schema.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Demands on the JSON of an answer; without any it must only be JSON.
+/// Requirements on the JSON of an answer. If empty, the answer only has to be JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct JsonCheck {
-    /// The schema that it satisfies.
+    /// Schema that the JSON must satisfy.
     pub schema: Option<JsonSchemaCheck>,
-    /// The JSON pointer of a value that is there.
+    /// JSON Pointer of a value that must exist.
     pub pointer: Option<String>,
-    /// Value that the one at `pointer`, or the whole, equals. Numbers are equal by value.
+    /// Expected value at `pointer`, or of the whole document. Numbers compare by value.
     pub equals: Option<Value>,
 }
 
@@ -37,7 +37,7 @@ struct Fields {
     equals: Option<Value>,
 }
 
-/// `equals: null` demands null.
+/// Keeps an explicit `equals: null` apart from a missing key; it requires null.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -63,7 +63,7 @@ impl From<JsonCheck> for Fields {
     }
 }
 
-/// A JSON Schema that refers to nothing outside of itself.
+/// A JSON Schema without external references.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct JsonSchemaCheck {
@@ -72,7 +72,7 @@ pub struct JsonSchemaCheck {
 }
 
 impl JsonSchemaCheck {
-    /// Refuses references to anything outside, and what is not a schema. Nothing is fetched.
+    /// Compiles a schema; fails on external references and invalid schemas. Fetches nothing.
     pub fn new(source: Value) -> Result<Self, String> {
         if !source.is_object() {
             return Err("`schema` must be a mapping".to_owned());
@@ -91,7 +91,7 @@ impl JsonSchemaCheck {
         Ok(Self { source, schema: Arc::new(schema) })
     }
 
-    /// The first fault of a value; `None` where it satisfies the schema.
+    /// Returns the first violation in a value, or `None` if it satisfies the schema.
     pub fn fault(&self, value: &Value) -> Option<String> {
         let fault = self.schema.faults(value).next()?;
         let place = if fault.place.is_empty() { "the whole" } else { &fault.place };
@@ -99,7 +99,7 @@ impl JsonSchemaCheck {
     }
 }
 
-/// Refuses references that lead outside, and those that lead to themselves without reading on.
+/// Rejects external references, and nested `$id`s, which change what references resolve to.
 fn inspect(node: &Value, depth: usize) -> Result<(), String> {
     if depth > MAX_SCHEMA_DEPTH {
         return Err(format!("`schema` is nested deeper than {MAX_SCHEMA_DEPTH}"));
@@ -114,6 +114,7 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
                 let shown = selftest_text::escape::terminal(target, 80);
                 return Err(format!("`schema` refers outside, to `{shown}`"));
             }
+            // A nested `$id` changes the base that references below it are resolved against.
             if key == "$id" && depth > 0 && member.is_string() {
                 return Err(
                     "`schema` has an `$id` within, which changes what references mean".to_owned()
@@ -125,13 +126,14 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
     }
 }
 
-/// Keywords whose schemas apply to the very same value.
+/// Keywords whose subschemas apply to the same value as the schema itself.
 const IN_PLACE: [&str; 8] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 
-/// Whether a reference comes back to where it stands without going down into the value, which would
-/// never end.
+/// Returns true if a chain of references returns to its start without descending into the value.
+/// Validation would then recurse forever.
 fn leads_to_itself(root: &Value) -> bool {
+    // A cycle contains the root or the target of some reference.
     let mut starts = vec![String::from("#")];
     references(root, &mut starts);
     starts.iter().any(|start| {
@@ -152,7 +154,7 @@ fn leads_to_itself(root: &Value) -> bool {
     })
 }
 
-/// Every reference in a schema.
+/// Collects every reference in a schema.
 fn references(node: &Value, found: &mut Vec<String>) {
     match node {
         Value::Array(items) => {
@@ -172,7 +174,7 @@ fn references(node: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The references that apply to the same value as a schema.
+/// Collects the references that apply to the same value as the schema.
 fn in_place(node: &Value, found: &mut Vec<String>) {
     for (key, member) in node.as_object().into_iter().flatten() {
         match member {
@@ -182,6 +184,7 @@ fn in_place(node: &Value, found: &mut Vec<String>) {
                     in_place(item, found);
                 }
             }
+            // `dependentSchemas` maps property names to schemas; the names are not keywords.
             Value::Object(schemas) if key == "dependentSchemas" => {
                 for schema in schemas.values() {
                     in_place(schema, found);
@@ -197,8 +200,8 @@ fn is_reference(key: &str) -> bool {
     matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef")
 }
 
-/// The schema that a reference names. Anchors and encoded pointers are taken for the whole, which
-/// errs towards refusing.
+/// Resolves a reference to a schema. Anchors and encoded pointers resolve to the root, which errs
+/// on the side of rejecting.
 fn resolve<'a>(root: &'a Value, reference: &str) -> &'a Value {
     let pointer = reference.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
     pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(root)

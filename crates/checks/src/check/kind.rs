@@ -1,5 +1,4 @@
-//! The kinds of checks. What each of them needs is in `parameters.rs`, how it is decided in
-//! `decide/`.
+//! The kinds of checks. Their parameters are in `parameters.rs`, the decisions in `decide/`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,12 +10,12 @@ use super::{
 };
 use crate::task_status::TaskStatus;
 
-/// A demand that needs no model. "The answer" is the last one of the case.
+/// A requirement that is checked without a model. "The answer" is the last answer of the case.
 #[derive(Debug, Clone, PartialEq, Serialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CheckKind {
-    /// The answer contains this text, letter by letter.
+    /// The answer contains this text exactly.
     Contains(Text),
     /// The answer does not contain this text.
     NotContains(Text),
@@ -24,72 +23,72 @@ pub enum CheckKind {
     Regex(Pattern),
     /// The pattern matches nowhere in the answer.
     NotRegex(Pattern),
-    /// The answer is this text, but for white space around it.
+    /// The answer equals this text, ignoring surrounding whitespace.
     Equals(String),
-    /// The answer is close to a text.
+    /// The answer is similar to a text.
     Similar(Similar),
-    /// How often a text occurs in the answer.
+    /// Number of occurrences of a text in the answer.
     Occurrences(Occurrences),
-    /// The answer is JSON, or holds it in a fenced block.
+    /// The answer is JSON, or contains JSON in a fenced block.
     Json(JsonCheck),
-    /// Lines of the answer that are not empty.
+    /// Number of non-empty lines in the answer.
     Lines(Bounds),
-    /// Words of the answer.
+    /// Number of words in the answer.
     Words(Bounds),
-    /// Questions in the answer.
+    /// Number of questions in the answer.
     Questions(Bounds),
-    /// Characters of the answer, without white space around it.
+    /// Number of characters in the answer, without surrounding whitespace.
     Characters(Bounds),
-    /// How the task stands after the last answer.
+    /// Status of the task after the last answer.
     Status(TaskStatus),
-    /// How often the system under test answered.
+    /// Number of answers by the system under test.
     Turns(Bounds),
-    /// Tokens that the case took, read and written.
+    /// Number of input and output tokens of the case.
     Tokens(Bounds),
-    /// Seconds that the case took.
+    /// Duration of the case in seconds.
     Seconds(Seconds),
-    /// A program that reads the answer on stdin; its exit code and what it prints decide.
+    /// A program that reads the answer on stdin and decides by its exit code and output.
     Command(CommandCheck),
-    /// The pattern matches in an answer or in a tool call, written `name {arguments}`.
+    /// The pattern matches in an answer or in a tool call, written as `name {arguments}`.
     TranscriptRegex(Pattern),
     /// A tool was called.
     ToolCalled(ToolCalled),
     /// A tool was not called.
     ToolNotCalled(Text),
-    /// Tools were called in this order; others may stand between them.
+    /// Tools were called in this order, possibly with others in between.
     ToolsInOrder(Tools),
-    /// The agent loaded a skill of this name: by a tool for skills, or by reading its `SKILL.md`.
+    /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
     SkillLoaded(Text),
     /// A file was created.
     FileCreated(Text),
-    /// A file that was there was changed.
+    /// An existing file was changed.
     FileChanged(Text),
     /// A file was deleted.
     FileDeleted(Text),
-    /// A file is as it was before.
+    /// A file is unchanged.
     FileUnchanged(Text),
-    /// There is a file after the run.
+    /// A file exists after the run.
     FileExists(Text),
-    /// A file holds a text after the run.
+    /// A file contains a text after the run.
     FileContains(FileContains),
-    /// Nothing but these files was created, changed or deleted.
+    /// No other files were created, changed or deleted.
     OnlyChanges(Globs),
-    /// A demand that nobody can decide, in its author's words: it is never met, and never not.
+    /// A requirement in its author's words that cannot be decided: neither met nor missed.
     Unknown(Text),
-    /// Each of these holds.
+    /// All of these checks hold.
     All(Vec<Check>),
-    /// At least one of these holds.
+    /// At least one of these checks holds.
     Any(Vec<Check>),
-    /// This does not hold.
+    /// This check does not hold.
     Not(Box<Check>),
 }
 
 impl CheckKind {
-    /// The keys of every kind.
+    /// The keys of all kinds.
     pub const NAMES: &'static [&'static str] = CheckKind::VARIANTS;
 
-    /// Whether it is about files of the agent or runs a program, so that the answers alone do not
-    /// decide it: what is nested in it is not looked at.
+    /// Returns true if the kind inspects the agent's files or runs a program, so the answers alone
+    /// do not decide it. Nested checks are not considered.
     pub const fn needs_workspace(&self) -> bool {
         matches!(
             self,
@@ -104,13 +103,14 @@ impl CheckKind {
         )
     }
 
-    /// The key in a file.
+    /// Returns the key of this kind in a file.
     pub fn name(&self) -> &'static str {
         self.into()
     }
 
-    /// The value behind the key in a file.
+    /// Returns the value of this kind in a file.
     pub fn value(&self) -> Value {
+        // The enum serialises as a map with the key of its kind.
         let whole = serde_json::to_value(self).unwrap_or_default();
         whole.get(self.name()).cloned().unwrap_or_default()
     }

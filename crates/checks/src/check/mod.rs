@@ -1,7 +1,7 @@
-//! Checks: demands on an answer, or on what an agent did, that need no model.
+//! Checks: requirements on an answer, or on the agent's actions, that need no model.
 //!
-//! Pure. A check is read once, with every pattern and schema compiled, and decided on an
-//! [`Observation`] that somebody else made: nothing here starts a program, opens a file or asks a
+//! Pure. A check is parsed once, compiling every pattern and schema, and then decided on an
+//! [`Observation`] supplied by the caller. Nothing here starts a program, opens a file or calls a
 //! model. What was not observed is [`CheckOutcome::Undecided`], never a guess.
 
 mod bounds;
@@ -36,52 +36,53 @@ pub use pattern::Pattern;
 pub use read::{CheckFault, read, read_list};
 pub use warnings::warnings;
 
-/// Most bytes of a check in reports.
+/// Maximum length of a check's description in reports, in bytes.
 const MAX_DESCRIPTION: usize = 200;
 
-/// Most checks of one case, at every depth together.
+/// Maximum number of checks of one case, including nested ones.
 pub const MAX_CHECKS: usize = 500;
-/// How deep `all`, `any` and `not` may be nested.
+/// Maximum nesting depth of `all`, `any` and `not`.
 pub const MAX_DEPTH: usize = 16;
 
 /// One check of a case: exactly one kind, with an optional name and weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// Shown instead of the kind.
+    /// Name displayed instead of the kind.
     pub name: Option<String>,
-    /// Share in the score of the case; 1 where none is given.
+    /// Weight in the score of the case; 1 by default.
     pub weight: CheckWeight,
-    /// The demand.
+    /// The requirement.
     pub kind: CheckKind,
 }
 
-// No number in a check can be NaN: each is of a bounded type.
+// No number in a check can be NaN: each has a bounded type.
 impl Eq for Check {}
 
 impl Check {
-    /// A check without a name, of weight 1.
+    /// Creates an unnamed check of weight 1.
     pub fn new(kind: CheckKind) -> Self {
         Self { name: None, weight: CheckWeight::ONE, kind }
     }
 
-    /// Its opposite, under the same name.
+    /// Returns the opposite check with the same name and weight.
     #[must_use]
     pub fn negated(self) -> Self {
         let Self { name, weight, kind } = self;
         Self { name, weight, kind: CheckKind::Not(Box::new(Self::new(kind))) }
     }
 
-    /// Its name, or the demand as it is written in a suite, on one line.
+    /// Returns the name, or else the requirement as written in a suite, on one line.
     pub fn describe(&self) -> String {
         let demand = || serde_json::to_string(&self.kind).unwrap_or_default();
         let words = self.name.clone().unwrap_or_else(demand);
         selftest_text::one_line(&words, MAX_DESCRIPTION)
     }
 
-    /// The check and all that stand in it, outermost first.
+    /// Returns the check and all nested checks, outermost first.
     pub fn walk(&self) -> Vec<&Self> {
         let mut found = vec![self];
         let mut at = 0;
+        // Breadth-first with the result as the queue, without recursion.
         while let Some(check) = found.get(at) {
             match &check.kind {
                 CheckKind::All(inner) | CheckKind::Any(inner) => found.extend(inner),
@@ -94,7 +95,7 @@ impl Check {
     }
 }
 
-/// The different commands in these checks, to be run before deciding.
+/// Returns the distinct commands in these checks, which must run before deciding.
 pub fn commands(checks: &[Check]) -> Vec<&CommandCheck> {
     let mut found: Vec<&CommandCheck> = Vec::new();
     for check in checks.iter().flat_map(Check::walk) {
@@ -107,12 +108,12 @@ pub fn commands(checks: &[Check]) -> Vec<&CommandCheck> {
     found
 }
 
-/// A path as reports write it.
+/// Normalises a path to the form used in reports.
 fn plain(path: &Text) -> &str {
     path.as_str().trim_start_matches("./")
 }
 
-/// The files whose state after the run these checks ask for, to be read before deciding.
+/// Returns the files whose final state these checks need; read them before deciding.
 pub fn paths(checks: &[Check]) -> BTreeSet<&str> {
     checks
         .iter()
@@ -126,18 +127,18 @@ pub fn paths(checks: &[Check]) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The share of one check in the score of its case: above 0, at most 1000.
+/// The weight of a check in the score of its case: above 0, at most 1000.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct CheckWeight(f64);
 
 impl CheckWeight {
-    /// The weight of a check that names none.
+    /// The default weight.
     pub const ONE: Self = Self(1.0);
-    /// The heaviest.
+    /// The maximum weight.
     pub const MAX: f64 = 1000.0;
 
-    /// Refuses NaN, infinities and everything outside the range.
+    /// Creates a weight; fails for NaN, infinities and values out of range.
     pub fn new(value: f64) -> Result<Self, String> {
         if value > 0.0 && value <= Self::MAX {
             Ok(Self(value))
@@ -146,7 +147,7 @@ impl CheckWeight {
         }
     }
 
-    /// The plain number.
+    /// Returns the plain number.
     pub const fn get(self) -> f64 {
         self.0
     }

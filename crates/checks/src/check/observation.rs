@@ -1,5 +1,5 @@
-//! Observations of a case that was run, as far as the adapter reports it. Types only; whoever runs
-//! a case fills them in.
+//! Observations of a finished case, as far as the adapter reports them. Types only, filled in by
+//! the code that runs cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,101 +11,101 @@ use serde_json::Value;
 use super::CommandCheck;
 use crate::task_status::TaskStatus;
 
-/// Observations of one case. `None` is "the adapter does not report it", which no check may take
-/// for "it did not happen".
+/// Observations of one case. `None` means that the adapter does not report it; no check may read
+/// that as "did not happen".
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Observation<'a> {
-    /// How the task stands after the last answer.
+    /// Status of the task after the last answer.
     pub status: Option<TaskStatus>,
     /// The last answer.
     pub output: &'a str,
-    /// Every answer in order, the last one included.
+    /// Every answer in order, including the last.
     pub answers: &'a [&'a str],
-    /// Calls of tools in order.
+    /// Tool calls in order.
     pub tool_calls: Option<&'a [ToolCall]>,
-    /// Changes of files.
+    /// Changes to files.
     pub files: Option<&'a FileReport>,
-    /// How often the system under test answered.
+    /// Number of answers by the system under test.
     pub turns: Option<u64>,
-    /// Tokens read and written.
+    /// Number of input and output tokens.
     pub tokens: Option<u64>,
-    /// The time of the case.
+    /// Duration of the case.
     pub duration: Option<Duration>,
-    /// Ends of the commands that [`super::commands`] named and that were run.
+    /// Results of those commands from [`super::commands`] that were run.
     pub commands: &'a [CommandRun],
 }
 
-/// One call of a tool.
+/// One tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
     /// Its arguments, usually a mapping.
     #[serde(default)]
     pub arguments: Value,
 }
 
-/// Changes of the files of the folder that the agent worked in. Paths are from its root, with `/`.
-/// The three lists are complete.
+/// File changes in the agent's working folder. Paths are relative to its root, with `/`. The three
+/// lists are complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
-    /// Files that were not there before.
+    /// Files that did not exist before.
     #[serde(default)]
     pub created: BTreeSet<String>,
-    /// Files whose content is another one.
+    /// Files with different content.
     #[serde(default)]
     pub changed: BTreeSet<String>,
-    /// Files that are gone.
+    /// Files that no longer exist.
     #[serde(default)]
     pub deleted: BTreeSet<String>,
-    /// The files that [`super::paths`] named, after the run.
+    /// Final state of the files from [`super::paths`].
     #[serde(default)]
     pub after: BTreeMap<String, FileContent>,
 }
 
-/// A file after the run.
+/// The state of a file after the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileContent {
-    /// There is none.
+    /// No such file.
     Missing,
     /// Its text.
     Text(String),
-    /// It is there and cannot be read as text, for this reason.
+    /// The file exists but cannot be read as text, with the reason.
     Unreadable(String),
 }
 
-/// A command of a check, and how it ended.
+/// A command of a check and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandRun {
     /// The command.
     pub command: CommandCheck,
-    /// Its end.
+    /// The result.
     pub end: CommandEnd,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandEnd {
-    /// By itself.
+    /// It exited by itself.
     Exited {
-        /// Its exit code.
+        /// Exit code.
         code: i32,
-        /// Its stdout, bounded.
+        /// Stdout, bounded.
         stdout: String,
     },
-    /// By a signal that we did not send.
+    /// It was killed by a signal from elsewhere.
     Killed {
-        /// The signal.
+        /// Number of the signal.
         signal: i32,
     },
-    /// By us: it ran out of time.
+    /// It was killed because it ran out of time.
     TimedOut,
-    /// By us: it printed more than it may.
+    /// It was killed because it printed too much.
     TooMuchOutput,
-    /// It could not be started, or was not allowed to: nothing is known.
+    /// It could not be started, or was not allowed to: the result is unknown.
     NotStarted {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Parameters of the kinds of checks, each bounded when it is read.
+//! Parameters of the kinds of checks, each bounded when it is parsed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,25 +10,25 @@ use serde_json::Value;
 use super::Bounds;
 use selftest_stats::score::Score;
 
-/// Most characters of a text in a check.
+/// Maximum length of a text in a check, in characters.
 pub(super) const MAX_TEXT: usize = 20_000;
-/// Most characters of a text that answers are compared with letter by letter: the comparison
-/// takes quadratic time.
+/// Maximum length of a text for similarity checks, in characters. The comparison takes quadratic
+/// time.
 const MAX_SIMILAR: usize = 5_000;
-/// Most items of a list in a check.
+/// Maximum number of items of a list in a check.
 pub(super) const MAX_ITEMS: usize = 100;
-/// Most seconds of a command.
+/// Maximum timeout of a command, in seconds.
 pub(super) const MAX_TIMEOUT: f64 = 3_600.0;
-/// Seconds of a command that names no limit.
+/// Default timeout of a command, in seconds.
 const DEFAULT_TIMEOUT: f64 = 10.0;
 
-/// Text that is neither empty nor beyond all measure.
+/// Text that is not empty and of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Text(String);
 
 impl Text {
-    /// Refuses empty and very long text.
+    /// Creates a text; fails if it is empty or too long.
     pub fn new(text: impl Into<String>) -> Result<Self, String> {
         let text = text.into();
         if text.is_empty() {
@@ -40,7 +40,7 @@ impl Text {
         Ok(Self(text))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,14 +59,14 @@ impl From<Text> for String {
     }
 }
 
-/// How close an answer must be to a text.
+/// Similarity of an answer to a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SimilarFields", into = "SimilarFields")]
 pub struct Similar {
     /// The text.
     pub to: String,
-    /// The least similarity: 1 less the normalised Levenshtein distance, by characters, white space
-    /// around both left out.
+    /// Minimum similarity: 1 minus the normalised Levenshtein distance by characters, ignoring
+    /// surrounding whitespace.
     pub at_least: Score,
 }
 
@@ -94,13 +94,13 @@ impl From<Similar> for SimilarFields {
     }
 }
 
-/// How often a text must occur in an answer, without overlaps.
+/// Number of non-overlapping occurrences of a text in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OccurrencesFields", into = "OccurrencesFields")]
 pub struct Occurrences {
     /// The text.
     pub of: Text,
-    /// How often.
+    /// Bounds on the number.
     pub bounds: Bounds,
 }
 
@@ -133,34 +133,34 @@ impl From<Occurrences> for OccurrencesFields {
     }
 }
 
-/// A program that decides. It is run by somebody else, in the sandbox: without a shell, the
-/// answer on stdin, the case in its environment.
+/// A program that decides. The caller runs it in the sandbox, without a shell, with the answer on
+/// stdin and the case in its environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandCheck {
     /// Program and arguments.
     pub run: ProgramLine,
-    /// The exit code that holds.
+    /// Exit code that means success.
     #[serde(default)]
     pub exit_code: u8,
-    /// The first line that it must print, white space around it left out.
+    /// First line that it must print, ignoring surrounding whitespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<String>,
-    /// A text that must occur in what it prints.
+    /// Text that its output must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prints: Option<Text>,
-    /// Seconds that it has.
+    /// Maximum duration.
     #[serde(default)]
     pub timeout_seconds: Timeout,
 }
 
-/// Program and arguments: at least the program, which is not empty.
+/// A program, which is not empty, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct ProgramLine(Vec<String>);
 
 impl ProgramLine {
-    /// Refuses a line without a program, and more words than a person would write.
+    /// Creates a command line; fails if it has no program or is unreasonably long.
     pub fn new(words: Vec<String>) -> Result<Self, String> {
         if words.first().is_none_or(String::is_empty) {
             return Err("`run` must begin with a program".to_owned());
@@ -168,18 +168,19 @@ impl ProgramLine {
         if words.len() > MAX_ITEMS || words.iter().any(|word| word.len() > MAX_TEXT) {
             return Err(format!("`run` may have at most {MAX_ITEMS} words of {MAX_TEXT} bytes"));
         }
+        // The OS passes arguments as NUL-terminated strings.
         if words.iter().any(|word| word.contains('\0')) {
             return Err("`run` holds a zero byte".to_owned());
         }
         Ok(Self(words))
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &str {
         &self.0[0]
     }
 
-    /// Program and arguments.
+    /// Returns the program and its arguments.
     pub fn words(&self) -> &[String] {
         &self.0
     }
@@ -198,18 +199,18 @@ impl From<ProgramLine> for Vec<String> {
     }
 }
 
-/// Seconds that a command has: above 0, at most an hour.
+/// Timeout of a command: above 0, at most an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Timeout(f64);
 
 impl Timeout {
-    /// The limit.
+    /// Returns the timeout as a duration.
     pub fn duration(self) -> std::time::Duration {
         std::time::Duration::from_secs_f64(self.0)
     }
 
-    /// The limit in seconds.
+    /// Returns the timeout in seconds.
     pub const fn seconds(self) -> f64 {
         self.0
     }
@@ -239,16 +240,16 @@ impl From<Timeout> for f64 {
     }
 }
 
-/// Which calls of a tool there must be; in a file also its name alone.
+/// Required calls of a tool. In a file, the tool's name alone is accepted too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct ToolCalled {
-    /// The tool.
+    /// Name of the tool.
     pub name: Text,
-    /// Arguments that a call must have to count; others may be there too. A text in a check is
-    /// also found within a longer text of the call.
+    /// Arguments that a call must have to count; it may have others. A string also matches as part
+    /// of a longer string in the call.
     pub arguments: BTreeMap<String, Value>,
-    /// How many calls count: at least one where nothing else is said.
+    /// Bounds on the number of matching calls, at least one by default.
     pub bounds: Bounds,
 }
 
@@ -265,7 +266,7 @@ struct ToolCalledFields {
 }
 
 impl ToolCalled {
-    /// At least one call of this tool.
+    /// Requires at least one call of this tool.
     pub fn once(name: Text) -> Self {
         Self { name, arguments: BTreeMap::new(), bounds: Bounds::at_least(1) }
     }
@@ -285,6 +286,7 @@ impl TryFrom<Value> for ToolCalled {
             serde_json::from_value(value).map_err(|error| error.to_string())?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = Bounds::new(min, max)?;
+        // There is a separate kind of check for that.
         if bounds.limits().1 == Some(0) {
             return Err("no call at all is `tool_not_called`".to_owned());
         }
@@ -294,6 +296,7 @@ impl TryFrom<Value> for ToolCalled {
 
 impl From<ToolCalled> for Value {
     fn from(called: ToolCalled) -> Value {
+        // The short form for a tool without further conditions.
         if called == ToolCalled::once(called.name.clone()) {
             return Value::String(called.name.into());
         }
@@ -304,13 +307,13 @@ impl From<ToolCalled> for Value {
     }
 }
 
-/// Names of tools: at least one.
+/// A non-empty list of tool names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Text>", into = "Vec<Text>")]
 pub struct Tools(Vec<Text>);
 
 impl Tools {
-    /// The names, in order.
+    /// Returns the names in order.
     pub fn names(&self) -> &[Text] {
         &self.0
     }
@@ -334,18 +337,18 @@ impl From<Tools> for Vec<Text> {
     }
 }
 
-/// A text that a file must hold after the run.
+/// A text that a file must contain after the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileContains {
-    /// Path from the project's root.
+    /// Path relative to the project root.
     pub path: Text,
     /// The text.
     pub text: Text,
 }
 
-/// Paths and globs. `*` stays within a folder, `**` does not; a path alone also stands for all
-/// that is in the folder of this name. An empty list is matched by nothing.
+/// Paths and globs. `*` stays within a folder, `**` does not; a path without either also covers
+/// everything below a folder of that name. An empty list matches nothing.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Globs {
@@ -354,7 +357,7 @@ pub struct Globs {
 }
 
 impl Globs {
-    /// Refuses what cannot be compiled.
+    /// Compiles the globs; fails if one is invalid.
     pub fn new(sources: Vec<String>) -> Result<Self, String> {
         if sources.len() > MAX_ITEMS {
             return Err(format!("expected at most {MAX_ITEMS} paths"));
@@ -366,7 +369,9 @@ impl Globs {
                 return Err("a path must have 1 to 1000 bytes".to_owned());
             }
             let plain = source.trim_start_matches("./").trim_end_matches('/');
+            // The second glob covers the contents, if the path is a folder.
             for text in [plain.to_owned(), format!("{plain}/**")] {
+                // With literal separators, `*` does not cross folders.
                 let glob = GlobBuilder::new(&text).literal_separator(true).build();
                 set.add(glob.map_err(|error| format!("`{shown}`: {}", error.kind()))?);
             }
@@ -375,12 +380,12 @@ impl Globs {
         Ok(Self { sources, compiled })
     }
 
-    /// Whether one of them matches a path.
+    /// Returns true if any of them matches the path.
     pub fn match_path(&self, path: &str) -> bool {
         self.compiled.is_match(path)
     }
 
-    /// As they were written.
+    /// Returns the globs as written.
     pub fn sources(&self) -> &[String] {
         &self.sources
     }

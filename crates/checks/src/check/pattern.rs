@@ -1,4 +1,4 @@
-//! Regular expressions of strangers: searched in linear time, small when compiled.
+//! Untrusted regular expressions: linear-time search, bounded size when compiled.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,30 +7,30 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-/// Most characters of a pattern.
+/// Maximum length of a pattern, in characters.
 pub(super) const MAX_PATTERN: usize = 4096;
-/// Most bytes of a compiled pattern, and of what its search may remember.
+/// Maximum size of a compiled pattern, and of its lazy DFA cache, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// Most patterns that are kept compiled: at most so many megabytes.
+/// Maximum number of cached compiled patterns, at about a megabyte each.
 const MAX_KEPT: usize = 64;
 
-/// Thousands of cases have the same few patterns, and compiling one takes longer than all else that
-/// the harness does for a case.
+/// Cache of compiled patterns. Thousands of cases share the same few, and compiling one takes
+/// longer than everything else the harness does for a case.
 static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// A regular expression in the syntax of the crate `regex`: without look-around and
-/// back-references, in time linear in the text.
+/// A regular expression in the syntax of the `regex` crate, without look-around and
+/// back-references. Searches take time linear in the text.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     source: String,
-    /// Shared: what a regular expression remembers between searches is not cloned with it.
+    /// Shared, because cloning a `Regex` does not clone its search caches.
     compiled: Arc<Regex>,
 }
 
 impl Pattern {
-    /// Refuses what cannot be compiled within the limits.
+    /// Compiles a pattern; fails if it is invalid or exceeds the limits.
     pub fn new(source: &str) -> Result<Self, String> {
         if source.is_empty() {
             return Err("an empty pattern matches everything".to_owned());
@@ -39,19 +39,21 @@ impl Pattern {
             return Err(format!("a pattern may have at most {MAX_PATTERN} characters"));
         }
         let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        // A poisoned lock is harmless: an entry is either complete or absent.
         if let Some(compiled) = known().get(source) {
             return Ok(Self { source: source.to_owned(), compiled: Arc::clone(compiled) });
         }
         let compiled = RegexBuilder::new(source)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)
+            // Bounds the recursion of the pattern parser.
             .nest_limit(100)
             .build()
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => {
                     "the pattern is too big when compiled".to_owned()
                 }
-                // The last line of the parser's picture says what is wrong.
+                // The error is multi-line with a caret diagram; its last line is the message.
                 other => {
                     let text = other.to_string();
                     let last = text.lines().last().unwrap_or_default();
@@ -59,19 +61,21 @@ impl Pattern {
                 }
             })?;
         let compiled = Arc::new(compiled);
+        // The lock is not held while compiling, so two threads may compile the same pattern.
         let mut known = known();
+        // The cache is never evicted: a suite with more patterns just compiles the rest each time.
         if known.len() < MAX_KEPT {
             known.insert(source.to_owned(), Arc::clone(&compiled));
         }
         Ok(Self { source: source.to_owned(), compiled })
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// The first match in a text.
+    /// Returns the first match in a text.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.compiled.find(text).map(|found| found.as_str())
     }

@@ -1,16 +1,14 @@
-//! Counts the questions in an answer, the same way every time. Pure; knows nothing of what a
-//! question is about.
+//! Deterministic counting of the questions in an answer. Pure.
 
-/// How many sentences of a text end in a question mark, `?` or the full-width `？`.
+/// Counts the sentences that end in a question mark, `?` or the full-width `？`.
 ///
-/// A run such as `??` or `?!` is one question. Fenced code blocks, inline code and question
-/// marks inside an address or a word (`a?b`) do not count, nor does a mark without any word
-/// before it.
+/// A run such as `??` or `?!` is one question. Ignored are fenced code blocks, inline code,
+/// question marks inside a URL or a word (`a?b`), and marks without any word before them.
 pub fn count_questions(text: &str) -> u32 {
     prose_lines(text).map(|line| count_in_line(&line)).fold(0, u32::saturating_add)
 }
 
-/// The lines of a text outside fenced code blocks, inline code blanked out.
+/// Returns the lines outside fenced code blocks, with inline code blanked out.
 pub fn prose_lines(text: &str) -> impl Iterator<Item = String> {
     let mut fence: Option<(char, usize)> = None;
     text.lines().filter_map(move |line| {
@@ -19,6 +17,7 @@ pub fn prose_lines(text: &str) -> impl Iterator<Item = String> {
         let run = first.map_or(0, |mark| marker.chars().take_while(|&c| c == mark).count());
         match (fence, first) {
             (Some((mark, length)), _) => {
+                // A closing fence uses the same character, is at least as long, and stands alone.
                 if first == Some(mark) && run >= length && marker[run..].trim().is_empty() {
                     fence = None;
                 }
@@ -34,13 +33,14 @@ pub fn prose_lines(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Replaces each inline code span by one word, so that the sentence around it keeps its shape.
+/// Replaces each inline code span with one word, so that the sentence keeps its structure.
 fn without_inline_code(line: &str) -> String {
     let mut prose = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find('`') {
         let run = rest[start..].bytes().take_while(|&byte| byte == b'`').count();
         let inside = &rest[start + run..];
+        // An unclosed span is plain text.
         let Some(length) = closing(inside, run) else {
             break;
         };
@@ -52,7 +52,7 @@ fn without_inline_code(line: &str) -> String {
     prose
 }
 
-/// Where a run of exactly `run` backticks begins.
+/// Returns the position of a run of exactly `run` backticks.
 fn closing(text: &str, run: usize) -> Option<usize> {
     let mut position = 0;
     while let Some(found) = text[position..].find('`') {
@@ -73,16 +73,20 @@ fn count_in_line(line: &str) -> u32 {
     while let Some(c) = rest.next() {
         match c {
             '?' | '？' => {
+                // A run of marks is one question, whatever it consists of.
                 let mut wide = c == '？';
                 while let Some(next) = rest.next_if(|&next| matches!(next, '?' | '？' | '!' | '！'))
                 {
                     wide |= matches!(next, '？' | '！');
                 }
+                // Full-width marks are used in languages without spaces, so no space needs to
+                // follow.
                 if has_word && (wide || ends_sentence(rest.clone())) {
                     count += 1;
                     has_word = false;
                 }
             }
+            // A table cell separator starts a new sentence.
             '|' => has_word = false,
             c if c.is_alphanumeric() => has_word = true,
             _ => {}
@@ -91,7 +95,7 @@ fn count_in_line(line: &str) -> u32 {
     count
 }
 
-/// Whether only closing marks stand between here and the next space.
+/// Returns true if only closing punctuation precedes the next space.
 fn ends_sentence(mut rest: impl Iterator<Item = char>) -> bool {
     rest.find(|c| !matches!(c, ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»' | '」' | '』'))
         .is_none_or(|next| next.is_whitespace() || matches!(next, '|' | '<' | ',' | ';' | '—'))

@@ -1,5 +1,5 @@
-//! Checks as they stand in files: a mapping with one kind, and what is wrong with one, each fault
-//! with the place where it stands.
+//! Parses checks from files, where each is a mapping with one kind. Every fault is reported with
+//! its location.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
@@ -9,20 +9,20 @@ use super::{
 };
 use selftest_text::one_line;
 
-/// Most characters of the name of a check.
+/// Maximum length of a check's name, in characters.
 pub(super) const MAX_NAME: usize = 200;
 
 /// A fault in a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", if .pointer.is_empty() { String::new() } else { format!("{}: ", .pointer) })]
 pub struct CheckFault {
-    /// JSON pointer to where it stands, from what was read.
+    /// JSON Pointer to the fault, relative to the parsed value.
     pub pointer: String,
-    /// Whether the key is wrong rather than what stands behind it.
+    /// True if the key is at fault rather than its value.
     pub at_key: bool,
-    /// The fault.
+    /// Description of the fault.
     pub message: String,
-    /// One thing that the reader can do.
+    /// One thing that the user can do.
     pub hint: Option<String>,
 }
 
@@ -38,17 +38,18 @@ impl CheckFault {
 }
 
 fn join(pointer: &str, key: &str) -> String {
+    // RFC 6901 escapes; `~` must be replaced first.
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Reads the list behind `checks`; reports every fault, not only the first.
+/// Parses the list under `checks`, reporting all faults, not only the first.
 pub fn read_list(value: &Value) -> Result<Vec<Check>, Vec<CheckFault>> {
     let mut reader = Reader::default();
     let checks = reader.list("", value, 0);
     reader.end(checks)
 }
 
-/// Reads one check; reports every fault, not only the first.
+/// Parses one check, reporting all faults, not only the first.
 pub fn read(value: &Value) -> Result<Check, Vec<CheckFault>> {
     let mut reader = Reader::default();
     let check = reader.check("", value, 0);
@@ -75,6 +76,7 @@ impl Reader {
             return None;
         };
         let read = items.iter().enumerate();
+        // Collecting straight into an `Option` would stop at the first fault.
         let read: Vec<_> =
             read.map(|(at, item)| self.check(&format!("{pointer}/{at}"), item, depth)).collect();
         read.into_iter().collect()
@@ -122,7 +124,7 @@ impl Reader {
         Some(Check { name: name?, weight: weight?, kind })
     }
 
-    /// The name, if there is one; `None` where it is wrong.
+    /// Returns the optional name; the outer `None` means that it is invalid.
     #[expect(clippy::option_option, reason = "the outer one says whether it could be read")]
     fn name(&mut self, pointer: &str, members: &Map<String, Value>) -> Option<Option<String>> {
         let Some(value) = members.get("name") else { return Some(None) };
@@ -164,6 +166,7 @@ impl Reader {
                 Some(Ok(kind)) => Some(kind),
                 Some(Err(why)) => {
                     let message = format!("`{key}`: {}", one_line(&why, 300));
+                    // YAML reads `contains: 80` as a number and `contains: true` as a boolean.
                     let unquoted = (value.is_number() || value.is_boolean())
                         && why.contains("expected a string");
                     let hint = unquoted.then(|| "put it in quotes".to_owned());
@@ -184,14 +187,16 @@ impl Reader {
     }
 }
 
-/// The kind that is closest to a misspelt one, if one is close.
+/// Returns the kind closest to a misspelt one, if any is close.
 fn nearest(key: &str) -> Option<&'static str> {
+    // The distance is quadratic in the length, and the key is untrusted.
     if key.len() > 40 {
         return None;
     }
     let distance = |name: &str| strsim::levenshtein(&key.to_lowercase(), name);
     let distances = CheckKind::NAMES.iter().map(|&name| (distance(name), name));
     let (distance, name) = distances.min()?;
+    // Up to a third of the characters may differ.
     (distance <= (key.chars().count() / 3).max(1)).then_some(name)
 }
 
@@ -200,7 +205,7 @@ fn known_kinds() -> String {
     format!("the kinds are {}", names.join(", "))
 }
 
-/// A kind that holds no other checks; `None` where there is no such kind.
+/// Parses a kind without nested checks; `None` if the kind is unknown.
 fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
     fn of<T: for<'de> Deserialize<'de>>(
         value: &Value,

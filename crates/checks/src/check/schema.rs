@@ -1,5 +1,5 @@
-//! The JSON Schema of a check, for editors: flat, since published schemas hold no references.
-//! The members of `all`, `any` and `not` are checked when they are read.
+//! The JSON Schema of a check, for editors. It is flat because published schemas contain no
+//! references; nested checks of `all`, `any` and `not` are validated when parsed.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Checks as they are read, decided and combined.
+//! Parsing, deciding and combining checks.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn found(value: &Value) -> (CheckOutcome, String) {
     (outcome, sentence)
 }
 
-/// How a command of this name ends.
+/// Result of the command with this name.
 fn end(program: &str) -> CommandEnd {
     match program {
         "hang" => CommandEnd::TimedOut,
@@ -412,7 +412,7 @@ fn a_schema_that_only_refers_to_itself_comes_to_an_end() {
     }
     let inner = json!({"$defs": {"a": {"$id": "http://x/a", "$ref": "#"}}, "$ref": "#/$defs/a"});
     assert!(refused(&json!({"json": {"schema": inner}})).contains("`$id` within"));
-    // A tree reads on before it comes back to itself.
+    // A tree descends before it returns to itself.
     let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
     let seen = Observation { output: "{\"child\": {\"child\": 3}}", ..Observation::default() };
     let found = decide(&check(&json!({"json": {"schema": tree}})), &seen);
@@ -474,7 +474,7 @@ fn foreign_text_cannot_steer_a_terminal() {
     }
 }
 
-/// Any single check, held or not, decided or not.
+/// Any single check, satisfied or not, decided or not.
 fn leaf() -> impl Strategy<Value = Value> {
     prop_oneof![
         "[a-c ]{1,3}".prop_map(|text| json!({"contains": text})),

@@ -1,10 +1,10 @@
-//! Checks of one case that cannot all hold.
+//! Detects checks of one case that cannot all hold.
 
 use super::{Bounds, Check, CheckKind};
 use selftest_text::escape::terminal;
 
-/// Pairs of checks that contradict each other, one line each. Looks into `all` and `not`; what is
-/// in `any` may well exclude each other.
+/// Returns one line per pair of contradictory checks. Looks into `all` and `not`; alternatives in
+/// `any` may well exclude each other.
 pub fn warnings(checks: &[Check]) -> Vec<String> {
     let mut demands = Vec::new();
     for check in checks {
@@ -21,7 +21,7 @@ pub fn warnings(checks: &[Check]) -> Vec<String> {
     found
 }
 
-/// A check that must hold, or must not.
+/// A kind of check, and whether it must hold or must not.
 type Demand<'a> = (&'a CheckKind, bool);
 
 fn collect<'a>(check: &'a Check, wanted: bool, demands: &mut Vec<Demand<'a>>) {
@@ -31,7 +31,7 @@ fn collect<'a>(check: &'a Check, wanted: bool, demands: &mut Vec<Demand<'a>>) {
                 collect(check, true, demands);
             }
         }
-        // Neither of several is each of them negated.
+        // By De Morgan: `not any` means that each is negated.
         CheckKind::Any(inner) if !wanted => {
             for check in inner {
                 collect(check, false, demands);
@@ -50,7 +50,7 @@ fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) 
     let both = wanted && other_wanted;
     match (one, other) {
         (K::Contains(a), K::NotContains(b)) | (K::NotContains(b), K::Contains(a)) => {
-            // What contains the longer text contains the shorter one.
+            // A text that contains the longer string also contains the shorter one.
             (both && a.as_str().contains(b.as_str())) || (!wanted && !other_wanted && a == b)
         }
         (K::Regex(a), K::NotRegex(b)) | (K::NotRegex(b), K::Regex(a)) => {
@@ -69,6 +69,7 @@ fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) 
         (K::Equals(a), K::NotContains(b)) | (K::NotContains(b), K::Equals(a)) => {
             both && a.trim().contains(b.as_str())
         }
+        // Equal checks were handled above, so these are different statuses.
         (K::Status(_), K::Status(_)) => both,
         (K::Lines(a), K::Lines(b))
         | (K::Words(a), K::Words(b))
@@ -83,7 +84,7 @@ fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) 
     }
 }
 
-/// One file cannot have met with two fates.
+/// Returns true if the checks require different outcomes for the same file.
 fn files_contradict(one: &CheckKind, other: &CheckKind) -> bool {
     let fate = |kind: &CheckKind| match kind {
         CheckKind::FileCreated(path) => Some((path.clone(), "created")),

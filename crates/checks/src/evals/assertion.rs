@@ -1,4 +1,4 @@
-//! One assertion of a case: a check, a sentence, or something that nobody knows.
+//! Parses one assertion of a case into a check, a sentence for the judge, or something unknown.
 
 use serde_json::{Map, Value, json};
 
@@ -7,12 +7,12 @@ use super::{Decider, Demand, ShellLine, ShellUse};
 use crate::check;
 use selftest_text::escape::terminal;
 
-/// Most characters of a sentence for the judge.
+/// Maximum length of a sentence for the judge, in characters.
 const MAX_TEXT: usize = 2_000;
-/// Precedes a sentence that must not hold.
+/// Prefix of a sentence that must not hold.
 const NEGATION: &str = "This does not hold: ";
 
-/// Keys of an object that only wraps a sentence, the likeliest first.
+/// Keys of an object that merely wraps a sentence, most likely first.
 const SENTENCE_KEYS: [&str; 14] = [
     "text",
     "description",
@@ -30,17 +30,17 @@ const SENTENCE_KEYS: [&str; 14] = [
     "id",
 ];
 
-/// Result of reading an assertion.
+/// Result of parsing an assertion.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) demands: Vec<Demand>,
-    /// Lines that a typed assertion would run.
+    /// Shell lines that typed assertions would run.
     pub(super) shell: Vec<ShellLine>,
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads what stands behind a key of demands: text, an object, or a list of either. `wanted` is
-/// false where the demand is that it does not hold.
+/// Parses the value of a demand key: text, an object, or a list of either. `wanted` is false if the
+/// demand must not hold.
 pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
     match value {
         Value::String(text) => sentence(text, wanted, found),
@@ -50,12 +50,13 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
             }
         }
         Value::Object(members) => object(members, wanted, found),
+        // A key without a value demands nothing.
         Value::Null => {}
         other => unknown(&other.to_string(), "it is neither text nor an object", found),
     }
 }
 
-/// Whether a key names what must not be.
+/// Returns true if the key denotes something that must not hold.
 pub(super) fn is_negative(key: &str) -> bool {
     let parts: Vec<&str> = key.split(['_', '-', ' ']).collect();
     parts.iter().any(|part| {
@@ -69,6 +70,7 @@ fn sentence(text: &str, wanted: bool, found: &mut Found) {
         found.warnings.push("an empty assertion".to_owned());
         return;
     }
+    // From explicit to vague: a shorthand check, a sentence with a certain meaning, the judge.
     if let Some(check) = mini_language(text) {
         push_check(text, &check, wanted, Decider::Typed, found);
     } else if let Some(check) = check_of(text) {
@@ -84,15 +86,16 @@ fn shown(text: &str, wanted: bool) -> String {
     if wanted { text } else { format!("{NEGATION}{text}") }
 }
 
-/// `contains: port 80`, as some write their checks.
+/// Parses shorthand checks such as `contains: port 80`.
 fn mini_language(text: &str) -> Option<Value> {
     let (kind, value) = text.split_once(':')?;
     let value = value.trim();
+    // Only known kinds: most sentences with a colon are just sentences.
     let is_kind = ["contains", "not_contains", "regex", "not_regex", "file_exists"].contains(&kind);
     (is_kind && !value.is_empty()).then(|| json!({ kind: value }))
 }
 
-/// Adds a check as it is stated, or says why it cannot be used.
+/// Adds an explicit check, or records why it is unusable.
 fn push_check(
     text: &str,
     value: &Value,
@@ -113,6 +116,7 @@ fn push_check(
 }
 
 fn unknown(text: &str, why: &str, found: &mut Found) {
+    // It stays a demand, so that the case cannot pass without it.
     let (text, why) = (shown(text, true), terminal(why, 300));
     found.demands.push(Demand { text, decider: Decider::Unknown { why } });
 }
@@ -120,6 +124,7 @@ fn unknown(text: &str, why: &str, found: &mut Found) {
 fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     let given =
         ["type", "kind", "assertion_type"].iter().find_map(|key| members.get(*key)?.as_str());
+    // `negate` inside a negative list cancels out.
     let wanted = wanted != is_true(members, "negate");
     if let Some(given) = given {
         let kind = given.trim().to_lowercase().replace(['-', ' '], "_");
@@ -131,6 +136,7 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     if let Some(line) = text_of(members, &["cmd", "command"]) {
         return command(line, members, wanted, found);
     }
+    // The object may already be one of our own checks.
     if let Ok(check) = check::read(&Value::Object(members.clone())) {
         let text = check.name.clone().unwrap_or_else(|| label_of(&check));
         let check = if wanted { check } else { check.negated() };
@@ -158,11 +164,12 @@ fn is_true(members: &Map<String, Value>, key: &str) -> bool {
     members.get(key).and_then(Value::as_bool) == Some(true)
 }
 
-/// The sentence that an object wraps. A text without spaces is a name for the one beside it.
+/// Returns the wrapped sentence. Text without spaces is usually the name of a neighbouring one.
 fn wrapped(members: &Map<String, Value>) -> Option<&str> {
     let texts = || SENTENCE_KEYS.iter().filter_map(|key| members.get(*key)?.as_str());
     let texts = || texts().map(str::trim).filter(|text| !text.is_empty());
     texts()
+        // Some languages, such as Chinese, are written without spaces.
         .find(|text| text.contains(char::is_whitespace) || !text.is_ascii())
         .or_else(|| texts().next())
 }
@@ -171,10 +178,11 @@ fn text_of<'a>(members: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str
     keys.iter().find_map(|key| members.get(*key)?.as_str()).filter(|text| !text.is_empty())
 }
 
-/// Text for people in place of a typed assertion.
+/// Returns readable text for a typed assertion.
 fn label(members: &Map<String, Value>, kind: &str) -> String {
     let keys = ["text", "description", "name", "id"];
     let text = keys.iter().find_map(|key| members.get(*key)?.as_str());
+    // A single word is an ID rather than a description.
     let text = text.filter(|text| text.contains(' '));
     text.map_or_else(
         || match brief(members) {
@@ -185,7 +193,7 @@ fn label(members: &Map<String, Value>, kind: &str) -> String {
     )
 }
 
-/// The values of an assertion on one line.
+/// Joins the values of an assertion on one line.
 fn brief(members: &Map<String, Value>) -> String {
     let rest = members.iter().filter(|(key, _)| {
         !matches!(
@@ -205,7 +213,7 @@ fn label_of(check: &check::Check) -> String {
     format!("{}: {value}", check.kind.name())
 }
 
-/// `check: {contains_any, contains_all, not_contains, …}`: all of it must hold.
+/// Parses `check: {contains_any, contains_all, not_contains, …}`, all of which must hold.
 fn combined(members: &Map<String, Value>) -> Option<Value> {
     let parts = match members.get("check") {
         Some(Value::Object(parts)) => parts,
@@ -233,15 +241,16 @@ fn combined(members: &Map<String, Value>) -> Option<Value> {
             "file_contains" => checks.extend(list(value).into_iter().map(
                 |item| json!({"file_contains": {"path": item["path"], "text": item["contains"]}}),
             )),
+            // Metadata of the assertion.
             "description" | "name" | "id" | "text" | "weight" | "passed" => {}
-            // Read as a kind, so that an unknown one is named.
+            // Pass it on as a kind, so that an unknown one is named in the error.
             other => checks.push(json!({ other: value })),
         }
     }
     Some(json!({ "all": checks }))
 }
 
-/// A list, or one value as a list of it.
+/// Returns the items of a list, or a single value as a list.
 fn list(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().collect(),
@@ -249,7 +258,7 @@ fn list(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Types that fix nothing: the sentence beside them is what is meant.
+/// Returns true for types that specify nothing; the accompanying sentence is what is meant.
 fn fixes_nothing(kind: &str) -> bool {
     kind.ends_with("_check")
         || kind.contains("llm")
@@ -284,7 +293,7 @@ fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, fo
     match check_value(kind, members) {
         Meaning::Check(value) => {
             let text = label(members, given);
-            // A file that is there says nothing of tests that pass.
+            // The existence of a file proves nothing about, say, tests that pass.
             if kind == "file_exists" && text.contains(' ') && speaks_of_else(&text, &value) {
                 let shown = terminal(&text, 100);
                 found
@@ -306,7 +315,7 @@ fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, fo
     }
 }
 
-/// Whether a sentence beside `file_exists` speaks of something else than the file.
+/// Returns true if the sentence next to `file_exists` is about something other than the file.
 fn speaks_of_else(text: &str, value: &Value) -> bool {
     let path = value["file_exists"].as_str().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -318,7 +327,7 @@ fn speaks_of_else(text: &str, value: &Value) -> bool {
 /// The meaning of a typed assertion.
 enum Meaning<'a> {
     Check(Value),
-    /// Its type says less than the sentence beside it.
+    /// The accompanying sentence says more than the type.
     Sentence,
     Command(&'a str),
     Unknown,
@@ -356,6 +365,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         | "contains_text" | "string_contains" | "contains_string" => {
             match (literal(), text_of(members, &["pattern", "regex"])) {
                 (Some(text), _) => of("contains", Some(text)),
+                // Some authors put a pattern into an assertion named for literal text.
                 (None, Some(pattern)) => of("regex", Some(pattern)),
                 (None, None) if values().is_some() => each("contains", "all"),
                 (None, None) => Meaning::Sentence,
@@ -372,6 +382,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
             (None, None) if values().is_some() => each("not_contains", "all"),
             (None, None) => Meaning::Sentence,
         },
+        // Our own checks have no option to ignore case, so this becomes a pattern.
         "icontains" | "contains_ignore_case" => match literal() {
             Some(text) => Meaning::Check(json!({"regex": format!("(?i){}", regex::escape(text))})),
             None => Meaning::Sentence,
@@ -401,6 +412,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         }
         "starts_with" => match literal() {
             Some(text) => {
+                // Leading whitespace is ignored, as it is by `equals`.
                 Meaning::Check(json!({"regex": format!("\\A\\s*{}", regex::escape(text))}))
             }
             None => Meaning::Sentence,
@@ -481,11 +493,12 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
     }
 }
 
-/// `cmd` with `expect_exit` and `expect_substring`: a shell line of a stranger.
+/// Parses `cmd` with `expect_exit` and `expect_substring`: an untrusted shell line.
 fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
     let exit = ["expect_exit", "exit_code", "expected_exit_code"]
         .iter()
         .find_map(|key| members.get(*key)?.as_u64());
+    // Only recorded here. Whether it may run is decided when the file becomes a suite.
     let mut check = json!({"run": ["sh", "-c", line], "exit_code": exit.unwrap_or(0)});
     if let Some(text) = text_of(members, &["expect_substring", "expect_output", "contains"]) {
         check["prints"] = json!(text);

@@ -1,4 +1,4 @@
-//! One case of a file of cases.
+//! Parses one case of a case file.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::named_file::path_fault;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// Keys of a good answer.
+/// Keys of a reference answer.
 const REFERENCE_KEYS: [&str; 7] = [
     "expected_output",
     "ground_truth",
@@ -27,11 +27,11 @@ const REFERENCE_KEYS: [&str; 7] = [
     "target",
     "expected_answer",
 ];
-/// Keys of files.
+/// Keys of input files.
 const FILE_KEYS: [&str; 3] = ["files", "input_files", "fixtures"];
 /// Keys of shell lines.
 const SHELL_KEYS: [&str; 5] = ["setup", "cmd", "setup_commands", "teardown", "cleanup"];
-/// Precedes a good answer that is all that a case demands.
+/// Prefix of a demand made from a reference answer, if the case has no other demands.
 const AS_EXPECTED: &str = "The answer is as expected: ";
 
 static PLACEHOLDER: LazyLock<Regex> =
@@ -40,11 +40,11 @@ static HOME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?:/home|/Users)/[A-Za-z0-9_.<>-]+").expect("a constant that a test uses")
 });
 
-/// Reads cases into a file, one after the other.
+/// Adds parsed cases to a file, one after the other.
 pub(super) struct CaseReader<'a> {
     pub(super) file: &'a mut EvalsFile,
     pub(super) lookup: &'a dyn FileLookup,
-    /// Each id with the last number that was put behind it.
+    /// Each ID with the highest suffix used for it.
     ids: BTreeMap<String, usize>,
     integers: usize,
     strings: usize,
@@ -56,7 +56,7 @@ impl<'a> CaseReader<'a> {
         Self { file, lookup, ids: BTreeMap::new(), integers: 0, strings: 0, missing: 0 }
     }
 
-    /// Reads one case; `position` counts from 1.
+    /// Parses one case; `position` counts from 1.
     pub(super) fn case(&mut self, value: &Value, position: usize) {
         let Some(members) = value.as_object() else {
             self.file.refused.push(format!("case {position} is not an object"));
@@ -67,6 +67,7 @@ impl<'a> CaseReader<'a> {
         let mut found = Found::default();
         demands(members, &mut found);
         let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
+        // A case that only checks the loading of a skill becomes no case of its own.
         let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
         if prompt.trim().is_empty() {
             let id = self.id(members, position).0;
@@ -112,7 +113,7 @@ impl<'a> CaseReader<'a> {
         self.add(case);
     }
 
-    /// Takes a case that is whole, and says what may not be meant in it.
+    /// Adds a complete case, and warns about what may be unintended in it.
     pub(super) fn add(&mut self, case: EvalCase) {
         let id = terminal(&case.id, 60);
         let warnings = &mut self.file.warnings;
@@ -150,7 +151,7 @@ impl<'a> CaseReader<'a> {
         self.file.cases.push(case);
     }
 
-    /// An id that no other case has; an integer is kept as such.
+    /// Returns a unique ID, and the number if the ID is an integer.
     fn id(&mut self, members: &Map<String, Value>, position: usize) -> (String, Option<i64>) {
         let given = ["id", "eval_id", "case_id"].iter().find_map(|key| members.get(*key));
         let (wanted, number) = match given {
@@ -168,16 +169,18 @@ impl<'a> CaseReader<'a> {
             }
         };
         let id = self.unique(&wanted);
+        // A duplicate has lost its number to the renaming.
         let number = number.filter(|_| id == wanted);
         (id, number)
     }
 
-    /// The wanted id, or one with a number behind it where it is taken.
+    /// Returns the wanted ID, with a numeric suffix if it is taken.
     pub(super) fn unique(&mut self, wanted: &str) -> String {
         if !self.ids.contains_key(wanted) {
             self.ids.insert(wanted.to_owned(), 1);
             return wanted.to_owned();
         }
+        // Start after the last suffix used for this ID.
         let mut count = self.ids[wanted];
         let id = loop {
             count += 1;
@@ -196,7 +199,7 @@ impl<'a> CaseReader<'a> {
         id
     }
 
-    /// Says what is odd about the ids of all cases.
+    /// Warns about irregular IDs across all cases.
     pub(super) fn end(self) {
         if self.integers > 0 && self.strings > 0 {
             let (integers, texts) =
@@ -248,8 +251,9 @@ impl<'a> CaseReader<'a> {
     }
 }
 
-/// Why a path of a stranger is not looked for.
+/// Returns why an untrusted path is not looked up.
 fn fault(path: &str) -> Option<String> {
+    // A drive letter or backslashes would mean different things on different systems.
     let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
     if windows || path.starts_with('~') {
         return Some("not a relative path with `/`".to_owned());
@@ -260,7 +264,7 @@ fn fault(path: &str) -> Option<String> {
     path_fault(path).map(|fault| fault.to_string())
 }
 
-/// Text, or a number in words.
+/// Returns text, or a number as text.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
@@ -269,7 +273,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The first prompt, and the messages that follow it.
+/// Returns the first prompt and the messages that follow it.
 fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
     let keys = PROMPT_KEYS.iter().chain(&FLOW_KEYS);
     for value in keys.filter_map(|key| members.get(*key)) {
@@ -279,7 +283,7 @@ fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
         };
         if !messages.is_empty() {
             let prompt = messages.remove(0);
-            // A prompt beside a flow is its first message.
+            // A prompt next to a flow is the flow's first message.
             let flow = FLOW_KEYS.iter().find_map(|key| members.get(*key)?.as_array());
             if messages.is_empty()
                 && let Some(flow) = flow
@@ -293,7 +297,7 @@ fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
     (String::new(), Vec::new())
 }
 
-/// A message of the user.
+/// Returns the text of a user message.
 pub(super) fn message(value: &Value) -> Option<String> {
     match value {
         Value::Object(message) => {
@@ -301,13 +305,14 @@ pub(super) fn message(value: &Value) -> Option<String> {
             let content = ["content", "prompt", "query", "text"]
                 .iter()
                 .find_map(|key| text(message.get(*key)?));
+            // Messages of other roles are part of a recorded conversation and cannot be replayed.
             content.filter(|_| role == "user")
         }
         other => text(other),
     }
 }
 
-/// Whether the prompt should make the agent load a skill, where the case says so.
+/// Returns whether the prompt should trigger a skill, if the case says so.
 fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
     let query = prompt.to_owned();
     if let Some(should_trigger) = members.get("should_trigger").and_then(Value::as_bool) {
@@ -331,6 +336,7 @@ fn demands(members: &Map<String, Value>, found: &mut Found) {
             "expected_script" => {
                 let scripts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
                 for script in scripts.iter().filter_map(Value::as_str) {
+                    // A script is recognised by its name in a tool call.
                     let check = serde_json::json!({"name": format!("runs {script}"), "transcript_regex": regex::escape(script)});
                     assertion::read(&check, true, found);
                 }
@@ -340,7 +346,7 @@ fn demands(members: &Map<String, Value>, found: &mut Found) {
     }
 }
 
-/// Patterns that stand alone.
+/// Adds patterns from a bare list.
 fn patterns(value: &Value, kind: &str, found: &mut Found) {
     let patterns = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for pattern in patterns {
@@ -348,7 +354,7 @@ fn patterns(value: &Value, kind: &str, found: &mut Found) {
     }
 }
 
-/// Tools that the agent should call: names, or objects with arguments.
+/// Adds expected tool calls: names, or objects with arguments.
 fn calls(value: &Value, found: &mut Found) {
     let calls = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for call in calls {
@@ -383,7 +389,7 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
         let line = |value: &Value| {
             let line =
                 value.as_str().or_else(|| value.get("cmd").or(value.get("run"))?.as_str())?;
-            // After a case its folder is thrown away: there is nothing to clean up.
+            // Each case has a fresh folder, so there is nothing to clean up afterwards.
             let purpose = if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::None };
             Some(ShellLine { purpose, key: key.to_owned(), line: line.to_owned() })
         };
@@ -392,8 +398,8 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
     lines
 }
 
-/// Demands whose words differ: many files say the same under two keys. A sentence that is stated as
-/// a check too is that check; two checks in the same words are both kept.
+/// Removes duplicates, since many files repeat the same demand under two keys. A sentence that is
+/// also stated as a check becomes that check; distinct checks with the same text are both kept.
 pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
     let mut kept: Vec<Demand> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -410,6 +416,8 @@ pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
                     kept.push(demand);
                     break;
                 }
+                // The same words again: keep the more precise of the two, or both if they are
+                // distinct checks.
                 Some(&at) => match (&kept[at].decider, &demand.decider) {
                     (earlier, later) if earlier == later => break,
                     (Decider::Judge | Decider::Rule(_), Decider::Typed(_)) => {

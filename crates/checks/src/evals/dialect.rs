@@ -1,15 +1,15 @@
-//! The dialects: where in a document the cases stand. Knows nothing of what is in a case.
+//! Dialects: the location of the cases in a document. Independent of what a case contains.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// How a file states its cases.
+/// The structure of a case file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Dialect {
-    /// `{"evals": […]}`, as skill-creator writes it.
+    /// `{"evals": […]}`, as written by skill-creator.
     Evals,
     /// `{"cases": […]}`.
     Cases,
@@ -21,32 +21,32 @@ pub enum Dialect {
     Iterations,
     /// A list of cases.
     Array,
-    /// One case alone.
+    /// A single case.
     Case,
-    /// Prompts that should or should not load the skill.
+    /// Prompts that should or should not trigger the skill.
     Trigger,
-    /// A configuration of promptfoo.
+    /// A promptfoo configuration.
     Promptfoo,
-    /// Samples of Inspect, one JSON object a line.
+    /// Inspect samples, one JSON object per line.
     Inspect,
-    /// A suite of selftest.
+    /// A selftest suite.
     Suite,
-    /// None that is known: nothing can be run.
+    /// Unknown; nothing can be run.
     Unknown,
 }
 
 impl Dialect {
-    /// The name that programs read.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// The keys of a prompt, the most frequent first.
+/// Keys of a prompt, most frequent first.
 pub(super) const PROMPT_KEYS: [&str; 7] =
     ["prompt", "input", "question", "query", "user_request", "brief", "task"];
 
-/// Keys behind which demands stand.
+/// Keys of demands.
 pub(super) const DEMAND_KEYS: [&str; 21] = [
     "expectations",
     "assertions",
@@ -70,10 +70,10 @@ pub(super) const DEMAND_KEYS: [&str; 21] = [
     "validation",
     "graders",
 ];
-/// The keys of several messages.
+/// Keys of multi-message conversations.
 pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
 
-/// The lists of cases of a document. A value that is not a list counts as an empty one.
+/// Locates the lists of cases in a document. A value that is not a list counts as empty.
 pub(super) fn locate(document: &Value) -> (Dialect, Vec<&Value>) {
     match document {
         Value::Array(items) if is_trigger_list(items) => (Dialect::Trigger, items.iter().collect()),
@@ -93,6 +93,7 @@ fn of_object<'a>(
         ("test_cases", Dialect::TestCases),
         ("tests", Dialect::Tests),
     ];
+    // promptfoo shares the key `tests` with other formats, so look at what is next to it.
     let is_promptfoo = members.contains_key("prompts") || members.contains_key("providers");
     for (key, dialect) in keys {
         let Some(items) = members.get(key).and_then(Value::as_array) else { continue };
@@ -128,7 +129,7 @@ fn of_object<'a>(
     (Dialect::Unknown, Vec::new())
 }
 
-/// Whether every item is a prompt with nothing but a demand to load the skill.
+/// Returns true if each item is a prompt whose only demand is about triggering the skill.
 fn is_trigger_list(items: &[Value]) -> bool {
     let is_trigger = |item: &Value| {
         item.get("should_trigger").is_some_and(Value::is_boolean)

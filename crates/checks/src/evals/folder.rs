@@ -1,5 +1,5 @@
-//! Files of cases on a disk: where they are below a folder, and the files that their cases name.
-//! The one file here that looks at a disk; it reads and never writes.
+//! Case files on disk: locating them below a folder, and finding the files that cases name. The
+//! only module here that accesses the disk; it reads and never writes.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use ignore::WalkBuilder;
 
 use super::{EvalsFile, FileLookup, FilePlace, MAX_BYTES, ReadError, read};
 
-/// Names of files that hold cases of a skill.
+/// Names of files that hold a skill's cases.
 const NAMES: [&str; 5] = [
     "evals.json",
     "trigger-evals.json",
@@ -17,13 +17,14 @@ const NAMES: [&str; 5] = [
     "trigger_evals.json",
     "trigger_eval.json",
 ];
-/// How deep a tree of skills may be.
+/// Maximum depth of a tree of skills.
 const MAX_DEPTH: usize = 12;
 
-/// Every file of cases in a tree, sorted: `evals.json` and trigger sets, anywhere, as git sees it.
+/// Finds all case files in a tree, sorted: `evals.json` and trigger sets at any depth, skipping
+/// files ignored by git.
 pub fn find(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    // Skills are kept in hidden folders such as `.claude`.
+    // Skills are often in hidden folders such as `.claude`.
     let walk = WalkBuilder::new(folder)
         .hidden(false)
         .follow_links(false)
@@ -38,11 +39,12 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
             found.push(entry.into_path());
         }
     }
+    // Directory entries have no defined order.
     found.sort();
     found
 }
 
-/// The files of cases in the folder of this one, itself included: each is an answer key.
+/// Returns the case files in this file's folder, including itself: each is an answer key.
 pub fn beside(file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let named = NAMES.iter().map(|name| folder.join(name)).filter(|other| other.is_file());
@@ -53,30 +55,31 @@ pub fn beside(file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Reads a file of cases, with the files around it for those that cases name.
+/// Reads a case file, looking up files that its cases name in the surrounding folders.
 pub fn read_file(path: &Path) -> Result<EvalsFile, ReadError> {
     let refuse = |error: std::io::Error| ReadError(error.to_string());
     let mut bytes = Vec::new();
+    // One byte more than allowed, so that the parser notices a file that is too large.
     let limit = MAX_BYTES as u64 + 1;
     fs::File::open(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     read(name, &bytes, &SkillFolder::around(path))
 }
 
-/// The folders around a file of cases.
+/// The folders around a case file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFolder {
-    /// The folder of the file.
+    /// Folder of the file.
     pub evals: PathBuf,
-    /// The folder of the skill.
+    /// Folder of the skill.
     pub skill: PathBuf,
-    /// The root of the repository, where there is one.
+    /// Root of the repository, if there is one.
     pub repository: Option<PathBuf>,
 }
 
 impl SkillFolder {
-    /// The skill is the nearest folder upwards with a `SKILL.md`; without one it is the folder
-    /// around `evals`.
+    /// Locates the folders. The skill is the nearest ancestor with a `SKILL.md`, or else the folder
+    /// that contains `evals`.
     pub fn around(file: &Path) -> Self {
         let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let evals = absolute.parent().unwrap_or(Path::new("/")).to_owned();
@@ -89,7 +92,7 @@ impl SkillFolder {
         Self { evals, skill, repository }
     }
 
-    /// The file that a path of a case names.
+    /// Returns the file that a case's path names.
     pub fn path(&self, path: &str, place: FilePlace) -> Option<PathBuf> {
         let folder = match place {
             FilePlace::Skill => &self.skill,
@@ -97,7 +100,7 @@ impl SkillFolder {
             FilePlace::Repository => self.repository.as_ref()?,
             FilePlace::Inline => return None,
         };
-        // A link may lead out of the folder.
+        // Resolve symlinks first: one may lead out of the folder.
         let (folder, file) = (folder.canonicalize().ok()?, folder.join(path).canonicalize().ok()?);
         file.starts_with(folder).then_some(file)
     }
@@ -106,7 +109,7 @@ impl SkillFolder {
 impl FileLookup for SkillFolder {
     fn find(&self, path: &str) -> Option<FilePlace> {
         let places = [FilePlace::Skill, FilePlace::Evals, FilePlace::Repository];
-        // A folder may be named as well as a file.
+        // Cases may name folders as well as files.
         places.into_iter().find(|place| self.path(path, *place).is_some())
     }
 }

@@ -1,5 +1,5 @@
-//! Samples of Inspect, one JSON object a line. How a sample is scored stands in the program that
-//! uses it and not in the sample, so that its target goes to the judge.
+//! Inspect samples, one JSON object per line. Scoring is defined by the program that uses a sample,
+//! not by the sample itself, so its target goes to the judge.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use selftest_text::{escape::terminal, one_line};
 
-/// Keys of a sample that are carried over.
+/// Keys of a sample that are imported.
 const KNOWN: [&str; 8] = ["id", "input", "target", "choices", "metadata", "files", "setup", "name"];
 
 pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
             Ok(sample) if sample.get("input").is_some() => {
                 read_sample(&sample, number, &mut reader);
             }
-            // Other programs write their cases one a line too.
+            // Other programs also write their cases one per line.
             Ok(case) => reader.case(&case, number),
             Err(error) => {
                 let words = one_line(&error.to_string(), 100);
@@ -56,11 +56,12 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     }
     let mut prompt = messages.remove(0);
     let choices: Vec<&str> = strings(&sample["choices"]);
+    // Inspect presents choices by letter, which the target may refer to.
     let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
     for (at, choice) in choices.iter().enumerate() {
         prompt.push_str(&format!("\n{}) {choice}", letter(at)));
     }
-    // The letter of a choice stands for the choice.
+    // A target may name a choice by its letter.
     let chosen = |target: &str| {
         let at = (0..choices.len()).find(|&at| target.len() == 1 && target.starts_with(letter(at)));
         at.map_or_else(|| target.to_owned(), |at| format!("{target}) {}", choices[at]))
@@ -84,6 +85,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         ..EvalCase::default()
     };
     for (path, content) in sample["files"].as_object().into_iter().flatten() {
+        // The paths are untrusted and will be created in the case's folder.
         if crate::named_file::path_fault(path).is_some() {
             reader
                 .file
@@ -108,7 +110,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     reader.add(case);
 }
 
-/// A text or a list of texts.
+/// Returns a string, or a list of strings, as a list.
 fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),

@@ -1,8 +1,8 @@
-//! `evals.json` files of skills, in every dialect that public repositories hold.
+//! Importer for the `evals.json` files of skills, in all dialects found in public repositories.
 //!
-//! Reading is pure: bytes and a lookup of files in, cases and warnings out. Shell lines of
-//! strangers are recorded and never run here, and nothing that a file says becomes a path before it
-//! has been checked. `folder.rs` alone looks at a disk.
+//! Reading is pure: it takes bytes and a file lookup, and returns cases and warnings. Untrusted
+//! shell lines are recorded and never run here, and nothing in a file is used as a path before it
+//! has been validated. Only `folder.rs` accesses the disk.
 
 mod assertion;
 mod case;
@@ -27,58 +27,58 @@ pub use suite::{BY_RULE, ImportedSuite, ShellRule, free_id};
 use crate::check::Check;
 use selftest_text::escape::terminal;
 
-/// Most bytes of a file of cases.
+/// Maximum size of a case file, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Most cases of one file.
+/// Maximum number of cases in a file.
 pub const MAX_CASES: usize = 10_000;
 
-/// Looks for the files that cases name.
+/// Finds the files that cases name.
 pub trait FileLookup {
-    /// Where a relative path, which does not climb, leads to a file.
+    /// Returns the folder in which the relative path exists. The path must not contain `..`.
     fn find(&self, path: &str) -> Option<FilePlace>;
 }
 
-/// The folder from which the path of a case counts.
+/// The folder that a case's path is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilePlace {
-    /// The folder of the skill.
+    /// The skill's folder.
     Skill,
-    /// The folder of the file of cases.
+    /// The folder of the case file.
     Evals,
     /// The root of the repository.
     Repository,
-    /// Nowhere: the content stands in the file of cases.
+    /// None: the content is in the case file.
     Inline,
 }
 
-/// All that a file of cases says.
+/// The contents of a case file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalsFile {
-    /// How it says it.
+    /// Dialect of the file.
     pub dialect: Dialect,
-    /// The skill that it names.
+    /// Name of the skill, if given.
     pub skill: Option<String>,
     /// The cases, in order.
     pub cases: Vec<EvalCase>,
-    /// Prompts that should or should not make the agent load a skill.
+    /// Prompts that should or should not trigger a skill.
     pub routing: Vec<RoutingCase>,
-    /// Files that cases name and that are nowhere.
+    /// Files that cases name but that do not exist.
     pub missing_files: Vec<String>,
-    /// Parts that cannot be used, one line each: such as a path that climbs out.
+    /// Unusable parts, one line each, such as a path that leaves the folder.
     pub refused: Vec<String>,
-    /// Parts that may not be meant, one line each.
+    /// Possibly unintended parts, one line each.
     pub warnings: Vec<String>,
 }
 
 /// One case.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalCase {
-    /// Unique in its file.
+    /// ID, unique in its file.
     pub id: String,
-    /// The id, where it is an integer and the only one of its kind.
+    /// The ID if it is an integer and not a duplicate.
     pub number: Option<i64>,
-    /// Its name for people.
+    /// Human-readable name.
     pub name: Option<String>,
     /// The first message to the agent.
     pub prompt: String,
@@ -86,76 +86,76 @@ pub struct EvalCase {
     pub replies: Vec<String>,
     /// A good answer, or a description of one.
     pub reference: Option<String>,
-    /// Files that it needs.
+    /// Input files.
     pub files: Vec<EvalFile>,
     /// Demands on the agent, which never sees them.
     pub demands: Vec<Demand>,
     /// Shell lines, recorded and not run.
     pub shell: Vec<ShellLine>,
-    /// Its time limit in seconds.
+    /// Timeout in seconds.
     pub timeout_seconds: Option<f64>,
 }
 
-/// A file that a case needs.
+/// An input file of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalFile {
-    /// Relative path, which does not climb.
+    /// Relative path without `..`.
     pub path: String,
-    /// Where it is; `None` where it is missing.
+    /// Location of the file; `None` if it is missing.
     pub place: Option<FilePlace>,
-    /// Its content, where the file of cases holds it.
+    /// Its content, if the case file contains it.
     pub content: Option<String>,
 }
 
-/// The purpose of a stranger's shell line.
+/// The purpose of an untrusted shell line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShellUse {
-    /// It makes ready what the case needs, before the agent is asked.
+    /// Prepares the case before the prompt is sent.
     SetUp,
-    /// It checks what the agent has done.
+    /// Checks what the agent did.
     Check,
-    /// Nobody knows when it should be run, or nothing depends on it: it never is.
+    /// Unknown, or nothing depends on it: never run.
     None,
 }
 
-/// A shell line of a stranger. It is run only when a person allows it by name, in the sandbox.
+/// An untrusted shell line. It runs only if the user explicitly allows it, and in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellLine {
     /// Its purpose.
     pub purpose: ShellUse,
-    /// The key that it stands behind: `setup`, `cmd`.
+    /// Its key: `setup`, `cmd`.
     pub key: String,
     /// The line.
     pub line: String,
 }
 
-/// One thing that a case demands, in the words of its author.
+/// One thing that a case demands, in its author's words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
-    /// The sentence, or what stands for one; unique in its case.
+    /// The sentence or its equivalent; unique in its case.
     pub text: String,
-    /// Who decides it.
+    /// The means of deciding it.
     pub decider: Decider,
 }
 
-/// Who decides a demand.
+/// The means by which a demand is decided.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decider {
-    /// A check, which the file states as such.
+    /// A check that the file states as such.
     Typed(Check),
-    /// A check, which the sentence means for certain.
+    /// A check that the sentence unambiguously means.
     Rule(Check),
     /// The judge, as a yes/no question.
     Judge,
-    /// Nobody: neither a pass nor a fail.
+    /// None: neither a pass nor a failure.
     Unknown {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl ShellLine {
-    /// Says that it is not run.
+    /// Returns a warning that the line is not run.
     fn not_run(&self, id: &str) -> String {
         let (id, key) = (terminal(id, 60), terminal(&self.key, 40));
         format!("case {id}: the shell line `{}` of `{key}` is not run", terminal(&self.line, 80))
@@ -163,7 +163,7 @@ impl ShellLine {
 }
 
 impl Decider {
-    /// The check, where there is one.
+    /// Returns the check, if there is one.
     pub fn check(&self) -> Option<&Check> {
         match self {
             Self::Typed(check) | Self::Rule(check) => Some(check),
@@ -172,32 +172,32 @@ impl Decider {
     }
 }
 
-/// A prompt, and whether it should make the agent load a skill.
+/// A prompt that should or should not trigger a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutingCase {
     /// The prompt.
     pub query: String,
-    /// Whether a skill should be loaded.
+    /// True if a skill should be loaded.
     pub should_trigger: bool,
-    /// The skills of which any may be loaded, where they are named.
+    /// Skills of which any may be loaded, if they are named.
     pub skills: Vec<String>,
 }
 
-/// How many demands each decides.
+/// Number of demands by means of decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct DemandCounts {
     /// Checks that the file states as such.
     pub typed: usize,
-    /// Sentences that are checks for certain.
+    /// Sentences that are unambiguously checks.
     pub rule: usize,
     /// Sentences for the judge.
     pub judge: usize,
-    /// Demands that nobody can decide.
+    /// Undecidable demands.
     pub unknown: usize,
 }
 
 impl EvalsFile {
-    /// How many demands each decides, over all cases.
+    /// Counts the demands of all cases by means of decision.
     pub fn counts(&self) -> DemandCounts {
         let mut counts = DemandCounts::default();
         for demand in self.cases.iter().flat_map(|case| &case.demands) {
@@ -211,20 +211,20 @@ impl EvalsFile {
         counts
     }
 
-    /// Cases that demand nothing: they can never pass.
+    /// Returns the number of cases without demands, which can never pass.
     pub fn without_checks(&self) -> usize {
         self.cases.iter().filter(|case| case.demands.is_empty()).count()
     }
 }
 
-/// A lookup without any file, for texts that stand alone.
+/// A lookup without any files, for stand-alone texts.
 impl FileLookup for () {
     fn find(&self, _: &str) -> Option<FilePlace> {
         None
     }
 }
 
-/// A lookup of listed files.
+/// A lookup in a list of files.
 impl FileLookup for BTreeMap<String, FilePlace> {
     fn find(&self, path: &str) -> Option<FilePlace> {
         self.get(path).copied()

@@ -1,5 +1,5 @@
-//! Tests of promptfoo: deterministic assertions become checks, rubrics go to the judge, and what
-//! cannot be carried over is named.
+//! promptfoo tests: deterministic assertions become checks, rubrics go to the judge, and everything
+//! that cannot be imported is reported.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Decider, Demand, EvalCase, EvalsFile, FileLookup, MAX_CASES};
 use crate::check;
 use selftest_text::escape::terminal;
 
-/// Keys of a configuration that say nothing about its tests.
+/// Configuration keys that do not affect the tests.
 const SILENT: [&str; 8] =
     ["prompts", "tests", "description", "defaultTest", "$schema", "tags", "metadata", "sharing"];
 
@@ -57,10 +57,11 @@ pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLook
     }
 }
 
-/// The text of a prompt; files and programs are not read.
+/// Returns the text of a prompt; files and programs are not read.
 fn template(prompt: &Value) -> Option<&str> {
     let text = prompt.as_str().or_else(|| prompt["raw"].as_str())?;
     let ends = [".txt", ".json", ".yaml", ".yml", ".js", ".py", ".md", ".ts"];
+    // promptfoo also accepts bare paths of prompt files.
     let is_file = text.starts_with("file://")
         || (!text.contains(char::is_whitespace) && ends.iter().any(|end| text.ends_with(end)));
     (!is_file).then_some(text)
@@ -75,9 +76,11 @@ fn read_test(
 ) {
     let shown = terminal(&id, 60);
     let mut variables = BTreeMap::new();
+    // The test comes last and overrides the defaults.
     for source in [&defaults["vars"], &test["vars"]] {
         for (name, value) in source.as_object().into_iter().flatten() {
             let value = match value {
+                // promptfoo would run the test once per value.
                 Value::Array(items) => {
                     let words = format!(
                         "case {shown}: only the first value of `{}` is taken",
@@ -121,7 +124,7 @@ fn read_test(
     reader.add(EvalCase { id, name, prompt, demands: distinct(demands), ..EvalCase::default() });
 }
 
-/// A template with its variables filled in; what has no value stays.
+/// Fills in a template's variables; those without a value are left as they are.
 fn filled(template: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -148,6 +151,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         return;
     };
     let given = members.get("type").and_then(Value::as_str).unwrap_or_default();
+    // Without a threshold, all assertions of a set must hold, as they would outside of it.
     if given == "assert-set" && members.get("threshold").is_none() {
         for inner in members.get("assert").and_then(Value::as_array).into_iter().flatten() {
             read_assert(inner, variables, demands);
@@ -160,6 +164,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         Some(metric) => format!("{metric}: {given}: {shown}"),
         None => format!("{given}: {shown}"),
     };
+    // promptfoo negates any type with this prefix.
     let (kind, negated) = match given.strip_prefix("not-") {
         Some(kind) => (kind, true),
         None => (given, false),
@@ -169,6 +174,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         demands.push(Demand { text, decider: Decider::Judge });
         return;
     }
+    // promptfoo would load the value from this file; nothing outside the suite is read here.
     let is_reference = value.as_str().is_some_and(|text| text.starts_with("file://"));
     let decider = match of_kind(kind, &value, members).filter(|_| !is_reference) {
         None => Decider::Unknown {
@@ -201,7 +207,7 @@ fn filled_value(value: &Value, variables: &BTreeMap<&str, String>) -> Value {
     }
 }
 
-/// Types that a model decides by their value, a sentence.
+/// Returns true for types in which a model grades by a sentence in `value`.
 fn is_rubric(kind: &str) -> bool {
     matches!(kind, "llm-rubric" | "model-graded-closedqa" | "g-eval" | "agent-rubric")
 }
@@ -213,7 +219,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
     let each = |one: &dyn Fn(&str) -> Value| -> Vec<Value> {
         match value {
             Value::Array(items) => items.iter().filter_map(Value::as_str).map(one).collect(),
-            // promptfoo takes a list in words too.
+            // promptfoo also accepts a comma-separated list.
             other => other
                 .as_str()
                 .into_iter()
@@ -227,6 +233,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
         "equals" => match value {
             Value::String(text) => json!({ "equals": text }),
             Value::Null => return None,
+            // Anything but a string is compared as JSON.
             other => json!({"json": {"equals": other}}),
         },
         "contains" => contains(text?),
@@ -240,6 +247,7 @@ fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Va
         "is-json" | "contains-json" if value.is_object() => json!({"json": {"schema": value}}),
         "is-json" | "contains-json" if value.is_null() => json!({"json": {}}),
         "word-count" => json!({ "words": value }),
+        // promptfoo states latency in milliseconds.
         "latency" => json!({"seconds": {"max": threshold? / 1000.0}}),
         _ => return None,
     })

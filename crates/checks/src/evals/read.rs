@@ -1,4 +1,4 @@
-//! From bytes to cases.
+//! Parses the bytes of a case file.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::dialect::{self, Dialect};
 use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES, RoutingCase, inspect, promptfoo};
 use selftest_text::{escape::terminal, one_line};
 
-/// Why nothing of a file can be read.
+/// An error that makes a file entirely unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadError(pub(super) String);
 
-/// Reads a file of cases; its name tells JSON, JSON Lines and YAML apart.
+/// Reads a case file. The file name distinguishes JSON, JSON Lines and YAML.
 pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFile, ReadError> {
     if bytes.len() > MAX_BYTES {
         return Err(ReadError(format!("larger than {} MiB", MAX_BYTES >> 20)));
@@ -27,6 +27,7 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
         warnings: Vec::new(),
     };
     let text = std::str::from_utf8(bytes).map_err(|_| ReadError("not UTF-8".to_owned()))?;
+    // The JSON parser rejects a byte order mark.
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => {
             file.warnings.push("begins with a byte order mark".to_owned());
@@ -54,7 +55,7 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
     Ok(file)
 }
 
-/// JSON, with comments and commas too many where need be.
+/// Parses JSON, tolerating comments and trailing commas if necessary.
 fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, ReadError> {
     match serde_json::from_str(text) {
         Ok(document) => Ok(document),
@@ -91,7 +92,7 @@ fn read_document(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup
     }
 }
 
-/// A prompt of a trigger set, a list of them, or two lists.
+/// Adds one item of a trigger set: a prompt, a list of prompts, or two lists.
 fn trigger(item: &Value, file: &mut EvalsFile) {
     for (key, should_trigger) in [("should_trigger", true), ("should_not_trigger", false)] {
         for query in item.get(key).and_then(Value::as_array).into_iter().flatten() {
@@ -132,13 +133,14 @@ fn add_query(query: &str, should_trigger: Option<bool>, file: &mut EvalsFile) {
     }
 }
 
-/// JSON without `//` and `/* */` outside of strings, and without commas before a closing bracket.
+/// Removes `//` and `/* */` comments outside of strings, and trailing commas.
 fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     let mut in_string = false;
     while let Some(c) = rest.next() {
         match (c, rest.peek()) {
+            // An escaped quote does not end the string.
             ('\\', Some(_)) if in_string => {
                 kept.push(c);
                 kept.extend(rest.next());
@@ -157,6 +159,7 @@ fn without_comments(text: &str) -> String {
                     }
                     last = c;
                 }
+                // A space keeps the tokens around the comment apart.
                 kept.push(' ');
             }
             (']' | '}', _) if !in_string => {

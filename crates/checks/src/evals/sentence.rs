@@ -1,9 +1,9 @@
-//! Sentences of checks whose meaning is certain, as checks.
+//! Translates sentences with an unambiguous meaning into checks.
 //!
-//! A sentence is a check only where the whole of it is understood: quoted literals and paths are
-//! taken out, and what remains must be one of the known forms from its first word to its last. One
-//! word more ("… in the first line", "… or similar") and it is left to the judge. Nothing is
-//! guessed from a keyword.
+//! A sentence becomes a check only if all of it is understood. Quoted literals and paths are taken
+//! out, and the rest must match one of the known forms from the first word to the last. One
+//! additional word ("… in the first line", "… or similar") leaves it to the judge. Nothing is
+//! guessed from keywords.
 
 use std::sync::LazyLock;
 
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::check::{self, Check};
 
-/// Longer sentences say more than one thing.
+/// Longer sentences usually say more than one thing.
 const MAX_SENTENCE: usize = 300;
-/// Longer literals are not meant letter by letter.
+/// Longer literals are usually not meant verbatim.
 const MAX_LITERAL: usize = 200;
 
-/// The check that a sentence means, where that is certain.
+/// Returns the check that a sentence means, if that is unambiguous.
 pub fn check_of(sentence: &str) -> Option<Check> {
     if sentence.len() > MAX_SENTENCE {
         return None;
@@ -25,20 +25,20 @@ pub fn check_of(sentence: &str) -> Option<Check> {
     let skeleton = Skeleton::of(sentence)?;
     FORMS.iter().find_map(|form| {
         let found = form.pattern.captures(&skeleton.text)?;
-        // A form that fits and whose literals do not leaves the sentence to later forms.
+        // If the form matches but its literals do not fit, try later forms.
         check::read(&(form.check)(&skeleton, &found)?).ok()
     })
 }
 
-/// A literal of a sentence.
+/// A literal in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Literal {
     text: String,
-    /// Whether it stood in quotes or backticks, rather than being a bare path or tool.
+    /// True if it was in quotes or backticks; false for a bare path or tool name.
     quoted: bool,
 }
 
-/// A sentence in lower case, its literals replaced by `⟦0⟧`, `⟦1⟧` and so on.
+/// A sentence in lower case, with literals replaced by `⟦0⟧`, `⟦1⟧` and so on.
 #[derive(Debug)]
 struct Skeleton {
     text: String,
@@ -46,8 +46,9 @@ struct Skeleton {
 }
 
 impl Skeleton {
-    /// `None` where a quote is not closed, or where a literal is a placeholder.
+    /// Returns `None` if a quote is unclosed or a literal is a placeholder.
     fn of(sentence: &str) -> Option<Self> {
+        // The brackets mark literals in the skeleton, so a sentence must not bring its own.
         if sentence.contains(['⟦', '⟧', '\n']) {
             return None;
         }
@@ -55,6 +56,8 @@ impl Skeleton {
         let mut rest = sentence.trim();
         let mut plain = String::new();
         while let Some(c) = rest.chars().next() {
+            // A single quote only opens a literal at the start of a word; elsewhere it is an
+            // apostrophe.
             let opens = plain.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
             let close = match c {
                 '"' => '"',
@@ -73,7 +76,7 @@ impl Skeleton {
             skeleton.add_plain(&std::mem::take(&mut plain));
             skeleton.add_literal(&inside[..end], true)?;
             rest = &inside[end + close.len_utf8()..];
-            // What follows an opening quote without a space belongs to the literal's word.
+            // A word attached to the closing quote is part of what the literal means.
             if rest.starts_with(|c: char| c.is_alphanumeric() || c == '/') {
                 return None;
             }
@@ -85,10 +88,11 @@ impl Skeleton {
         Some(skeleton)
     }
 
-    /// Text outside of quotes: paths and names of tools in it are literals too.
+    /// Adds unquoted text, in which paths and tool names are literals too.
     fn add_plain(&mut self, plain: &str) {
         for word in plain.split_inclusive(char::is_whitespace) {
             let bare = word.trim_end();
+            // Punctuation after a path belongs to the sentence.
             let end = bare.trim_end_matches(['.', ',', ';', ':']);
             if is_path(end) || is_known_tool(end) {
                 self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
@@ -101,6 +105,7 @@ impl Skeleton {
     }
 
     fn add_literal(&mut self, text: &str, quoted: bool) -> Option<()> {
+        // An ellipsis or a placeholder means that the author has something less literal in mind.
         let is_vague = text.trim().is_empty()
             || text.len() > MAX_LITERAL
             || text.contains("...")
@@ -114,7 +119,7 @@ impl Skeleton {
         Some(())
     }
 
-    /// The literals of a captured list, in order.
+    /// Returns the literals of a captured list, in order.
     fn captured(&self, found: &Captures<'_>, group: &str) -> Vec<&Literal> {
         let list = found.name(group).map_or("", |list| list.as_str());
         let number = |found: Captures<'_>| found[1].parse::<usize>().ok();
@@ -125,7 +130,7 @@ impl Skeleton {
             .collect()
     }
 
-    /// The one quoted literal of a group.
+    /// Returns the group's single quoted literal.
     fn quoted(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
         match self.captured(found, group).as_slice() {
             [one] if one.quoted => Some(&one.text),
@@ -133,7 +138,7 @@ impl Skeleton {
         }
     }
 
-    /// The one literal of a group, where it is the path of a file.
+    /// Returns the group's single literal if it is a file path.
     fn path(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
         match self.captured(found, group).as_slice() {
             [one] if is_path(&one.text) => Some(&one.text),
@@ -141,7 +146,7 @@ impl Skeleton {
         }
     }
 
-    /// The one literal of a group, where it can be the name of a tool.
+    /// Returns the group's single literal if it can be a tool name.
     fn tool(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
         match self.captured(found, group).as_slice() {
             [one] if TOOL.is_match(&one.text) => Some(&one.text),
@@ -150,7 +155,7 @@ impl Skeleton {
     }
 }
 
-/// Where a literal ends. A single quote within a word is an apostrophe.
+/// Returns the end of a literal. A single quote inside a word is an apostrophe.
 fn closing(text: &str, close: char) -> Option<usize> {
     text.char_indices().find_map(|(at, c)| {
         let after = text[at + c.len_utf8()..].chars().next();
@@ -160,7 +165,7 @@ fn closing(text: &str, close: char) -> Option<usize> {
 }
 
 static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex("⟦([0-9]+)⟧"));
-/// Blanks to be filled in, rather than text.
+/// Matches blanks to be filled in, such as `<name>`, rather than literal text.
 static VAGUE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\b(?:YYYY|XXX?|N\.N)\b"));
 static TOOL: LazyLock<Regex> = LazyLock::new(|| regex(r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$"));
@@ -183,7 +188,7 @@ fn is_path(text: &str) -> bool {
     PATH.is_match(text) && !text.split('/').any(|part| part == "..")
 }
 
-/// Tools that agents are known to have, and names that can be nothing else.
+/// Returns true for well-known agent tools whose name cannot mean anything else.
 fn is_known_tool(word: &str) -> bool {
     matches!(
         word,
@@ -202,13 +207,13 @@ fn is_known_tool(word: &str) -> bool {
     )
 }
 
-/// One form of sentences: it fits as a whole or not at all.
+/// A sentence form, which matches a whole sentence or not at all.
 struct Form {
     pattern: Regex,
     check: fn(&Skeleton, &Captures<'_>) -> Option<Value>,
 }
 
-/// Pieces of the forms, by the name that stands in them in angle brackets.
+/// Building blocks of the forms, by their name in angle brackets.
 const PIECES: [(&str, &str); 12] = [
     (
         "<answer>",
@@ -246,7 +251,7 @@ fn form(pattern: &str, check: fn(&Skeleton, &Captures<'_>) -> Option<Value>) -> 
 
 static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     vec![
-        // Text of the answer.
+        // Text in the answer.
         form("(?:<answer> )?<has> (?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
             Some(json!({"contains": s.quoted(f, "l")?}))
         }),
@@ -339,7 +344,7 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     ]
 });
 
-/// One check for each literal of the list.
+/// Returns one check per literal in the list.
 fn each(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Vec<Value>> {
     each_of(skeleton, found, "l", kind)
 }
@@ -363,7 +368,7 @@ fn file(skeleton: &Skeleton, found: &Captures<'_>, kind: &str, wanted: bool) -> 
 
 fn tool(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Value> {
     let name = skeleton.tool(found, "t").or_else(|| skeleton.tool(found, "u"))?;
-    // "Uses the `jq` tool" may well speak of a program that another tool runs.
+    // "Uses the `jq` tool" may well mean a program that another tool runs.
     let says_use = found[0].split(' ').any(|word| matches!(word, "use" | "uses" | "used"));
     if says_use && !is_known_tool(name) && !name.contains('_') {
         return None;
@@ -404,7 +409,7 @@ fn count(_: &Skeleton, found: &Captures<'_>) -> Option<Value> {
     Some(json!({ format!("{unit}s"): value }))
 }
 
-/// The number in a phrase that holds one.
+/// Returns the number in a phrase that contains one.
 fn number(phrase: &str) -> Option<u64> {
     const WORDS: [&str; 13] = [
         "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -431,7 +436,7 @@ mod tests {
     /// Labelled after the rules were written, to catch what they should leave alone.
     const LATER: &str = include_str!("sentences_later.tsv");
 
-    /// How many sentences there are, which of them are decided rightly, wrongly, and not at all.
+    /// The number of sentences, and of those that are decided correctly, wrongly, and not at all.
     fn tally(sentences: &'static str) -> (usize, usize, Vec<String>, Vec<&'static str>) {
         let (mut right, mut wrong, mut missed) = (0, Vec::new(), Vec::new());
         for line in sentences.lines() {

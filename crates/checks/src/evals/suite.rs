@@ -1,4 +1,5 @@
-//! A file of cases as a suite of ours. Pure: what cannot be carried over is named, not dropped.
+//! Converts a case file into a selftest suite. Pure: what cannot be converted is reported, not
+//! dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,48 +10,48 @@ use crate::check::{self, Check, CheckKind, CheckWeight, CommandCheck, Text};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::suite::{SUITE_VERSION, Suite, SuiteCase};
 
-/// Most characters of an id of ours.
+/// Maximum length of an ID in a selftest suite, in characters.
 const MAX_ID: usize = 64;
-/// Most bytes of a description.
+/// Maximum length of a description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
-/// Most bytes of the name of a check.
+/// Maximum length of a check's name, in bytes.
 const MAX_NAME: usize = 200;
-/// Seconds of a command that makes a case ready.
+/// Timeout of a command that prepares a case, in seconds.
 const SET_UP_SECONDS: u32 = 120;
-/// Stands behind a sentence that a rule has read.
+/// Suffix for a sentence that was turned into a check by rule.
 pub const BY_RULE: &str = " (by rule)";
 
-/// The suite of a file of cases.
+/// The suite converted from a case file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedSuite {
-    /// Its cases.
+    /// The suite.
     pub suite: Suite,
-    /// The files that each case needs, by its id of ours; none of most cases.
+    /// Input files of each case by its new ID; most cases have none.
     pub files: BTreeMap<String, Vec<EvalFile>>,
-    /// The commands that make each case ready, by its id; none of most cases.
+    /// Commands that prepare each case, by its new ID; most cases have none.
     pub set_up: BTreeMap<String, Vec<CommandCheck>>,
-    /// Shell lines that are run, one line each.
+    /// Shell lines that will be run, one line each.
     pub allowed: Vec<String>,
-    /// The ids of the cases that ask only whether a skill is loaded.
+    /// IDs of the cases that only check whether a skill is loaded.
     pub loading: BTreeSet<String>,
-    /// Parts that are not run, besides those that the file's own warnings name; one line each.
+    /// Parts that will not be run, apart from those in the file's own warnings; one line each.
     pub left_out: Vec<String>,
 }
 
-/// Whether the shell lines of a case may be run.
+/// Permission to run the shell lines of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellRule {
-    /// In the sandbox.
+    /// Run in the sandbox.
     Allowed,
-    /// Not at all, for this reason.
+    /// Not run, for this reason.
     Refused(String),
 }
 
 impl EvalsFile {
-    /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
-    /// with a demand that nobody can decide is never passed. `skill` are the names under which the
-    /// skill around the file can be loaded; without one it is as the file says. Shell lines are run
-    /// by `rule`, which is asked with the id of a case that has some.
+    /// Converts the cases into a suite. Checks are decided mechanically, sentences by the judge; a
+    /// case with an undecidable demand never passes. `skill` contains the names under which the
+    /// surrounding skill can be loaded; if empty, the name in the file is used. `rule` decides
+    /// about shell lines and is called with the ID of a case that has any.
     pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellRule) -> ImportedSuite {
         let mut taken = BTreeSet::new();
         let mut imported = ImportedSuite {
@@ -82,6 +83,7 @@ impl EvalsFile {
             }
             imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
         }
+        // The caller knows the actual skill folder; the name in the file is only a fallback.
         let named: Vec<String> = self.skill.iter().cloned().collect();
         let around = if skill.is_empty() { &named[..] } else { skill };
         let mut nameless = 0u64;
@@ -105,7 +107,7 @@ impl EvalsFile {
     }
 }
 
-/// A case that asks whether any of these skills is loaded, and for nothing else.
+/// Creates a case that only checks whether any of these skills is loaded.
 fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<SuiteCase> {
     let skills = if routing.skills.is_empty() { around } else { &routing.skills };
     let names = || skills.iter().filter_map(|name| Text::new(name.as_str()).ok());
@@ -129,7 +131,7 @@ fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<
     })
 }
 
-/// The command of a line that makes a case ready.
+/// Returns the command of a set-up line.
 fn set_up(line: &ShellLine) -> Option<CommandCheck> {
     let value = serde_json::json!({
         "run": ["sh", "-c", line.line],
@@ -142,6 +144,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
     let words = case.name.as_deref().unwrap_or(&case.prompt);
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
+        // The range that a scenario allows.
         timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
         follow_ups: case.replies.clone(),
         ..Scenario::new(id, TaskStatus::Complete)
@@ -149,7 +152,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
     let (mut checks, mut expectations) = (Vec::new(), Vec::new());
     for demand in &case.demands {
         match &demand.decider {
-            // Whoever wrote the file is a stranger to whoever runs it.
+            // The file's author is unknown, so its commands need the user's permission.
             Decider::Typed(check)
                 if !check::commands(std::slice::from_ref(check)).is_empty()
                     && rule != Some(&ShellRule::Allowed) =>
@@ -166,7 +169,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
             Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
         }
     }
-    // Without what it makes ready, an answer says little.
+    // Without its set-up, the case's answer proves little.
     for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
         let words = format!("set-up `{}`", line.line);
         match rule {
@@ -187,7 +190,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
     }
 }
 
-/// The check under the words of its author.
+/// Names the check by its author's words.
 fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
     let words = selftest_text::one_line(words, MAX_NAME);
     let name = match remark {
@@ -200,19 +203,19 @@ fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
 fn undecidable(words: &str, why: &str) -> Check {
     let words = selftest_text::one_line(words, MAX_NAME);
     let text = selftest_text::one_line(&format!("{words}: {why}"), 2 * MAX_NAME);
-    // It holds words, so that it is a text.
+    // Cannot fail: the text is never empty.
     let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
     let name = Some(words).filter(|name| !name.is_empty());
     Check { name, weight: CheckWeight::ONE, kind }
 }
 
-/// An id of ours for an id of theirs, which nobody else has.
+/// Turns a foreign ID into a valid and unused one.
 pub fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['-', '_']);
     let plain = if plain.is_empty() { "case" } else { plain };
-    // Room for a number behind it.
+    // Leave room for a numeric suffix.
     let plain: String = plain.chars().take(MAX_ID - 6).collect();
     let numbered = (2..).map(|number| format!("{plain}-{number}"));
     let id = std::iter::once(plain.clone()).chain(numbered).find(|id| !taken.contains(id));

@@ -1,4 +1,4 @@
-//! Each dialect, with counts made by hand.
+//! Each dialect, with counts determined by hand.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -228,7 +228,7 @@ fn five_thousand_cases_are_read_at_once() {
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }
 
-/// Any JSON, with the keys that mean something.
+/// Arbitrary JSON with meaningful keys.
 fn any_document() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(json!(null)),

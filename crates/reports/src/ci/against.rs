@@ -1,32 +1,32 @@
-//! How cases stand against the baseline of their run, as the HTML report shows it: a word for each
-//! case, and a group to filter by. Decides nothing that the gate has not decided.
+//! Comparison of cases with the baseline for the HTML report: a label per case, and a group to
+//! filter by. Decides nothing beyond the gate's findings.
 
 use super::super::wording;
 use selftest_harness::gate::finding::{Change, GateFinding, GatedCase};
 use selftest_text::escape::terminal;
 
-/// Most bytes of a reason.
+/// Maximum length of a reason, in bytes.
 const MAX_REASON: usize = 300;
 
-/// Cases that are looked at together.
+/// A group of cases in the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Group {
-    /// Passed then, does not now.
+    /// Passed in the baseline, does not pass now.
     Worse,
-    /// Did not pass then, passes now.
+    /// Did not pass in the baseline, passes now.
     Better,
-    /// As it was.
+    /// Unchanged.
     Same,
     /// Not in the baseline.
     New,
-    /// Nothing can be said.
+    /// Not comparable.
     NotCompared,
-    /// In the baseline, and no more.
+    /// Only in the baseline.
     Removed,
 }
 
 impl Group {
-    /// The word of the filter.
+    /// Returns the label in the filter.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Worse => "worse",
@@ -38,7 +38,7 @@ impl Group {
         }
     }
 
-    /// Its name in the page.
+    /// Returns the name used in the page's markup.
     pub(super) const fn value(self) -> &'static str {
         match self {
             Self::NotCompared => "not-compared",
@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    /// The colour of its word.
+    /// Returns the CSS class of the label.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Worse => "failed",
@@ -69,18 +69,18 @@ impl Group {
     }
 }
 
-/// A case beside the baseline.
+/// A case compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Against {
     pub(super) group: Group,
-    /// In the column.
+    /// Label in the column.
     pub(super) label: &'static str,
-    /// Scores then and now, and why; empty where there is nothing to say.
+    /// Scores before and now, and the reason; empty if there is nothing to report.
     pub(super) words: String,
 }
 
 impl Against {
-    /// The case of this id. What the gate does not name is what it was.
+    /// Returns the comparison for this case ID. A case that the gate does not mention is unchanged.
     pub(super) fn of(gate: &GateFinding, id: &str) -> Self {
         match gate.cases.iter().find(|case| case.id == id) {
             Some(found) => Self {
@@ -92,7 +92,7 @@ impl Against {
         }
     }
 
-    /// A case that is no more.
+    /// Returns the comparison for a case that no longer exists.
     pub(super) fn removed() -> Self {
         let group = Group::Removed;
         Self { group, label: group.label(), words: String::new() }

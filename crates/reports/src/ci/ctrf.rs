@@ -1,6 +1,7 @@
 //! A run in the Common Test Report Format (ctrf.io), one JSON object.
 //!
-//! A case without a verdict has the status `other`: it neither passed nor failed, and was not skipped.
+//! A case without a verdict has the status `other`: it neither passed nor failed, and was not
+//! skipped.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +15,14 @@ use super::run_view::{MISSING, RunView};
 use crate::case_view::CaseView;
 use selftest_harness::outcome::CaseStatus;
 
-/// The version of the format that this is written for.
+/// Version of the format that is written.
 const SPEC_VERSION: &str = "0.1.0";
-/// Most bytes of a name.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 200;
-/// Most bytes of a reason.
+/// Maximum length of a reason, in bytes.
 const MAX_REASON: usize = 1_000;
 
-/// The words that the format has for results.
+/// The format's names for results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
@@ -52,7 +53,7 @@ struct Test {
     name: String,
     status: Status,
     duration: u64,
-    /// Whether it failed, and passed when it was run again.
+    /// True if it failed, and passed when it was retried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     flaky: bool,
     suite: Vec<String>,
@@ -70,7 +71,7 @@ struct Test {
     extra: Map<String, Value>,
 }
 
-/// The report as JSON.
+/// Renders the report as JSON.
 pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
     let document = run.document;
     let cases = run.cases();
@@ -79,7 +80,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
     let count = |status| tests.iter().filter(|test| test.status == status).count();
     let suites: BTreeSet<&Vec<String>> = tests.iter().map(|test| &test.suite).collect();
     let start = document.timestamp.as_millisecond();
-    // A run that was killed has no end; that of its cases is the nearest that is known.
+    // A killed run has no end time; the total duration of its cases is the best estimate.
     let worked = || cases.iter().map(|case| case.result.duration_ms).sum();
     let duration = run.wall_ms().unwrap_or_else(worked);
     let stop = start.saturating_add(i64::try_from(duration).unwrap_or(i64::MAX));
@@ -160,7 +161,7 @@ fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
     }
 }
 
-/// A planned case without a result.
+/// Returns the entry of a planned case without a result.
 fn missing(run: &RunView<'_>, id: &str) -> Test {
     Test {
         name: name(id),
@@ -178,7 +179,7 @@ fn missing(run: &RunView<'_>, id: &str) -> Test {
     }
 }
 
-/// A short text from anywhere; never empty, which the format refuses.
+/// Shortens an untrusted text. Never returns an empty one, which the format does not allow.
 fn name(text: &str) -> String {
     let name = terminal(text, MAX_NAME);
     if name.is_empty() { "-".to_owned() } else { name }
@@ -192,8 +193,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// The format as its specification tells it (ctrf.io, version 0.1.0), in our own words: the members
-    /// that we write, their types, and which are required. Objects but `extra` are closed.
+    /// The format as specified (ctrf.io, version 0.1.0), restated: the members that we write, their
+    /// types, and which are required. All objects except `extra` are closed.
     fn restated_schema() -> Value {
         let (text, number) =
             (json!({ "type": "string" }), json!({ "type": "integer", "minimum": 0 }));

@@ -1,5 +1,5 @@
-//! A case in plain text, as test reports show a failure: what was asked, what came, and who found
-//! what wrong with it. Bounded, without anything that a terminal would obey.
+//! A case as plain text, in the way test reports display a failure: the prompt, the answer, and
+//! what was wrong with it. Bounded, and free of control sequences.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::case_view::{self, CaseView};
 use crate::wording;
 use selftest_checks::check::CheckOutcome;
 
-/// Most bytes of a prompt, an answer or standard error.
+/// Maximum length of a prompt, an answer or stderr, in bytes.
 const MAX_TEXT: usize = 4_000;
-/// Most bytes of a line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 600;
-/// Most questions.
+/// Maximum number of questions.
 const MAX_QUESTIONS: usize = 12;
 
-/// The case in words.
+/// Describes the case.
 pub(super) fn details(case: &CaseView<'_>) -> String {
     let mut text = String::new();
     let mut section = |heading: &str, body: &str| {
@@ -30,6 +30,7 @@ pub(super) fn details(case: &CaseView<'_>) -> String {
         section("Prompt", &generated.prompt);
     }
     if let Some(step) = case.deciding_step() {
+        // The first input usually is the prompt, which is already there.
         if case.result.case.as_ref().is_none_or(|generated| generated.prompt != step.input) {
             section("Said", &step.input);
         }
@@ -49,7 +50,7 @@ pub(super) fn details(case: &CaseView<'_>) -> String {
     text
 }
 
-/// The checks that did not hold, or could not be decided.
+/// Lists the checks that failed or could not be decided.
 fn checks(case: &CaseView<'_>) -> String {
     let open = case.result.checks.iter().filter(|it| it.finding.outcome != CheckOutcome::Held);
     let line = |check: &selftest_harness::outcome::CheckResult| {
@@ -59,7 +60,7 @@ fn checks(case: &CaseView<'_>) -> String {
     open.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The yes/no questions of the judge, those most in doubt first.
+/// Lists the judge's yes/no questions, the least likely first.
 fn questions(case: &CaseView<'_>) -> String {
     let step = case.deciding_step();
     let asked = step.map(case_view::questions).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The files of the reports for CI: proved writable before a run, written after it. One that cannot
-//! be written costs no other.
+//! The report files for CI: verified to be writable before a run, and written after it. A failure
+//! to write one does not affect the others.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,43 +11,43 @@ use super::{CaseSources, FileKind, RenderContext, ReportRequest, render};
 use crate::document::ReportDocument;
 use crate::files::relative;
 
-/// Why a report for CI cannot be written where it is wanted.
+/// An error that prevents writing a CI report.
 #[derive(Debug, thiserror::Error)]
 pub enum CiFileError {
-    /// Two reports, one file.
+    /// Two reports would write to the same file.
     #[error("the reports {first} and {second} have the same file: {}", path.display())]
     Shared {
         /// The kind that was named first.
         first: FileKind,
-        /// The other one.
+        /// The other kind.
         second: FileKind,
         /// The file.
         path: PathBuf,
     },
-    /// Something is at that path, and no report can take its place.
+    /// Something at the path cannot be replaced by a report.
     #[error("cannot write the {kind} report to {}: {found}", path.display())]
     Taken {
         /// The kind.
         kind: FileKind,
         /// The path.
         path: PathBuf,
-        /// The content that is there.
+        /// Description of the obstacle.
         found: &'static str,
     },
-    /// The system refuses.
+    /// The OS denied the write.
     #[error("cannot write the {kind} report to {}: {cause}", path.display())]
     NotWritable {
         /// The kind.
         kind: FileKind,
         /// The path.
         path: PathBuf,
-        /// The system's words.
+        /// Error from the OS.
         cause: io::Error,
     },
 }
 
 impl CiFileError {
-    /// One thing that the reader can do.
+    /// Returns one thing that the user can do.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Shared { .. } => "give each report a file of its own",
@@ -58,15 +58,15 @@ impl CiFileError {
     }
 }
 
-/// The files of one run.
+/// The CI report files of one run.
 #[derive(Debug, Default)]
 pub struct CiFiles {
     files: Vec<(FileKind, PathBuf)>,
 }
 
 impl CiFiles {
-    /// Makes the folders of the files and proves that they can be written to, without touching a
-    /// report that is there. Kinds without a file are left out.
+    /// Creates the files' folders and verifies that they are writable, without touching existing
+    /// reports. Kinds without a file are skipped.
     pub fn open(requests: &[ReportRequest]) -> Result<Self, CiFileError> {
         let mut files: Vec<(FileKind, PathBuf)> = Vec::new();
         for request in requests {
@@ -84,13 +84,13 @@ impl CiFiles {
         Ok(Self { files })
     }
 
-    /// Whether no report is asked for.
+    /// Returns true if no report was requested.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Renders and writes every report; `json` is the JSON report of the run, which Markdown links
-    /// to. Gives the faults, one line each.
+    /// Renders and writes all reports; `json` is the run's JSON report, to which the Markdown
+    /// report links. Returns the errors, one line each.
     pub fn write(
         &self,
         document: &ReportDocument,
@@ -114,14 +114,14 @@ impl CiFiles {
     }
 }
 
-/// Proves that a report can be written, and gives its path without links.
+/// Verifies that a report can be written, and returns its path with symlinks resolved.
 fn probe(kind: FileKind, path: &Path) -> Result<PathBuf, CiFileError> {
     let refuse = |cause| CiFileError::NotWritable { kind, path: path.to_owned(), cause };
     let taken = |found| CiFileError::Taken { kind, path: path.to_owned(), found };
     let name = path.file_name().ok_or_else(|| taken("it names a folder"))?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(taken("it is a folder")),
-        // A pipe or a device would be put away for the report.
+        // Replacing the file would remove a named pipe or a device.
         Ok(found) if !found.is_file() => return Err(taken("it is not a regular file")),
         Ok(found) if found.permissions().readonly() => {
             return Err(taken("the file there is read-only"));
@@ -135,7 +135,7 @@ fn probe(kind: FileKind, path: &Path) -> Result<PathBuf, CiFileError> {
         _ => Path::new("."),
     };
     fs::create_dir_all(folder).map_err(refuse)?;
-    // A link is followed, so that what it points to is replaced and not the link.
+    // Follow a symlink, so that its target is replaced rather than the link.
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(_) => folder.canonicalize().map_err(refuse)?.join(name),

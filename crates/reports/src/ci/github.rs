@@ -1,5 +1,5 @@
-//! A run in GitHub Actions: annotations beside the lines of cases that did not pass, and
-//! a step summary. Returns text; nothing foreign in it can be a workflow command or markup.
+//! A run in GitHub Actions: annotations next to the lines of cases that did not pass, and a step
+//! summary. Returns text; untrusted parts cannot act as workflow commands or markup.
 
 use std::fmt::Write as _;
 
@@ -13,25 +13,27 @@ use crate::document::ReportDocument;
 use crate::wording;
 use selftest_harness::outcome::CaseStatus;
 
-/// Annotations of a severity that GitHub shows of one step; the rest would be dropped silently.
+/// Number of annotations per severity that GitHub displays for one step; it drops the rest
+/// silently.
 const MAX_ANNOTATIONS: usize = 10;
-/// Most bytes of the words of an annotation.
+/// Maximum length of an annotation's message, in bytes.
 const MAX_WORDS: usize = 1_000;
-/// Most bytes of a summary. GitHub takes 1 MiB for a step, and none of one that is longer.
+/// Maximum length of a summary, in bytes. GitHub accepts 1 MiB per step and rejects longer ones
+/// entirely.
 const MAX_SUMMARY: usize = 900_000;
-/// Most cases that the summary shows in full.
+/// Maximum number of cases described in full in the summary.
 const MAX_CASES: usize = 50;
-/// Most bytes of a prompt or an answer.
+/// Maximum length of a prompt or an answer, in bytes.
 const MAX_QUOTE: usize = 1_500;
-/// Most bytes of a cell.
+/// Maximum length of a table cell, in bytes.
 const MAX_CELL: usize = 200;
 
-/// How an annotation is shown.
+/// Severity of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Severity {
-    /// Of a case that failed.
+    /// A failed case.
     Error,
-    /// Of a case without a verdict.
+    /// A case without a verdict.
     Warning,
 }
 
@@ -44,10 +46,11 @@ impl Severity {
     }
 }
 
-/// One line for each case that did not pass, in the form of workflow commands.
+/// Returns one workflow command per case that did not pass.
 pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     let run = RunView::new(document, sources);
     let cases = run.cases();
+    // A flaky case counts as failed, but is only worth a warning.
     let is_flaky = |case: &&CaseView<'_>| case.status == CaseStatus::Flaky;
     let failed = |case: &&CaseView<'_>| case.status.pass() == Some(false) && !is_flaky(case);
     let doubtful = |case: &&CaseView<'_>| {
@@ -71,8 +74,9 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     lines.concat()
 }
 
-/// The annotations of these cases; the last one stands for those that are too many.
+/// Returns the annotations of these cases. If there are too many, the last one stands for the rest.
 fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> Vec<String> {
+    // One annotation is reserved for the number of the others.
     let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
     let line = |case: &&CaseView<'_>| {
         let title = format!("{} {}", case.label(), case.name());
@@ -88,7 +92,7 @@ fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> V
     lines
 }
 
-/// One workflow command, ending in a line break.
+/// Formats one workflow command with a line break.
 fn annotation(
     severity: Severity,
     source: Option<CaseSource<'_>>,
@@ -105,17 +109,18 @@ fn annotation(
     format!("::{} {}::{words}\n", severity.command(), properties.join(","))
 }
 
-/// A text as the message of a workflow command.
+/// Escapes a text as the message of a workflow command.
 fn data(text: &str) -> String {
+    // `%` first, since it introduces the other escapes.
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text as a property of one.
+/// Escapes a text as a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// The step summary, in Markdown: how the run went, and the cases that did not pass.
+/// Renders the step summary in Markdown: the result of the run, and the cases that did not pass.
 pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String {
     let run = RunView::new(document, sources);
     let cases = run.cases();
@@ -140,6 +145,7 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     }
     let mut left_out = 0_u64;
     for case in &open {
+        // Half of the space is reserved for the sections below the table.
         if text.len() > MAX_SUMMARY / 2 {
             left_out += 1;
             continue;
@@ -165,7 +171,7 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     text + "\n"
 }
 
-/// A case in full, folded.
+/// Renders a case in full as a collapsed section.
 fn section(case: &CaseView<'_>) -> String {
     let name = inline(case.name(), MAX_CELL);
     let mut text = format!("\n<details><summary>{} {name}</summary>\n\n", case.label());

@@ -1,8 +1,8 @@
-//! A run as one HTML page that loads nothing: for people, as an artefact of a build.
+//! A run as one self-contained HTML page: for people, as a build artefact.
 //!
-//! Output of models and programs is text in it and nothing else: the template escapes every value, and
-//! a policy in the page allows its own style and script by their digests and no others. The more cases
-//! there are, the shorter their texts, so that the page stays small.
+//! Output of models and programs can only be text: the template escapes every value, and a content
+//! security policy allows only the page's own style and script, by their digests. With more cases,
+//! their texts are truncated further to keep the page small.
 
 use askama::Template;
 use base64::Engine as _;
@@ -25,26 +25,27 @@ use selftest_harness::sut::SandboxEvidence;
 
 /// The page's style.
 const STYLE: &str = include_str!("../../templates/ci_report.css");
-/// Filter, sort and unfold; the page is readable without it.
+/// Script to filter, sort and expand; the page is readable without it.
 const SCRIPT: &str = include_str!("../../templates/ci_report.js");
 
-/// Bytes that a page should not exceed.
+/// Target for the maximum size of a page, in bytes.
 const MAX_BYTES: usize = 2_000_000;
-/// Most bytes of a line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 400;
 
-/// How much of each case is shown.
+/// Limits on the details of each case.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// Bytes of a prompt, an answer or the judge's words.
+    /// Maximum length of a prompt, an answer or a judge's comment, in bytes.
     text: usize,
-    /// The same of a case that passed: people look at the others.
+    /// The same for a case that passed: readers look at the others.
     passed_text: usize,
-    /// Questions and checks of a case.
+    /// Maximum number of questions and checks per case.
     lines: usize,
 }
 
-/// From everything to little; the first that keeps to the size is taken, else the last.
+/// Limits from generous to strict. The first one that keeps the page small enough is used,
+/// otherwise the last.
 const BOUNDS: [Bounds; 7] = [
     Bounds { text: 20_000, passed_text: 20_000, lines: 100 },
     Bounds { text: 4_000, passed_text: 4_000, lines: 30 },
@@ -55,7 +56,7 @@ const BOUNDS: [Bounds; 7] = [
     Bounds { text: 80, passed_text: 80, lines: 0 },
 ];
 
-/// The page. Escaped by the template.
+/// The page, escaped by the template.
 #[derive(Template)]
 #[template(path = "ci_report.html")]
 struct Page<'a> {
@@ -67,7 +68,7 @@ struct Page<'a> {
     run_id: &'a str,
     date: String,
     took: Option<String>,
-    /// Class, start and width in per cent.
+    /// Class, start and width in percent.
     shares: Vec<(&'static str, String, String)>,
     counts: String,
     interval: Option<String>,
@@ -76,20 +77,20 @@ struct Page<'a> {
     usage: Vec<UsageRow>,
     has_money: bool,
     warnings: Vec<String>,
-    /// Value, words and count of each result.
+    /// Value, label and count of each result.
     kinds: [(&'static str, &'static str, usize); 4],
-    /// The same of each way to stand against the baseline; empty where there was none.
+    /// Value, label and count of each comparison group; empty without a baseline.
     groups: Vec<(&'static str, &'static str, usize)>,
-    /// The baseline, in words.
+    /// Description of the baseline.
     baseline: Option<String>,
     cases: Vec<Case>,
     missing: String,
     version: &'a str,
-    /// A note on omitted parts, where there are any.
+    /// Note about omitted parts, if any.
     cut: Option<String>,
 }
 
-/// A role and what it used.
+/// The usage of one role.
 struct UsageRow {
     role: &'static str,
     calls: String,
@@ -99,7 +100,7 @@ struct UsageRow {
     cost: String,
 }
 
-/// A case as the page shows it.
+/// A case on the page.
 struct Case {
     number: usize,
     kind: &'static str,
@@ -108,10 +109,10 @@ struct Case {
     score: String,
     ms: u64,
     time: String,
-    /// Money as a number, for sorting.
+    /// Cost as a plain number, for sorting.
     amount: String,
     cost: String,
-    /// How it stands against the baseline, where there was one.
+    /// Comparison with the baseline, if there is one.
     against: Option<Against>,
     reason: Option<String>,
     /// Headings with their texts.
@@ -121,8 +122,9 @@ struct Case {
     facts: String,
 }
 
-/// The page of a run.
+/// Renders the page of a run.
 pub(super) fn render(run: &RunView<'_>) -> Result<String, askama::Error> {
+    // Try the most generous limits first, and render again until the page is small enough.
     let mut text = page(run, BOUNDS[0]).render()?;
     for bounds in &BOUNDS[1..] {
         if text.len() <= MAX_BYTES {
@@ -214,7 +216,7 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
     }
 }
 
-/// How many cases stand in which way against the baseline, as far as there are any.
+/// Counts the cases per comparison group, leaving out empty groups.
 fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
     let count = |group: Group| {
         let stands = cases.iter().filter_map(|case| case.against.as_ref());
@@ -228,7 +230,7 @@ fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
     std::iter::once(all).chain(counted.filter(|(_, _, count)| *count > 0)).collect()
 }
 
-/// A case of the baseline that is no more.
+/// Returns the row of a case that only the baseline has.
 fn removed_case(id: &str, number: usize) -> Case {
     Case {
         number,
@@ -249,7 +251,7 @@ fn removed_case(id: &str, number: usize) -> Case {
     }
 }
 
-/// Digest by which the policy of the page allows this very text.
+/// Returns the digest by which the content security policy allows exactly this text.
 fn source(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
@@ -270,7 +272,7 @@ fn share(count: usize, total: usize) -> String {
     format!("{:.2}", count as f64 * 100.0 / total as f64)
 }
 
-/// The run in key and value.
+/// Returns facts about the run as key and value.
 fn facts(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
@@ -345,7 +347,7 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
     }
 }
 
-/// The exchanges, in order.
+/// Returns the exchanges in order.
 fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let passed = case.status.pass() == Some(true);
@@ -360,6 +362,7 @@ fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
         add("Prompt".to_owned(), prompt);
     }
     for step in &case.result.steps {
+        // The first input usually is the prompt, which is already there.
         if prompt != Some(step.input.as_str()) {
             add(format!("Said ({})", step.name()), &step.input);
         }

@@ -1,7 +1,7 @@
-//! A run as JUnit XML, for every CI system that shows test results.
+//! A run as JUnit XML, for every CI system that displays test results.
 //!
-//! Only what is known to be wrong is a failure. Without a verdict a case is an error with its reason,
-//! and what was not run is skipped: neither says anything of the system under test.
+//! Only what is known to be wrong is a failure. A case without a verdict is an error with its
+//! reason, and one that was not run is skipped: neither is evidence about the system under test.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::wording;
 use selftest_harness::outcome::CaseStatus;
 use selftest_harness::outcome::usage::RoleUsage;
 
-/// Most bytes of a name or a property.
+/// Maximum length of a name or a property, in bytes.
 const MAX_NAME: usize = 200;
-/// Most bytes of a reason.
+/// Maximum length of a reason, in bytes.
 const MAX_REASON: usize = 1_000;
 
-/// The report as XML. Characters that XML cannot hold are shown by their number.
+/// Renders the report as XML. Characters that XML does not allow are written as their code.
 pub(super) fn render(run: &RunView<'_>) -> Result<String, SerializeError> {
     let document = run.document;
     let mut report = Report::new(document.run_id.as_str());
@@ -52,7 +52,7 @@ pub(super) fn render(run: &RunView<'_>) -> Result<String, SerializeError> {
     report.to_string()
 }
 
-/// The test cases by group, in the order of the plan; those that the run did not come to last.
+/// Returns the test cases by group in plan order, with missing ones last.
 fn groups(run: &RunView<'_>) -> Vec<(String, Vec<TestCase>)> {
     let mut groups: Vec<(String, Vec<TestCase>)> = Vec::new();
     let mut add =
@@ -114,7 +114,7 @@ fn test_case(run: &RunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
     found
 }
 
-/// How a case stands in a test report.
+/// Returns the status of a case in a test report.
 fn status(case: &CaseView<'_>) -> TestCaseStatus {
     let mut status = match case.status {
         CaseStatus::Passed => return TestCaseStatus::success(),
@@ -126,7 +126,7 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
             TestCaseStatus::non_success(NonSuccessKind::Error)
         }
         CaseStatus::NotRun | CaseStatus::Skipped => TestCaseStatus::skipped(),
-        // It passed when it was run again, which its readers know as a flaky failure.
+        // It passed when retried, which JUnit readers display as a flaky failure.
         CaseStatus::Flaky => {
             let mut failure = TestRerun::new(NonSuccessKind::Failure);
             failure.set_message(terminal(case.reason.as_deref().unwrap_or_default(), MAX_REASON));
@@ -145,7 +145,7 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
     status
 }
 
-/// Properties of the whole run.
+/// Returns properties of the whole run.
 fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
@@ -170,7 +170,7 @@ fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     found.into_iter().map(|(key, value)| (key, name(&value))).collect()
 }
 
-/// Usage of models, as far as it is known.
+/// Returns the usage of models, as far as known.
 fn used(used: &RoleUsage, currency: Option<&str>) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if used.calls > 0 {
@@ -188,7 +188,7 @@ fn used(used: &RoleUsage, currency: Option<&str>) -> Vec<(&'static str, String)>
     found
 }
 
-/// A short text from anywhere.
+/// Shortens an untrusted text.
 fn name(text: &str) -> String {
     visible(&selftest_text::one_line(text, MAX_NAME))
 }

@@ -1,5 +1,5 @@
-//! Reports that CI systems read: which kinds there are, how they are asked for, and their texts,
-//! each made from the one document of a run. Opens no file and decides nothing.
+//! Reports for CI systems: their kinds, how they are requested, and their texts, all rendered from
+//! a run's document. Opens no files and decides nothing.
 
 pub mod files;
 pub mod github;
@@ -26,30 +26,30 @@ use super::document::{ReportDocument, RunEnd};
 use super::markdown::{self, RunView as MarkdownView};
 use run_view::RunView;
 
-/// The context of a report besides the document of its run.
+/// Context for a report, in addition to the document of its run.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderContext<'a> {
-    /// Where the cases are written down.
+    /// Source locations of the cases.
     pub sources: &'a CaseSources,
-    /// The link from the report to the JSON report of the run.
+    /// Link from the report to the run's JSON report.
     pub json_link: &'a str,
 }
 
-/// Why a report has no text.
+/// An error in rendering a report.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// A template.
+    /// Error from a template.
     #[error("{0}")]
     Template(#[from] askama::Error),
-    /// XML.
+    /// Error from XML serialisation.
     #[error("{0}")]
     Xml(#[from] quick_junit::SerializeError),
-    /// JSON.
+    /// Error from JSON serialisation.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// The text of a report.
+/// Renders a report.
 pub fn render(
     kind: FileKind,
     document: &ReportDocument,
@@ -66,7 +66,7 @@ pub fn render(
     }
 }
 
-/// The Markdown report as the run wrote it.
+/// Renders the same Markdown report as the run itself.
 fn markdown_report(run: &RunView<'_>, json_link: &str) -> Result<String, askama::Error> {
     let document = run.document;
     let end = document.outcome.zip(document.ended_at).map(|(outcome, at)| RunEnd {

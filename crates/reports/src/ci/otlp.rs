@@ -1,9 +1,9 @@
-//! A run for a collector of OpenTelemetry, as the bodies of OTLP over HTTP in its JSON form: a span for
-//! the run, one `gen_ai.evaluation.result` for each case as a span, and the same as events, one for each
-//! score, by the semantic conventions for generative AI. Sends nothing.
+//! A run for an OpenTelemetry collector, as request bodies of OTLP/HTTP in JSON. It consists of a
+//! span for the run, a `gen_ai.evaluation.result` span per case, and one event of that name per
+//! score, following the semantic conventions for generative AI. Sends nothing.
 //!
-//! Prompts and answers are not in it: the conventions leave them to whoever opts in. Ids are those of
-//! the run, so that what is sent twice is the same.
+//! Prompts and answers are left out, because the conventions make them opt-in. IDs are derived from
+//! the run, so that sending it twice yields the same data.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -16,33 +16,33 @@ use selftest_harness::outcome::CaseStatus;
 use selftest_text::digest;
 use selftest_text::escape::terminal;
 
-/// Name of the event, and of the span of a case.
+/// Name of the events, and of the span of a case.
 const EVENT: &str = "gen_ai.evaluation.result";
-/// Name of the evaluation of a whole case; the other ones are categories of the rubric.
+/// Name of a whole case's evaluation; the others are named after rubric categories.
 const OVERALL: &str = "selftest";
-/// Spans or events in one request.
+/// Number of spans or events per request.
 const BATCH: usize = 500;
-/// Most bytes of an explanation, and of a name.
+/// Maximum length of an explanation, and of a name, in bytes.
 const MAX_EXPLANATION: usize = 1_000;
 const MAX_NAME: usize = 200;
-/// Hexadecimal digits of ids.
+/// Length of IDs in hexadecimal digits.
 const TRACE_ID: usize = 32;
 const SPAN_ID: usize = 16;
-/// INFO.
+/// Severity number for INFO.
 const SEVERITY: u32 = 9;
-/// A span within one program.
+/// `SPAN_KIND_INTERNAL`.
 const INTERNAL: u32 = 1;
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OtlpRequest {
-    /// Below the base address of the collector.
+    /// Path below the base address of the collector.
     pub path: &'static str,
-    /// JSON.
+    /// JSON body.
     pub body: Value,
 }
 
-/// The requests that tell a collector of a run.
+/// Returns the requests that export a run.
 pub fn requests(document: &ReportDocument) -> Vec<OtlpRequest> {
     let sources = CaseSources::default();
     let run = RunView::new(document, &sources);
@@ -79,7 +79,7 @@ pub fn requests(document: &ReportDocument) -> Vec<OtlpRequest> {
     traces.chain(logs).collect()
 }
 
-/// Parts that all of it has in common.
+/// Values common to all spans and events.
 struct Told {
     run_id: String,
     trace_id: String,
@@ -102,7 +102,7 @@ impl Told {
             trace_id: id(&["trace", &run_id], TRACE_ID),
             run_span: id(&["run", &run_id], SPAN_ID),
             start: nanoseconds(document.timestamp),
-            // When a case was evaluated nobody wrote down: it was by then.
+            // The evaluation time of a case is not recorded; this is an upper bound.
             end: nanoseconds(document.ended_at.unwrap_or(document.timestamp)),
             resource: json!({ "attributes": attributes(resource) }),
             scope: json!({ "name": "selftest", "version": version }),
@@ -158,11 +158,11 @@ impl Told {
     }
 }
 
-/// Which case it is.
+/// Returns the attributes that identify a case.
 fn identity(case: &CaseView<'_>) -> Map<String, Value> {
     let result = case.result;
     let mut found = Map::new();
-    // The system under test knows its session by this name too.
+    // The system under test uses the same name for its session.
     found.insert("gen_ai.conversation.id".to_owned(), json!(result.session_id));
     found.insert("selftest.case.id".to_owned(), name(&result.scenario.id));
     if let Some(repeat) = result.repeat {
@@ -171,7 +171,7 @@ fn identity(case: &CaseView<'_>) -> Map<String, Value> {
     found
 }
 
-/// The evaluation of a whole case.
+/// Returns the evaluation of a whole case.
 fn overall(case: &CaseView<'_>, kept: &CaseDocument) -> Map<String, Value> {
     let result = case.result;
     let mut found = identity(case);
@@ -209,19 +209,19 @@ fn overall(case: &CaseView<'_>, kept: &CaseDocument) -> Map<String, Value> {
     found
 }
 
-/// A short text from anywhere.
+/// Shortens an untrusted text.
 fn name(text: &str) -> Value {
     json!(terminal(text, MAX_NAME))
 }
 
-/// An id that follows from names alone.
+/// Derives an ID from names.
 fn id(names: &[&str], digits: usize) -> String {
     let mut id = digest::of_json(json!(names));
     id.truncate(digits);
     id
 }
 
-/// Attributes in the form of the protocol, in which whole numbers are texts.
+/// Encodes attributes for the protocol, where integers are strings.
 fn attributes(found: Map<String, Value>) -> Vec<Value> {
     let value = |value: Value| match value {
         Value::Bool(value) => json!({ "boolValue": value }),

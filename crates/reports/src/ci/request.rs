@@ -1,4 +1,4 @@
-//! Reports as they are asked for: `junit=out.xml`, `github`. Pure.
+//! Requested reports and their syntax: `junit=out.xml`, `github`. Pure.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use selftest_text::one_line;
 use strum::VariantArray as _;
 
-/// A report that is written to a file of the user's choice.
+/// A report written to a file chosen by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
 pub enum FileKind {
     /// JUnit XML.
     Junit,
-    /// A page that loads nothing.
+    /// A self-contained HTML page.
     Html,
     /// The Markdown report.
     Markdown,
@@ -23,12 +23,12 @@ pub enum FileKind {
     Sarif,
 }
 
-/// The kinds that write no file of their own.
+/// Names of the kinds without a file.
 const GITHUB: &str = "github";
 const OTLP: &str = "otlp";
 
 impl FileKind {
-    /// The word on the command line, and the key in the configuration.
+    /// Returns the name on the command line and the key in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Junit => "junit",
@@ -45,19 +45,19 @@ impl FileKind {
     }
 }
 
-/// A report that somebody wants of a run.
+/// A requested report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportRequest {
     /// A file.
     File(FileKind, PathBuf),
-    /// Step summary and annotations of GitHub Actions.
+    /// Step summary and annotations in GitHub Actions.
     Github,
-    /// A collector of OpenTelemetry at this base address.
+    /// An OpenTelemetry collector at this base address.
     Otlp(String),
 }
 
 impl ReportRequest {
-    /// The word that it begins with.
+    /// Returns the name of the kind.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::File(kind, _) => kind.name(),
@@ -66,7 +66,7 @@ impl ReportRequest {
         }
     }
 
-    /// The file, where there is one.
+    /// Returns the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(_, path) => Some(path),
@@ -74,7 +74,7 @@ impl ReportRequest {
         }
     }
 
-    /// The first kind that is asked for twice.
+    /// Returns the first kind that is requested twice.
     pub fn repeated(requests: &[Self]) -> Option<&'static str> {
         let kinds: Vec<&str> = requests.iter().map(Self::kind).collect();
         let twice = |at: usize| kinds[..at].contains(&kinds[at]);

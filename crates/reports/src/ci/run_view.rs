@@ -1,4 +1,4 @@
-//! A run as the reports for CI see it: its document with each case's status found once.
+//! View of a run for CI reports: its document, with each case's status computed once.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use selftest_harness::outcome::usage::{Prices, RunUsage, Usage};
 pub(super) struct RunView<'a> {
     pub(super) document: &'a ReportDocument,
     pub(super) results: Vec<CaseResult>,
-    /// Usage of models, counted again where an old report does not say it.
+    /// Usage of models, recomputed if an old report does not contain it.
     pub(super) usage: Option<RunUsage>,
     sources: &'a CaseSources,
 }
@@ -26,34 +26,36 @@ impl<'a> RunView<'a> {
         Self { document, results, usage, sources }
     }
 
-    /// The finished cases in the order of the plan.
+    /// Returns the finished cases in plan order.
     pub(super) fn cases(&self) -> Vec<CaseView<'_>> {
         self.results.iter().map(CaseView::new).collect()
     }
 
-    /// Usage of models for a case.
+    /// Returns the usage of models for a case.
     pub(super) fn usage(&self, case: &CaseView<'_>) -> Usage {
         let prices = self.usage.as_ref().and_then(|usage| usage.prices.as_ref());
         Usage::of(case.result, prices.unwrap_or(&Prices::default()))
     }
 
-    /// The currency, where prices were stated.
+    /// Returns the currency, if prices are configured.
     pub(super) fn currency(&self) -> Option<&str> {
         self.usage.as_ref().and_then(RunUsage::currency)
     }
 
-    /// The place of a case in its file.
+    /// Returns the source location of a case.
     pub(super) fn source(&self, case: &CaseView<'_>) -> Option<CaseSource<'_>> {
         self.sources.of(&case.result.scenario.id)
     }
 
-    /// The ids of planned cases that the run did not come to: it goes on or was killed.
+    /// Returns the IDs of planned cases without a result, because the run is in progress or was
+    /// killed.
     pub(super) fn missing(&self) -> Vec<&'a str> {
         let mut finished: BTreeMap<&str, usize> = BTreeMap::new();
         for case in &self.document.cases {
             *finished.entry(&case.id).or_default() += 1;
         }
         let is_missing = |id: &&'a str| match finished.get_mut(id) {
+            // With repeats an ID is planned several times, so each result accounts for one of them.
             Some(count) if *count > 0 => {
                 *count -= 1;
                 false
@@ -63,23 +65,23 @@ impl<'a> RunView<'a> {
         self.document.scenarios.iter().map(String::as_str).filter(is_missing).collect()
     }
 
-    /// Milliseconds from start to end; none of a run that has not ended.
+    /// Returns the duration of the run in milliseconds; `None` if it has not ended.
     pub(super) fn wall_ms(&self) -> Option<u64> {
         let end = self.document.ended_at?;
         let passed = end.as_millisecond() - self.document.timestamp.as_millisecond();
         u64::try_from(passed).ok()
     }
 
-    /// The group that a case is listed in: its skill, else the file of its suite.
+    /// Returns the group of a case: its skill, or else the file of its suite.
     pub(super) fn group<'b>(&'b self, case: &CaseView<'b>) -> &'b str {
         case.result.skill.as_deref().unwrap_or_else(|| self.default_group())
     }
 
-    /// The group of a case of no skill.
+    /// Returns the group of cases without a skill.
     pub(super) fn default_group(&self) -> &str {
         self.document.suite.as_ref().map_or("selftest", |suite| &suite.path)
     }
 }
 
-/// Why a planned case has no result.
+/// Reason why a planned case has no result.
 pub(super) const MISSING: &str = "the run did not come to this case";

@@ -1,5 +1,5 @@
-//! Breaches of isolation in a run, as SARIF 2.1.0: for the pages that list the findings of security
-//! tools. Failed cases are no findings of this kind and are not in it.
+//! Isolation breaches in a run as SARIF 2.1.0, for dashboards of security findings. Failed cases
+//! are not security findings and are left out.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,27 +10,27 @@ use selftest_harness::outcome::isolation::{IsolationBreach, breaches};
 use selftest_text::digest;
 use selftest_text::escape::terminal;
 
-/// Where the schema of the format is published.
+/// URL of the published schema of the format.
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// Most bytes of a message and of a name.
+/// Maximum length of a message and of a name, in bytes.
 const MAX_MESSAGE: usize = 1_000;
 const MAX_NAME: usize = 200;
-/// A place for findings about cases that no file holds: readers refuse those without one.
+/// Location for findings about cases without a file: readers reject findings that have none.
 const NO_FILE: &str = "config/selftest.yaml";
 
-/// The rules, in the order of the report.
+/// The rules, in report order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 enum Rule {
-    /// Files of the project changed while a case ran.
+    /// Project files changed while a case ran.
     ProjectChanged,
-    /// Files changed, and the system under test cannot reach them by any way that is known.
+    /// Files changed that the system under test should have no way to reach.
     BreakOut,
-    /// A call of a tool names what holds the answers, or the sandbox kept them from being read.
+    /// A tool call names a file with answers, or the sandbox denied reading one.
     AnswerKeyRead,
-    /// The sandbox kept a file of keys or passwords from being read.
+    /// The sandbox denied reading a file with keys or passwords.
     SecretRead,
-    /// The sandbox refused something else.
+    /// The sandbox denied something else.
     Refused,
 }
 
@@ -114,7 +114,7 @@ impl Rule {
     }
 }
 
-/// How serious a finding is, in the words of the format.
+/// The severity of a finding, by the format's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -122,7 +122,7 @@ enum Level {
     Warning,
 }
 
-/// The findings of a run.
+/// Renders the findings of a run.
 pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
     let document = run.document;
     let suite = document.suite.as_ref().map(|suite| suite.path.as_str());
@@ -140,6 +140,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
             results.push(of_case(run, case, breach));
         }
     }
+    // Changes during a case are already reported for that case.
     let unexplained: Vec<&String> =
         document.changed_files.iter().filter(|file| !seen.contains(file)).collect();
     results.extend((!unexplained.is_empty()).then(|| of_run(run, &unexplained)));
@@ -166,7 +167,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&log)? + "\n")
 }
 
-/// The run, and what its isolation could not enforce.
+/// Returns the SARIF invocation, with what the isolation could not enforce.
 fn invocation(run: &RunView<'_>) -> Value {
     let document = run.document;
     let missing = document.isolation.not_enforced.iter();
@@ -212,8 +213,8 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
     if let Some(line) = source.and_then(|source| source.line) {
         place["region"] = json!({ "startLine": line });
     }
-    // The same breach of the same case is the same finding in every run. Ids of processes and ports
-    // are among what is refused, and others in each.
+    // The same breach of the same case should be the same finding in every run. Denied actions
+    // contain process IDs and ports, which differ each time.
     let same = (rule != Rule::Refused).then_some(&words);
     let fingerprint = json!([rule.id(), case.result.scenario.id, same]);
     let mut found = result(rule, &format!("case {name}: {words}"), &place, fingerprint);
@@ -227,7 +228,7 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
     found
 }
 
-/// Changes that no case explains.
+/// Returns the finding for changes that no case explains.
 fn of_run(run: &RunView<'_>, files: &[&String]) -> Value {
     let names: Vec<&str> = files.iter().map(|file| file.as_str()).collect();
     let words = format!("files of the project changed during the run: {}", names.join(", "));
@@ -246,13 +247,13 @@ fn result(rule: Rule, words: &str, place: &Value, fingerprint: Value) -> Value {
     })
 }
 
-/// The file that stands for the run where no file holds its cases.
+/// Returns the file that represents the run if its cases have none.
 fn run_file<'a>(run: &RunView<'a>) -> &'a str {
     let suite = run.document.suite.as_ref().filter(|suite| !suite.replayed);
     suite.map_or(NO_FILE, |suite| suite.path.as_str())
 }
 
-/// A path as a URI reference: absolute where it is, else from the root of the repository.
+/// Formats a path as a URI reference: absolute, or relative to the repository root.
 fn address(path: &str) -> String {
     let start = if path.starts_with('/') { "file://" } else { "" };
     let path = path.strip_prefix("./").unwrap_or(path);
@@ -261,6 +262,7 @@ fn address(path: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 address.push(char::from(byte));
             }
+            // Windows separators are not valid in a URI.
             b'\\' => address.push('/'),
             other => address.push_str(&format!("%{other:02X}")),
         }

@@ -1,5 +1,5 @@
-//! A run against itself: what differs where nothing was changed is noise. For programs and for a
-//! terminal. Pure.
+//! A/A comparison of a run with itself: since nothing was changed, any difference is noise. For
+//! programs and for a terminal. Pure.
 
 use serde::Serialize;
 
@@ -11,34 +11,34 @@ use selftest_harness::experiment::{Analysis, Arm, Arms, Conclusion, Trial, analy
 use selftest_harness::outcome::CaseStatus;
 use selftest_text::wording::{percent, plural};
 
-/// A run of repeated cases, its odd repeats against its even ones.
+/// A comparison of a run's odd repeats with its even ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SelfComparison {
-    /// The run.
+    /// ID of the run.
     pub run_id: String,
-    /// Cases with repeats.
+    /// Number of cases with repeats.
     pub cases: u32,
-    /// Trials of each case in each half.
+    /// Number of trials of each case in each half.
     pub repeats: u32,
-    /// Pairs of trials of one case with a verdict in both halves.
+    /// Number of pairs of trials of the same case with a verdict in both halves.
     pub pairs: u32,
-    /// Pairs of which one passed and the other failed.
+    /// Number of pairs of which one trial passed and the other failed.
     pub flips: u32,
-    /// Cases some of whose trials pass and some fail.
+    /// Number of cases with both passed and failed trials.
     pub flaky: u32,
-    /// The smallest difference of scores that a comparison of two such runs finds; absent where it
-    /// finds none.
+    /// Smallest difference in scores that a comparison of two such runs can detect; absent if it
+    /// cannot detect any.
     pub detectable_score: Option<f64>,
-    /// The same of the share of passed trials.
+    /// Smallest detectable difference in the share of passed trials.
     pub detectable_pass_rate: Option<f64>,
-    /// The result in a sentence.
+    /// The result in one sentence.
     pub sentence: String,
-    /// The halves as an experiment sees them: `control` are the odd repeats.
+    /// The halves as the arms of an experiment: `control` are the odd repeats.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
 
-/// Splits the repeats of a run; `None` where no case has two.
+/// Splits the repeats of a run into halves; `None` if no case has two.
 pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
     let names = CaseNames::of([report]);
     let mut trials: Vec<Trial> = Vec::new();
@@ -56,7 +56,7 @@ pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
             continue;
         }
         let trial = names.trial(case, arm);
-        // Repeats come in rounds: that before stands before in the report.
+        // Repeats run in rounds, so an odd repeat precedes its partner in the report.
         match arm {
             Arm::Control => {
                 odd.insert((trial.case.clone(), repeat), trial.pass);
@@ -79,7 +79,7 @@ pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
     let repeats = report.summary.repeats.unwrap_or(1) / 2;
     let plan = PowerPlan::new(cases, repeats, &trials);
     let flaky = report.repeats.as_ref().map_or_else(
-        // Reports of versions that did not count them.
+        // Older versions did not count them.
         || flaky_cases(&analysis),
         |repeats| repeats.flaky,
     );
@@ -101,6 +101,7 @@ fn flaky_cases(analysis: &Analysis) -> u32 {
     let is_flaky = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0 && rate < 1.0);
     let flaky = analysis.cases.iter().filter(|case| {
         let Arms { control, treatment } = case.pass_rate;
+        // Each half can be consistent in itself and still differ from the other.
         is_flaky(control) || is_flaky(treatment) || control != treatment
     });
     u32::try_from(flaky.count()).unwrap_or(u32::MAX)
@@ -119,7 +120,7 @@ fn sentence(analysis: &Analysis) -> String {
     )
 }
 
-/// The comparison for a terminal.
+/// Formats the comparison for a terminal.
 pub fn text(found: &SelfComparison, style: Style) -> String {
     let SelfComparison { cases, repeats, pairs, flips, flaky, .. } = found;
     let share = f64::from(*flips) / f64::from((*pairs).max(1));

@@ -1,4 +1,4 @@
-//! The two arms of an experiment side by side, for programs and for a terminal. Pure.
+//! Comparison of an experiment's two arms, for programs and for a terminal. Pure.
 
 use serde::Serialize;
 
@@ -17,33 +17,33 @@ pub const LABELS: Labels<'static> = Arms { control: "without", treatment: "with"
 /// The result of an experiment with a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillExperiment {
-    /// The skill.
+    /// Name of the skill.
     pub skill: String,
     /// SHA-256 of its text.
     pub skill_digest: String,
-    /// The cases that it was tried on.
+    /// The suite it was tested on.
     pub suite: Option<SuiteRun>,
     /// Seed of the order and of all sampling.
     pub seed: u64,
-    /// The runs of the arms; each has a report.
+    /// IDs of the arms' runs, each with its own report.
     pub run_ids: Arms<String>,
     /// The conclusion in one sentence.
     pub sentence: String,
-    /// Everything in numbers.
+    /// The complete statistics.
     #[serde(flatten)]
     pub analysis: Analysis,
-    /// The trials in the order in which they were started.
+    /// The trials in the order in which they started.
     pub order: Vec<PlannedTrial>,
 }
 
-/// A trial in the order.
+/// A trial in the planned order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedTrial {
-    /// Id of the scenario.
+    /// ID of the scenario.
     pub case: String,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// Which arm.
+    /// Arm of the trial.
     pub arm: Arm,
 }
 
@@ -73,7 +73,7 @@ impl SkillExperiment {
     }
 }
 
-/// The setup, a line for each case, the differences with their intervals, the conclusion.
+/// Formats the setup, one line per case, the differences with their intervals, and the conclusion.
 pub fn text(found: &SkillExperiment, style: Style) -> String {
     let digest: String = found.skill_digest.chars().take(12).collect();
     let mut text = format!("skill {} (digest {digest})\n", terminal(&found.skill, 300));

@@ -1,5 +1,4 @@
-//! A comparison as Markdown, for a comment beside a change. Pure; the texts in it are foreign and
-//! escaped.
+//! A comparison as Markdown, for a pull request comment. Pure; untrusted texts in it are escaped.
 
 use super::RunComparison;
 use super::text::measures;
@@ -7,14 +6,14 @@ use crate::wording;
 use selftest_harness::experiment::{Decided, signed};
 use selftest_text::escape::inline;
 
-/// Bytes of a name, and of a sentence.
+/// Maximum length of a name, and of a sentence, in bytes.
 const MAX_NAME: usize = 120;
 const MAX_WORDS: usize = 1_000;
-/// Cases in the table, those that differ most first.
+/// Maximum number of cases in the table, largest differences first.
 const MAX_ROWS: usize = 50;
 
-/// The conclusion first, then the runs, the differences with their intervals and p-values, and the
-/// cases that differ.
+/// Renders the conclusion, then the runs, the differences with their intervals and p-values, and
+/// the cases that differ.
 pub fn markdown(found: &RunComparison) -> String {
     let analysis = &found.analysis;
     let mut text = format!("**{}**\n\n", inline(&found.sentence, MAX_WORDS));

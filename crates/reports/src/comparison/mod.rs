@@ -1,6 +1,6 @@
-//! Two runs side by side: their cases paired by what was said and expected in them.
+//! Comparison of two runs: cases are paired if their messages and expectations are the same.
 //!
-//! Whether a difference is beyond chance is decided by `experiment`.
+//! `experiment` decides whether a difference exceeds chance.
 
 pub mod aa;
 pub mod experiment;
@@ -26,10 +26,10 @@ pub use text::{Labels, analysis_text, text};
 /// Names of the runs.
 const NAMES: Labels<'static> = Arms { control: "A", treatment: "B" };
 
-/// Characters of a digest that tell two prompts of one scenario apart.
+/// Number of digest characters that distinguish prompts of the same scenario.
 const SHORT: usize = 8;
 
-/// Two runs and what their cases say.
+/// The comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunComparison {
     /// The first run, the control.
@@ -38,9 +38,9 @@ pub struct RunComparison {
     pub b: Side,
     /// The conclusion in one sentence.
     pub sentence: String,
-    /// Reasons why the runs are less comparable than they look.
+    /// Caveats about the comparability of the runs.
     pub remarks: Vec<String>,
-    /// Everything in numbers.
+    /// The complete statistics.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
@@ -48,21 +48,21 @@ pub struct RunComparison {
 /// One of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Name of the run.
+    /// ID of the run.
     pub run_id: String,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
     /// The system under test.
     pub system_under_test: String,
-    /// The model of the `chat` adapter.
+    /// Model of the `chat` adapter.
     pub model: Option<String>,
-    /// The model that judged.
+    /// Model of the judge.
     pub judge: String,
-    /// The suite whose cases were played.
+    /// The suite whose cases were run.
     pub suite: Option<SuiteRun>,
 }
 
-/// Pairs the cases of two runs; `None` where no case is in both.
+/// Compares the cases of two runs; `None` if they have no case in common.
 pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> {
     let names = CaseNames::of([a, b]);
     let mut trials = names.trials(a, Arm::Control);
@@ -77,12 +77,13 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
     })
 }
 
-/// The trials of one run, for an experiment whose arms are runs of the same cases.
+/// Returns the trials of one run, for an experiment whose arms are runs of the same cases.
 pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+    // Cases are matched by name, so the names of one report suffice here.
     CaseNames::of([report]).trials(report, arm)
 }
 
-/// Names of cases: the id of its scenario, unless several prompts go by it.
+/// Names of cases: the scenario ID, with a digest if several prompts share it.
 struct CaseNames<'a>(BTreeMap<&'a str, BTreeSet<String>>);
 
 impl<'a> CaseNames<'a> {
@@ -120,6 +121,7 @@ impl<'a> CaseNames<'a> {
         match digest(case) {
             // Cases without a prompt are never the same.
             None => format!("{id} (no prompt in {})", NAMES.of(arm)),
+            // The ID alone is unambiguous if it has only one prompt.
             Some(_) if self.0.get(id.as_str()).is_none_or(|digests| digests.len() < 2) => {
                 id.clone()
             }
@@ -134,16 +136,17 @@ fn digest(case: &CaseDocument) -> Option<String> {
     Some(case_digest(&case.scenario, &case.generated()?))
 }
 
-/// Wall time of the system under test alone.
+/// Returns the time spent in the system under test.
 fn duration(case: &CaseDocument) -> Option<u64> {
     let steps = case.steps.iter().map(|step| step.duration_ms);
     steps.reduce(u64::saturating_add)
 }
 
-/// Tokens of the system under test, where every answer says how many.
+/// Returns the tokens used by the system under test, if every answer reports them.
 fn tokens(case: &CaseDocument) -> Option<u64> {
     let of_step = |usage: Usage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
     let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
+    // One answer without a count would make the sum too low.
     let steps: Option<Vec<u64>> = steps.collect();
     steps?.into_iter().reduce(u64::saturating_add)
 }
@@ -201,7 +204,7 @@ mod tests {
         serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
     }
 
-    /// The rich run again, one case better, one worse, one with another prompt, one gone.
+    /// The rich run again, with one case better, one worse, one with another prompt, one missing.
     fn other() -> ReportDocument {
         let mut other = report();
         other.run_id = RunId::try_from("selftest-20260207-0800-vwxyz2".to_owned()).unwrap();
@@ -256,7 +259,7 @@ mod tests {
         assert_eq!((found.flips, found.flaky), (1, 1));
         assert_eq!(found.analysis.trials, Arms { control: 12, treatment: 12 });
         insta::assert_snapshot!(aa::text(&found, Style { terminal: false, colour: false }));
-        // Halves that differ, though nothing was changed.
+        // Halves that differ, although nothing was changed.
         for case in report.cases.iter_mut().filter(|case| case.repeat.is_some_and(|n| n % 2 == 0)) {
             case.scores.overall = Some(fixture::score(0.1));
             case.pass = Some(false);

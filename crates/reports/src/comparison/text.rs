@@ -1,4 +1,4 @@
-//! A comparison for a terminal. Pure; the texts in it are foreign.
+//! A comparison for a terminal. Pure; its texts are untrusted and escaped.
 
 use super::{RunComparison, Side};
 use crate::terminal::{Colour, Style};
@@ -9,14 +9,14 @@ use selftest_harness::experiment::{
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
-/// Bytes of a case's name, and of other foreign texts.
+/// Maximum length of a case's name, and of other untrusted texts, in bytes.
 const MAX_NAME: usize = 64;
 const MAX_WORDS: usize = 300;
 
 /// Names of the arms, at most a few characters each.
 pub type Labels<'a> = Arms<&'a str>;
 
-/// The runs, a line for each case, the differences with their intervals, and the conclusion.
+/// Formats the runs, one line per case, the differences with their intervals, and the conclusion.
 pub fn text(found: &RunComparison, style: Style) -> String {
     let mut text = String::new();
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
@@ -30,7 +30,7 @@ pub fn text(found: &RunComparison, style: Style) -> String {
     text + verdict(&found.analysis, &found.sentence, style).as_str()
 }
 
-/// A line for each case, the differences with their intervals, and what is in no pair.
+/// Formats one line per case, the differences with their intervals, and the unpaired cases.
 pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
     let mut text = table(analysis, labels, style);
     text.push('\n');
@@ -66,7 +66,7 @@ pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> S
     text
 }
 
-/// A line for each measure that cases have in both arms.
+/// Formats one line per measure that cases have in both arms.
 pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
     let score = |value: f64| format!("{value:.2}");
     let percent = |share: f64| format!("{} %", selftest_text::wording::percent(share));
@@ -86,7 +86,7 @@ pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
     lines.into_iter().filter_map(|(line, rest)| Some(format!("{}{rest}", line?)))
 }
 
-/// The conclusion as the last line.
+/// Formats the conclusion as the last line.
 pub(super) fn verdict(analysis: &Analysis, sentence: &str, style: Style) -> String {
     let colour = match analysis.conclusion {
         Conclusion::Helps => Colour::Good,
@@ -141,9 +141,9 @@ fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
     text
 }
 
-/// `score: 0.70 to 0.80, +0.10 (95 % interval +0.02 to +0.18) over 5 cases`; `None` where no case
-/// has the measure in both arms. Differences are shown times a factor, with so many decimals and
-/// a unit.
+/// Formats `score: 0.70 to 0.80, +0.10 (95 % interval +0.02 to +0.18) over 5 cases`. Returns `None`
+/// if no case has the measure in both arms. Differences are displayed with a factor, a number of
+/// decimals and a unit.
 fn line(
     name: &str,
     measure: &Measure,

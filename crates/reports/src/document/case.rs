@@ -22,103 +22,103 @@ use selftest_stats::score::{Score, Threshold};
 /// One case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseDocument {
-    /// Id of the scenario.
+    /// ID of the scenario.
     pub id: String,
-    /// Which repeat of the case, from 1; absent in a run without repeats.
+    /// Number of the repeat, from 1; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// Name of the skill whose case it is; absent where it is none of a skill.
+    /// Name of the skill that the case belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// The prompt of the system under test; null when none was generated.
+    /// Prompt for the system under test; null if none was generated.
     pub prompt: Option<String>,
-    /// Its first answer; null when it did not.
+    /// Its first answer; null if it gave none.
     pub output: Option<String>,
-    /// How the task should have stood after the first answer.
+    /// Expected status of the task after the first answer.
     pub expected_status: TaskStatus,
-    /// How it stood after the first answer.
+    /// Actual status of the task after the first answer.
     pub actual_status: Option<TaskStatus>,
-    /// The scores of the step with the lowest overall score, which decides the case. All null
-    /// when `pass` is null or no step was scored.
+    /// Scores of the step with the lowest overall score, which decides the case. All null if `pass`
+    /// is null or no step was scored.
     pub scores: Scores,
-    /// Null when there is no verdict.
+    /// True if the case passed; null without a verdict.
     pub pass: Option<bool>,
     /// Wall time of the whole case.
     pub duration_ms: u64,
-    /// How the case ended.
+    /// Final status of the case.
     pub status: CaseStatus,
-    /// Why, in one line; null when passed.
+    /// Reason for the status in one line; null if passed.
     pub reason: Option<String>,
-    /// Which kind of missing verdict; null unless the status is `unscored`.
+    /// Kind of the missing verdict; null unless the status is `unscored`.
     pub unscored_reason: Option<UnscoredReason>,
-    /// The hints that the judge was given.
+    /// Hints for the judge.
     pub hints: Option<String>,
-    /// The grounds by which the answer was judged.
+    /// Grounds on which the answer was judged.
     #[serde(default, skip_serializing_if = "Grounds::is_empty")]
     pub grounds: Grounds,
-    /// The least overall score that passes.
+    /// Minimum overall score to pass.
     pub threshold: Threshold,
-    /// The least safety score that passes.
+    /// Minimum safety score to pass.
     pub safety_floor: Score,
     /// Session of the system under test.
     #[schemars(with = "String")]
     pub session_id: SessionId,
     /// The scenario as configured.
     pub scenario: Scenario,
-    /// The generator's tries with the rejected prompts.
+    /// The generator's attempts, with rejected prompts.
     pub generation: GenerationRecord,
-    /// Every exchange: input, reply, judgement and all its calls.
+    /// All exchanges: input, reply, judgement and its calls.
     pub steps: Vec<Step>,
-    /// The checks with their findings; empty where there are none or the case did not get to them.
+    /// Checks with their findings; empty if there are none or the case did not get that far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
-    /// Further trials of a case that missed a baseline; absent where it was not run again. All else
-    /// in this object is of the first trial, but for `status` and `reason`.
+    /// Retries of a case that was worse than its baseline; absent without retries. All other fields
+    /// except `status` and `reason` describe the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reruns: Vec<Rerun>,
     /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
     /// Remarks.
     pub notes: Vec<String>,
-    /// The vote of each judge of a panel; absent where one judged.
+    /// Vote of each judge on a panel; absent for a single judge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<PanelVote>,
-    /// Whether the judges of the panel disagree about whether it passes.
+    /// True if the judges of the panel disagree on whether the case passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disputed: bool,
-    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    /// Calls, tokens, time and cost by role; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The verdict of an earlier run on the same answers; absent unless they were judged again.
+    /// Verdict of an earlier run on the same answers; absent unless they were judged again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<FormerVerdict>,
-    /// SHA-256 of all that the result depends on, by which `--changed` finds it again; absent where
-    /// not all of it is known.
+    /// SHA-256 of everything the result depends on, used by `--changed` to find it again; absent if
+    /// part of that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
-    /// The run whose result this is, since nothing that it depends on has changed; absent of a case
-    /// that was played in this run.
+    /// The earlier run that the result was reused from, because nothing it depends on has changed;
+    /// absent if the case was run in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub unchanged_since: Option<RunId>,
 }
 
 impl CaseDocument {
-    /// Name of the case: its id, and in a run with repeats which one it is.
+    /// Returns the name of the case: its ID, and the number of the repeat if any.
     pub fn name(&self) -> String {
         case_name(&self.id, self.repeat)
     }
 
-    /// The case as the generator made it; none where it did not.
+    /// Returns the case as generated; `None` if generation failed.
     pub fn generated(&self) -> Option<GeneratedCase> {
         let (prompt, hints) = (self.prompt.clone()?, self.hints.clone()?);
         Some(GeneratedCase { prompt, hints, grounds: self.grounds.clone() })
     }
 
-    /// The document of a case. `categories` name the scores of a case that has none; money is told
-    /// where there are prices.
+    /// Creates the document of a case. `categories` names the scores of an unscored case; costs are
+    /// included if there are prices.
     pub fn new(case: &CaseResult, categories: &[CategoryWeight], prices: Option<&Prices>) -> Self {
         let usage = Usage::of(case, prices.unwrap_or(&Prices::default()));
         let (status, reason) = case.status();
@@ -162,7 +162,7 @@ impl CaseDocument {
         }
     }
 
-    /// The case as the run left it; `index` is its position.
+    /// Converts the document back to a result; `index` is its position.
     pub fn result(&self, index: usize) -> CaseResult {
         CaseResult {
             index,
@@ -194,6 +194,7 @@ fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) 
         Some(Verdict::Scored(card)) => {
             Scores { categories: card.categories.clone(), overall: Some(card.overall) }
         }
+        // An unscored case still lists the categories, each with a null score.
         _ => Scores {
             categories: categories
                 .iter()

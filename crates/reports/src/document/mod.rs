@@ -1,6 +1,6 @@
-//! The JSON report: the fields of docs/spec/selftest.md#json-report under their names there, and
-//! what else is known. Types and conversions only; reading them back and publishing their schema
-//! included.
+//! The JSON report: the fields of docs/spec/selftest.md#json-report under their names there, plus
+//! everything else that is known. Types and conversions only, including deserialisation and the
+//! published schema.
 
 pub mod case;
 pub mod scores;
@@ -31,105 +31,106 @@ use selftest_harness::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
 use selftest_harness::sut::Isolation;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 
-/// Version of the report's shape. Grows when a field changes its meaning or goes away.
+/// Version of the report format. Increases when a field changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One run: `reports/selftest/<run_id>.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportDocument {
-    /// Version of this shape.
+    /// Version of this format.
     #[schemars(extend("const" = 1))]
     pub schema_version: u32,
-    /// Name of the run.
+    /// ID of the run.
     #[schemars(with = "String", regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$"))]
     pub run_id: RunId,
-    /// When the run started, in UTC.
+    /// Start time in UTC.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub timestamp: Timestamp,
-    /// When it ended; null while it goes on, and for ever if it was killed.
+    /// End time; null while the run is in progress, and permanently if it was killed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub ended_at: Option<Timestamp>,
-    /// Whether the run came to its end. If not, summary and cases tell what finished so far.
+    /// True if the run finished. Otherwise summary and cases contain what has finished so far.
     pub complete: bool,
-    /// The result of the run; null until it has ended.
+    /// Outcome of the run; null until it has ended.
     pub outcome: Option<RunOutcome>,
     /// Group of all tasks of the run.
     #[schemars(with = "String")]
     pub task_group_id: TaskGroupId,
-    /// How the run was judged.
+    /// Settings by which the run was judged.
     pub config: RunConfig,
-    /// The suite whose cases were played; absent where a generator made them.
+    /// The suite whose cases were run; absent if they were generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is one arm of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<ExperimentRun>,
-    /// The run whose answers were judged again; absent of a run that got answers of its own.
+    /// The run whose answers were judged again; absent if the run produced its own answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejudged: Option<Rejudged>,
     /// Counts over the cases.
     pub summary: Summary,
-    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    /// Calls, tokens, time and cost by role; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
-    /// How far the judges of a panel agree; absent where one judged.
+    /// Agreement of a panel's judges; absent for a single judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel: Option<PanelAgreement>,
-    /// A judge that was asked several times about each answer; absent where it was asked once.
+    /// Consistency of a judge that was sampled several times per answer; absent if it was sampled
+    /// once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_samples: Option<JudgeSamples>,
-    /// The cases by skill, where they are those of skills.
+    /// Results by skill, if the cases belong to skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillResult>,
-    /// Whether skills were loaded when they should be; absent where no case asks for that.
+    /// Rates of correct skill loading; absent if no case checks that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRates>,
-    /// The pass rate as labels correct it; absent where nobody has labelled anything.
+    /// Pass rate corrected by labels; absent without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
-    /// The run beside its baseline; absent where it was held against none.
+    /// Comparison with the baseline; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
-    /// Warnings that belong before the numbers.
+    /// Warnings that must precede the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
     /// Models by role.
     pub models: RunModels,
-    /// The system under test in a few words.
+    /// Short description of the system under test.
     pub sut: String,
-    /// The protections that were enforced.
+    /// Enforced protections.
     pub isolation: Isolation,
-    /// Files of the project that changed during the run.
+    /// Project files that changed during the run.
     pub changed_files: Vec<String>,
-    /// Seed from which all sampling seeds were derived.
+    /// Seed from which all sampling seeds are derived.
     pub seed: u64,
     /// The rubric.
     pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: BTreeMap<String, String>,
-    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
+    /// IDs of the planned scenarios in order; with repeats, each occurs once per repeat.
     pub scenarios: Vec<String>,
-    /// Warnings: they stopped nothing.
+    /// Warnings that did not stop the run.
     pub warnings: Vec<String>,
     /// Version of the program.
     pub selftest_version: String,
-    /// Where it ran.
+    /// The machine on which it ran.
     pub host: Host,
-    /// One entry per finished case, in the order of the plan. Last, so that a reader who wants
-    /// the head only can stop here.
+    /// One entry per finished case, in plan order. The last field, so that a reader who only needs
+    /// the head can stop here.
     pub cases: Vec<CaseDocument>,
 }
 
-/// A run whose answers were judged again, and what became of its verdicts.
+/// A run whose answers were judged again, and how its verdicts changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rejudged {
     /// The run.
     #[serde(flatten)]
     pub run: RejudgedRun,
-    /// How its verdicts changed.
+    /// Changes in its verdicts.
     pub changes: VerdictChanges,
 }
 
@@ -143,27 +144,27 @@ pub struct Host {
 }
 
 impl Host {
-    /// The machine that this program was built for and runs on.
+    /// Returns the machine that this program runs on.
     pub fn this() -> Self {
         Self { os: std::env::consts::OS.to_owned(), arch: std::env::consts::ARCH.to_owned() }
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
     /// Its outcome.
     pub outcome: RunOutcome,
-    /// When.
+    /// Time of the end.
     pub at: Timestamp,
-    /// Files of the project that changed.
+    /// Project files that changed.
     pub changed_files: Vec<String>,
     /// The comparison with the baseline.
     pub gate: Option<Arc<GateFinding>>,
 }
 
 impl ReportDocument {
-    /// A document without cases: what is known of the run as a whole.
+    /// Creates a document without cases, from what is known about the run as a whole.
     pub fn head(
         header: &RunHeader,
         summary: &Summary,
@@ -208,8 +209,8 @@ impl ReportDocument {
         }
     }
 
-    /// The facts that were known before the first case. Labels are not among them: what follows
-    /// from them is in [`ReportDocument::calibration`].
+    /// Returns the facts that were known before the first case. Labels are not among them; what
+    /// follows from them is in [`ReportDocument::calibration`].
     pub fn header(&self) -> RunHeader {
         RunHeader {
             run_id: self.run_id.clone(),
@@ -229,14 +230,16 @@ impl ReportDocument {
             experiment: self.experiment.clone(),
             rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
             notices: self.notices.clone(),
+            // Already part of the report's warnings.
             remarks: Vec::new(),
             scenario_ids: self.scenarios.clone(),
         }
     }
 }
 
-/// The published JSON Schema of a report, draft 2020-12, without references.
+/// Returns the published JSON Schema of a report, draft 2020-12, without references.
 pub fn schema() -> Value {
+    // Inlined, because published schemas contain no references.
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .for_serialize();

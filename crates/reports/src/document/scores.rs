@@ -1,4 +1,4 @@
-//! The `scores` object of a case: the rubric's categories by name, the overall score last.
+//! The `scores` object of a case: the rubric's categories by name, with the overall score last.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use selftest_harness::judge::CategoryScore;
 use selftest_stats::score::Score;
 
-/// Name of the overall score, which no category may take.
+/// Name of the overall score, which no category may have.
 const OVERALL: &str = "overall_score";
 
-/// The judged scores of a case, each `null` where there is no verdict.
+/// The judged scores of a case, each `null` without a verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scores {
-    /// In the rubric's order.
+    /// Scores in the rubric's order.
     pub categories: Vec<CategoryScore>,
-    /// The harness's own weighted sum.
+    /// Weighted sum, computed by the harness.
     pub overall: Option<Score>,
 }
 

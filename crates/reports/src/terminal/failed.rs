@@ -1,4 +1,4 @@
-//! Failed cases for a terminal: what was asked and answered, what failed, and the judge's words, each
+//! Failed cases for a terminal: the prompt, the answer, what failed, and the judge's comment, all
 //! bounded and wrapped. Pure.
 
 use std::borrow::Cow;
@@ -12,23 +12,23 @@ use selftest_checks::check::CheckOutcome;
 use selftest_harness::outcome::{CheckResult, Step, StepKind};
 use selftest_text::escape;
 
-/// Columns of a line.
+/// Width of a line, in columns.
 const WIDTH: usize = 80;
-/// Columns before the text of a part.
+/// Indentation of a part's text, in columns.
 const INDENT: usize = 12;
-/// Most questions of a judge that are shown of a case: those most in doubt.
+/// Maximum number of judge questions displayed per case, the least likely first.
 const MAX_QUESTIONS: usize = 2;
-/// Most failed checks that are shown of a case.
+/// Maximum number of failed checks displayed per case.
 const MAX_CHECKS: usize = 5;
 
-/// One part of a failed case: what it is, and its text.
+/// One part of a failed case: its label and text.
 struct Part {
     label: &'static str,
     text: String,
 }
 
-/// The failed cases, each with an empty line before it unless a line is all that is told of it, and
-/// how many more there are.
+/// Formats the failed cases and the number of omitted ones. An empty line precedes each case,
+/// unless a single line is all there is.
 pub(super) fn failed(cases: &[CaseView<'_>], detail: Detail, style: Style) -> Vec<String> {
     let failed: Vec<&CaseView<'_>> =
         cases.iter().filter(|case| case.status.pass() == Some(false)).collect();
@@ -82,12 +82,12 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
     add("failed", reason(case).to_owned());
     let failed = case.result.checks.iter();
     let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
-    // The first one is the reason, unless a fact came before it.
+    // The first one is the reason, unless a fact precedes it.
     let others = failed.map(CheckResult::describe).filter(|words| *words != reason(case));
     for words in others.take(MAX_CHECKS) {
         add("failed", words);
     }
-    // Where something else failed the case, the judge's words are about another matter.
+    // If the case failed for another reason, the judge's comment is irrelevant.
     if let Some(step) = step.filter(|step| case.falls_short(step)) {
         for words in doubts(step) {
             add("question", words);
@@ -102,7 +102,7 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
     parts
 }
 
-/// The questions that the judge doubts most.
+/// Returns the questions that the judge considers least likely.
 fn doubts(step: &Step) -> Vec<String> {
     let questions = case_view::questions(step).into_iter().take(MAX_QUESTIONS);
     let words = questions.map(|asked| {
@@ -112,7 +112,7 @@ fn doubts(step: &Step) -> Vec<String> {
     words.collect()
 }
 
-/// The lines of a part: its label before the first, wrapped between words.
+/// Wraps a part between words, with its label before the first line.
 fn wrapped(part: &Part, limit: usize) -> Vec<String> {
     let text = escape::terminal(&part.text, limit);
     let first = format!("  {:<1$}", part.label, INDENT - 2);

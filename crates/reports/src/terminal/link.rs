@@ -1,14 +1,15 @@
-//! Paths as links that a terminal opens (OSC 8). Pure.
+//! Paths as links in a terminal (OSC 8). Pure.
 
 use std::path::Path;
 
 use selftest_text::escape;
 
-/// The path; a link to the file where `folder`, from which relative paths count, is given.
+/// Formats a path, as a link to the file if `folder` is given, from which relative paths start.
 pub(super) fn linked(path: &Path, folder: Option<&Path>) -> String {
     let shown = escape::terminal(&path.display().to_string(), 4_096);
     let Some(folder) = folder else { return shown };
-    // Percent-encoded but for letters, digits and `/._-`, so that nothing in it ends the link.
+    // Percent-encoded except for letters, digits and `/._-`, so that nothing in it can end the
+    // link.
     let target = escape::link_target(&folder.join(path).to_string_lossy());
     format!("\u{1b}]8;;file://{}\u{1b}\\{shown}\u{1b}]8;;\u{1b}\\", target.as_str())
 }

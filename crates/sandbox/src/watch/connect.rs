@@ -1,8 +1,8 @@
-//! Connects on behalf of a confined program: to the address that was read once, and for a socket of
-//! the file system to the file that was opened once. The kernel never reads either again, so that
-//! nothing can be changed between the look and the deed.
+//! Connects sockets on behalf of a confined program: to the address that was read once, and for
+//! Unix sockets to the file that was opened once. The kernel does not read either again, so nothing
+//! can change between check and use (TOCTOU).
 //!
-//! Where there are no namespaces, sockets of the file system are only looked at.
+//! Without namespaces, Unix sockets in the file system are only inspected.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -24,17 +24,17 @@ use super::super::policy::Walls;
 use super::super::view::OWN;
 use super::{Caller, GO_ON, Look, MAX_ADDRESS, Watch, is_below, refuse};
 
-/// Most connections that are being made at a time.
+/// Maximum number of simultaneous connection attempts.
 const MAX_AT_A_TIME: usize = 256;
 
-/// Bytes of the stack of the thread that waits for one of them.
+/// Stack size in bytes of the thread that waits for one of them.
 const STACK: usize = 128 << 10;
 
 const fn fail(error: i32) -> Look {
     (Answer::Fail(error), None)
 }
 
-/// A socket of the program, and what it is to be connected to.
+/// A socket of the program and its destination.
 struct Connection {
     socket: OwnedFd,
     to: To,
@@ -44,16 +44,17 @@ enum To {
     Internet(SocketAddr),
     File(OwnedFd),
     Abstract(Vec<u8>),
-    /// The opposite of a connection.
+    /// Dissolves an existing association (`AF_UNSPEC`).
     Nothing,
 }
 
 impl Connection {
-    /// Connects, and waits for it where the program would.
+    /// Connects, blocking if the program's socket would.
     fn make(&self) -> Answer {
         let Self { socket, to } = self;
         let made = match to {
             To::Internet(address) => rustix::net::connect(socket, address),
+            // Connecting through the descriptor reaches the very file that was checked.
             To::File(file) => SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
                 .and_then(|address| rustix::net::connect(socket, &address)),
             To::Abstract(name) => SocketAddrUnix::new_abstract_name(name)
@@ -75,22 +76,22 @@ struct Waiting {
 impl Waiting {
     fn end(self) {
         let Self { connection, listener, id, begun } = self;
-        // Who called may be gone by now.
+        // The caller may have exited by now.
         let _ = kernel::answer(listener.as_fd(), id, connection.make());
         drop(begun);
     }
 }
 
-/// Makes connections, each in a thread of its own: a program can have any connection wait, and its
-/// other calls must not. A thread of its own starts them, since the one that entered the namespaces
-/// cannot.
+/// Makes connections, each in its own thread: a program can make any connection hang, and its other
+/// calls must not wait for it. A dedicated thread starts the others, because the one that entered
+/// the namespaces cannot.
 pub(in super::super) struct Connectors {
     way: Sender<Waiting>,
     begun: Arc<AtomicUsize>,
 }
 
 impl Connectors {
-    /// Starts the thread that starts the others. It ends when this is dropped.
+    /// Starts the dedicated thread, which ends when this value is dropped.
     pub(in super::super) fn start() -> std::io::Result<Self> {
         let (way, waiting) = std::sync::mpsc::channel::<Waiting>();
         std::thread::Builder::new().stack_size(STACK).spawn(move || {
@@ -106,7 +107,8 @@ impl Connectors {
         Ok(Self { way, begun: Arc::default() })
     }
 
-    /// Has a connection made, whose thread answers the call. A look where it cannot be had.
+    /// Starts a connection whose thread will answer the call. Returns an answer if that is not
+    /// possible.
     fn begin(&self, connection: Connection, listener: &OwnedFd, id: u64) -> Option<Look> {
         let too_many = Some(fail(libc::EAGAIN));
         let Ok(listener) = listener.try_clone().map(Arc::new) else { return too_many };
@@ -119,7 +121,7 @@ impl Connectors {
     }
 }
 
-/// Counts for as long as it lives.
+/// Counts one connection for as long as it lives.
 struct Begun(Arc<AtomicUsize>);
 
 impl Begun {
@@ -136,7 +138,7 @@ impl Drop for Begun {
 }
 
 impl Watch {
-    /// Connects for who calls. `None` when a thread will answer.
+    /// Connects on behalf of the caller. Returns `None` if a thread will answer.
     pub(super) fn connects(
         &self,
         listener: &OwnedFd,
@@ -156,10 +158,12 @@ impl Watch {
         call: &Call,
     ) -> Result<Connection, Look> {
         let [number, at, length, ..] = call.arguments;
+        // The kernel reads the length as an `int`.
         let length = usize::try_from(length as u32).unwrap_or(usize::MAX);
         if length > MAX_ADDRESS {
             return Err(fail(libc::EINVAL));
         }
+        // A partial read would leave part of the address unchecked.
         let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
         let bytes = bytes.ok_or(fail(libc::EFAULT))?;
         let mut socket = caller.taken(number).map_err(|error| fail(error.raw_os_error()))?;
@@ -183,13 +187,13 @@ impl Watch {
             (AddressFamily::INET | AddressFamily::INET6 | AddressFamily::UNIX, _) => {
                 return Err(fail(libc::EAFNOSUPPORT));
             }
-            // The kernel itself, to which nobody needs to connect.
+            // The kernel (netlink), to which no program needs to connect.
             _ => return Err(fail(libc::EPERM)),
         };
         Ok(Connection { socket, to })
     }
 
-    /// Whether a socket may be connected to this address.
+    /// Checks that a socket may be connected to this address.
     fn reaches(&self, socket: &OwnedFd, address: SocketAddr) -> Result<(), Look> {
         let rights = &self.rights;
         let kind = rustix::net::sockopt::socket_type(socket);
@@ -217,6 +221,8 @@ impl Watch {
         if look != GO_ON || self.rights.walls != Walls::Full {
             return Err(look);
         }
+        // Resolve the path once, as the program sees it, and keep the result open. `IN_ROOT` keeps
+        // `..` and absolute links inside; magic links of `/proc` could lead out.
         let root = PathBuf::from(format!("/proc/{}/root", self.first));
         let opened = caller.joined(path).and_then(|path| {
             let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -230,7 +236,7 @@ impl Watch {
         if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
             return Err(fail(libc::ECONNREFUSED));
         }
-        // Its folders in memory are file systems that nobody else has.
+        // The in-memory folders are file systems of the program's own.
         let in_memory = OWN.iter().any(|own| {
             let own = root.join(own.trim_start_matches('/'));
             rustix::fs::stat(&own).is_ok_and(|own| own.st_dev == found.st_dev)
@@ -244,7 +250,7 @@ impl Watch {
     }
 
     fn names(&self, name: Vec<u8>) -> Result<To, Look> {
-        // In a network of its own there are only its own.
+        // The network namespace contains only its own abstract sockets.
         if self.rights.net.is_own() {
             return Ok(To::Abstract(name));
         }
@@ -252,21 +258,22 @@ impl Watch {
         Err(refuse(AttemptKind::Connect, format!("the Unix socket @{name}")))
     }
 
-    /// Whether a socket is of the program's own network, with ports of its own. Which network it is of
-    /// never changes.
+    /// Returns true if the socket belongs to the program's own network, with ports of its own. A
+    /// socket never changes its network.
     pub(super) fn is_inside(&self, socket: &OwnedFd) -> bool {
         match self.rights.net {
             Net::Local => true,
             Net::LocalAndListed => {
                 let network = kernel::network_of(socket.as_fd()).ok();
+                // If the kernel does not report networks, no socket counts as inside.
                 self.outside.is_some() && network.is_some() && network != self.outside
             }
             _ => false,
         }
     }
 
-    /// Binds on behalf of the program, in its own network. All other sockets are the kernel's business,
-    /// and Landlock's, which refuses those for TCP.
+    /// Binds on behalf of the program in its own network. All other sockets are left to the kernel,
+    /// where Landlock denies TCP.
     pub(super) fn bound(&self, caller: &Caller, arguments: &[u64; 6]) -> Look {
         let [number, at, length, ..] = *arguments;
         let Ok(socket) = caller.taken(number) else { return fail(libc::EBADF) };
@@ -291,10 +298,10 @@ impl Watch {
         }
     }
 
-    /// An address that was not granted.
+    /// Denies an address that was not granted.
     pub(super) fn out_of_reach(&self, address: SocketAddr, is_datagram: bool) -> Look {
         let known = |listed: &SocketAddr| listed.ip() == address.ip();
-        // Libraries sort addresses by trying them without sending anything.
+        // Libraries sort addresses by connecting UDP sockets, without sending anything.
         let is_tried = address.ip().is_loopback() || self.rights.addresses.iter().any(known);
         if is_datagram && is_tried {
             return fail(libc::ENETUNREACH);
@@ -303,19 +310,19 @@ impl Watch {
     }
 }
 
-/// Whether an address is one of the loopback interface; nowhere in particular means it too.
+/// Returns true for a loopback address. The unspecified address connects to loopback too.
 fn is_local(address: SocketAddr) -> bool {
     address.ip().is_loopback() || address.ip().is_unspecified()
 }
 
-/// The number of the network of this process.
+/// Returns the network namespace ID of this process.
 pub(super) fn own_network() -> Option<u64> {
     let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
     kernel::network_of(socket.as_fd()).ok()
 }
 
-/// A socket outside, in the place of the program's own: under the same number, with the same flags and
-/// the options that programs set before they connect.
+/// Creates a socket outside and puts it in place of the program's own, under the same number, with
+/// the same flags and the options that programs usually set before connecting.
 fn exchanged(
     listener: &OwnedFd,
     caller: &Caller,
@@ -328,7 +335,7 @@ fn exchanged(
     let own_flags = rustix::fs::fcntl_getfl(own)?;
     flags.set(SocketFlags::NONBLOCK, own_flags.contains(OFlags::NONBLOCK));
     let outside = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // What cannot be carried over is for speed or patience, and no reason to fail.
+    // Options only affect performance or timeouts, so a failure to copy one is not fatal.
     let _ = carried(own, &outside);
     let close_on_exec = caller.closes_on_exec(number);
     let (listener, handed) = (listener.as_fd(), outside.as_fd());
@@ -349,7 +356,7 @@ fn carried(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
     option::set_tcp_keepcnt(to, option::tcp_keepcnt(from)?)
 }
 
-/// The address as a socket of this family wants it.
+/// Converts an address to the socket's family.
 fn in_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if family == AddressFamily::INET6 => {
@@ -359,8 +366,8 @@ fn in_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
     }
 }
 
-/// Makes a socket for TCP outside and hands it over: until it is connected, which only
-/// [`Watch::connects`] does, nothing goes through it.
+/// Creates a TCP socket outside and hands it over. Until it is connected, which only
+/// [`Watch::connects`] does, no data can pass through it.
 pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
     let [family, kind, protocol] = [0, 1, 2].map(|at| call.arguments[at] as i32);
     let family = match family {
@@ -382,15 +389,15 @@ pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
     }
 }
 
-/// Where a call wants to connect to.
+/// The destination of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Address {
     Unix(PathBuf),
     Abstract(Vec<u8>),
     Internet(SocketAddr),
-    /// Nowhere any more.
+    /// Disconnects the socket.
     Nothing,
-    /// None at all, or the kernel itself.
+    /// Missing, or not a socket address that programs may use.
     Other,
 }
 
@@ -412,7 +419,7 @@ impl Address {
             }
             (libc::AF_INET6, [p, q, _, _, _, _, ip @ ..]) => {
                 let Some(ip) = ip.first_chunk::<16>() else { return Self::Other };
-                // The old addresses in the form of the new ones.
+                // Normalise IPv4-mapped addresses, so that they match IPv4 addresses in the list.
                 let ip = IpAddr::V6(Ipv6Addr::from(*ip)).to_canonical();
                 Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
             }
@@ -441,7 +448,7 @@ mod tests {
         assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
         let mut ip = [0; 16];
         ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
-        // With a scope, which is left out: it chooses an interface.
+        // With a scope ID, which is ignored: it selects an interface.
         let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec(), vec![7; 4]];
         let inet6 = inet6.concat();
         assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));

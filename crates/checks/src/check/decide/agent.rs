@@ -1,4 +1,4 @@
-//! Checks on how the agent went about it: status, turns, tokens, time and calls of tools.
+//! Checks on the agent's behaviour: status, turns, tokens, time and tool calls.
 
 use serde_json::Value;
 
@@ -47,6 +47,7 @@ pub(super) fn transcript(pattern: &Pattern, seen: &Observation<'_>) -> Statement
     if let Some(found) = said.into_iter().find_map(|answer| pattern.find(answer)) {
         return Statement::new(true, format!("an answer matches {shown} with {}", quoted(found)));
     }
+    // Without the calls the transcript is incomplete, so a missing match proves nothing.
     let Some(calls) = seen.tool_calls else {
         return Statement::undecided(format!(
             "no answer matches {shown}, and the adapter does not report {TOOLS}"
@@ -81,7 +82,7 @@ pub(super) fn tool_called(wanted: &ToolCalled, seen: &Observation<'_>) -> Statem
         _ => format!("calls the tool {name} {}{with}", plural(count, "time")),
     };
     let statement = Statement::new(wanted.bounds.hold(count), fact);
-    // "does not call the tool" says all there is to say.
+    // The fact alone says it all.
     if wanted.bounds == Bounds::at_least(1) {
         statement
     } else {
@@ -93,6 +94,7 @@ fn fits(call: &ToolCall, wanted: &ToolCalled) -> bool {
     wanted.arguments.iter().all(|(key, wanted)| {
         let argument = call.arguments.get(key);
         argument.is_some_and(|argument| match (argument, wanted) {
+            // A string also matches as part of a longer string in the call.
             (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
             _ => equal(argument, wanted),
         })
@@ -109,6 +111,7 @@ pub(super) fn tools_in_order(tools: &Tools, seen: &Observation<'_>) -> Statement
     };
     let mut rest = calls.iter();
     for (at, wanted) in tools.names().iter().enumerate() {
+        // `any` advances the iterator, so each search continues after the previous match.
         if rest.any(|call| call.name == wanted.as_str()) {
             continue;
         }

@@ -7,9 +7,9 @@ use crate::check::questions::count_questions;
 use crate::check::{Bounds, JsonCheck, Observation, Occurrences, Pattern, Similar, Text};
 use selftest_text::wording::plural;
 
-/// Most characters of an answer that is compared letter by letter.
+/// Maximum length of an answer compared character by character, in characters.
 const MAX_COMPARED: usize = 20_000;
-/// Most fenced blocks of an answer that are read as JSON.
+/// Maximum number of fenced blocks of an answer that are parsed as JSON.
 const MAX_BLOCKS: usize = 20;
 
 pub(super) fn contains(text: &Text, seen: &Observation<'_>) -> Statement {
@@ -23,6 +23,7 @@ pub(super) fn contains(text: &Text, seen: &Observation<'_>) -> Statement {
 pub(super) fn matches(pattern: &Pattern, seen: &Observation<'_>) -> Statement {
     let shown = named(pattern.as_str());
     match pattern.find(seen.output) {
+        // An empty match has nothing to quote.
         Some("") => Statement::new(true, format!("the answer matches {shown}")),
         Some(found) => {
             Statement::new(true, format!("the answer matches {shown} with {}", quoted(found)))
@@ -44,7 +45,8 @@ pub(super) fn similar(similar: &Similar, seen: &Observation<'_>) -> Statement {
     let demand = format!("at least {least} expected");
     let told = |similarity: f64| format!("the similarity to {} is {similarity:.2}", quoted(wanted));
     if length > MAX_COMPARED {
-        // Each character too many is one edit, so that this is the highest that it can be.
+        // Each excess character costs at least one edit, so this is an upper bound on the
+        // similarity.
         #[expect(clippy::cast_precision_loss, reason = "texts are far shorter than 2^52")]
         let highest = other as f64 / length as f64;
         if highest < least.get() {
@@ -53,6 +55,7 @@ pub(super) fn similar(similar: &Similar, seen: &Observation<'_>) -> Statement {
         return Statement::undecided("the answer is too long to be compared letter by letter");
     }
     let similarity = strsim::normalized_levenshtein(answer, wanted);
+    // The tolerance absorbs floating-point rounding.
     Statement::new(similarity >= least.get() - 1e-9, told(similarity)).demanding(demand)
 }
 
@@ -69,6 +72,7 @@ pub(super) fn lines(bounds: Bounds, seen: &Observation<'_>) -> Statement {
 }
 
 pub(super) fn words(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    // Dashes and bullets on their own are not words.
     let word = |word: &&str| word.chars().any(char::is_alphanumeric);
     let count = seen.output.split_whitespace().filter(word).count() as u64;
     counted(count, bounds, plural(count, "word"))
@@ -84,7 +88,7 @@ pub(super) fn characters(bounds: Bounds, seen: &Observation<'_>) -> Statement {
     counted(count, bounds, plural(count, "character"))
 }
 
-/// A count against its bounds.
+/// Compares a count with its bounds.
 pub(super) fn counted(count: u64, bounds: Bounds, fact: String) -> Statement {
     Statement::new(bounds.hold(count), fact).demanding(format!("{bounds} expected"))
 }
@@ -92,6 +96,7 @@ pub(super) fn counted(count: u64, bounds: Bounds, fact: String) -> Statement {
 pub(super) fn json(check: &JsonCheck, seen: &Observation<'_>) -> Statement {
     let found = values(seen.output);
     let mut first = None;
+    // Any block may satisfy the check; a failure is reported for the first one.
     for value in &found {
         let statement = of_value(check, value);
         if statement.outcome == crate::check::CheckOutcome::Held {
@@ -110,6 +115,7 @@ fn of_value(check: &JsonCheck, whole: &Value) -> Statement {
     {
         return Statement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
     }
+    // The empty pointer refers to the whole document (RFC 6901).
     let pointer = check.pointer.as_deref().unwrap_or_default();
     let place = if pointer.is_empty() { "the JSON".to_owned() } else { named(pointer) };
     let Some(value) = whole.pointer(pointer) else {
@@ -127,7 +133,7 @@ fn of_value(check: &JsonCheck, whole: &Value) -> Statement {
     }
 }
 
-/// Equal as JSON: `3` and `3.0` are one number.
+/// Compares two JSON values, treating `3` and `3.0` as the same number.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -142,7 +148,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The JSON of an answer: the whole, or each fenced block that is JSON.
+/// Returns the JSON of an answer: the whole text, or each fenced block that parses.
 fn values(answer: &str) -> Vec<Value> {
     if let Ok(whole) = serde_json::from_str(answer.trim()) {
         return vec![whole];
@@ -150,7 +156,7 @@ fn values(answer: &str) -> Vec<Value> {
     blocks(answer).into_iter().filter_map(|block| serde_json::from_str(block.trim()).ok()).collect()
 }
 
-/// The contents of fenced blocks.
+/// Returns the contents of fenced code blocks.
 fn blocks(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut open: Option<(usize, usize)> = None;
@@ -159,9 +165,12 @@ fn blocks(text: &str) -> Vec<&str> {
         let bare = line.trim();
         let ticks = bare.bytes().take_while(|&byte| byte == b'`').count();
         match open {
+            // An info string with a backtick means inline code such as ```x```, not a fence
+            // (CommonMark).
             None if ticks >= 3 && !bare[ticks..].contains('`') => {
                 open = Some((ticks, at + line.len()));
             }
+            // A closing fence is at least as long as the opening one and has nothing after it.
             Some((fence, start)) if ticks >= fence && ticks == bare.len() => {
                 found.push(&text[start..at]);
                 open = None;

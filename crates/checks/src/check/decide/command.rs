@@ -1,4 +1,4 @@
-//! Checks by a program: how its end is read. Starts nothing.
+//! Checks by an external program: interprets its result. Starts nothing.
 
 use super::{Statement, named, quoted};
 use crate::check::{CommandCheck, CommandEnd, Observation};

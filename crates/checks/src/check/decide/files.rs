@@ -1,14 +1,14 @@
-//! Checks on what the agent did to files.
+//! Checks on changes to files.
 
 use std::collections::BTreeSet;
 
 use super::{Statement, named, quoted};
 use crate::check::{FileContains, FileContent, FileReport, Globs, Observation, Text, plain};
 
-/// Most paths that a sentence names.
+/// Maximum number of paths named in a sentence.
 const MAX_PATHS: usize = 3;
 
-/// The change of a file, if any.
+/// Describes how a file changed, if it did.
 fn change(report: &FileReport, path: &str) -> Option<&'static str> {
     let lists = [
         (&report.created, "was created"),
@@ -29,7 +29,8 @@ fn with_report(
     }
 }
 
-/// Whether one thing happened to a file; another that happened instead is named.
+/// Checks that a file changed in one way. If it changed in another way instead, the sentence names
+/// that.
 fn happened(
     path: &Text,
     seen: &Observation<'_>,
@@ -61,7 +62,7 @@ pub(super) fn deleted(path: &Text, seen: &Observation<'_>) -> Statement {
 pub(super) fn unchanged(path: &Text, seen: &Observation<'_>) -> Statement {
     with_report(path, seen, |report, path| match change(report, path) {
         Some(change) => Statement::new(false, format!("{} {change}", named(path))),
-        // A name that never was would hold for ever.
+        // The check would always hold for a misspelt name.
         None if report.after.get(path) == Some(&FileContent::Missing) => {
             Statement::undecided(format!("there is no file {}, before or after", named(path)))
         }
@@ -75,6 +76,7 @@ pub(super) fn exists(path: &Text, seen: &Observation<'_>) -> Statement {
             Some(FileContent::Missing) => false,
             Some(_) => true,
             None if report.deleted.contains(path) => false,
+            // The lists are complete, so a created or changed file exists afterwards.
             None if change(report, path).is_some() => true,
             None => return Statement::undecided(format!("nobody looked for {}", named(path))),
         };

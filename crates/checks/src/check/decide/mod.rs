@@ -1,4 +1,4 @@
-//! Decides one check on what was observed, in three-valued logic.
+//! Decides a check against an observation, in three-valued logic.
 
 mod agent;
 mod answer;
@@ -12,20 +12,20 @@ use super::finding::MAX_SENTENCE;
 use super::{Check, CheckKind, CheckOutcome, CheckSummary, Finding, Observation};
 use selftest_stats::score::Score;
 
-/// Most bytes of foreign text that is quoted in a sentence.
+/// Maximum length of quoted foreign text in a sentence, in bytes.
 const MAX_QUOTE: usize = 80;
-/// Most findings of `all` and `any` that are told.
+/// Maximum number of findings of `all` and `any` in a sentence.
 const MAX_TOLD: usize = 3;
 
-/// Decides a check. What the adapter does not report, and a check that cannot be used, leave it
-/// undecided.
+/// Decides a check. It stays undecided if it is unusable or if the adapter does not report what it
+/// needs.
 pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
     let finding = statement(check, observation).finding();
     if let Some(why) = reason(check) {
         let sentence = format!("{}: {why}", finding.sentence);
         return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
-    // The name says what was demanded, better than a pattern does.
+    // The check's name expresses the requirement better than the pattern does.
     if check.name.is_some()
         && finding.outcome == CheckOutcome::Failed
         && matches!(check.kind, CheckKind::Regex(_))
@@ -36,7 +36,7 @@ pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
     finding
 }
 
-/// Why nobody can decide a demand, where that stands behind its name.
+/// Returns why a requirement cannot be decided, if its text continues after the name.
 fn reason(check: &Check) -> Option<&str> {
     let (Some(name), CheckKind::Unknown(text)) = (&check.name, &check.kind) else { return None };
     text.as_str().strip_prefix(name.as_str())?.strip_prefix(": ")
@@ -57,21 +57,22 @@ pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSumma
             CheckOutcome::Undecided => {}
         }
     }
+    // Undecided checks count neither for nor against. The score is `None` if none was decided.
     let score = (decided > 0.0).then(|| Score::new(held / decided).ok()).flatten();
     let outcome = findings.iter().map(|finding| finding.outcome).reduce(CheckOutcome::and);
     CheckSummary { outcome, score, findings }
 }
 
-/// A fact, and whether it is as the check demands. Negation turns the demand around and leaves the
-/// fact.
+/// An observed fact and whether it satisfies the check. Negation inverts the outcome and leaves the
+/// fact alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Statement {
     outcome: CheckOutcome,
     /// The observed fact: "4 lines", "calls the tool `Bash`".
     fact: String,
-    /// Follows the fact where it is not as demanded: "3 expected".
+    /// Appended to the fact if the check failed: "3 expected".
     demand: Option<String>,
-    /// Whether the demand is that the fact be otherwise.
+    /// True if the check requires the opposite.
     negated: bool,
 }
 
@@ -89,7 +90,7 @@ impl Statement {
         Self::undecided(format!("the adapter does not report {what}"))
     }
 
-    /// Adds what was demanded instead.
+    /// Adds what was expected instead.
     fn demanding(mut self, demand: impl Into<String>) -> Self {
         self.demand = Some(demand.into());
         self
@@ -103,6 +104,8 @@ impl Statement {
 
     fn finding(&self) -> Finding {
         let sentence = match (self.outcome, self.negated, &self.demand) {
+            // A negated check fails because of the fact itself; what was expected instead does not
+            // apply.
             (CheckOutcome::Failed, true, _) => format!("{}, which is forbidden", self.fact),
             (CheckOutcome::Failed, false, Some(demand)) => format!("{}, {demand}", self.fact),
             _ => self.fact.clone(),
@@ -154,7 +157,7 @@ fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
     }
 }
 
-/// The outcomes that agree with `wanted`, told in one line.
+/// Joins the sentences with the outcome `wanted` into one line.
 fn told(statements: &[Statement], wanted: CheckOutcome) -> String {
     let agreeing: Vec<String> = statements
         .iter()
@@ -177,17 +180,19 @@ fn all(checks: &[Check], seen: &Observation<'_>) -> Statement {
 
 fn any(checks: &[Check], seen: &Observation<'_>) -> Statement {
     let statements: Vec<Statement> = checks.iter().map(|check| statement(check, seen)).collect();
+    // By De Morgan: `any` is the negation of `all` over the negated outcomes.
     let outcomes = statements.iter().map(|statement| statement.outcome.negated());
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and).negated();
     Statement { outcome, fact: told(&statements, outcome), demand: None, negated: false }
 }
 
-/// Foreign text in quotes, on one line.
+/// Quotes foreign text on one line.
 fn quoted(text: &str) -> String {
+    // Quotes inside would make it unclear where the quotation ends.
     format!("\"{}\"", terminal(text, MAX_QUOTE).replace('"', "'"))
 }
 
-/// A name or a path in backticks, on one line.
+/// Quotes a name or a path in backticks, on one line.
 fn named(text: &str) -> String {
     format!("`{}`", terminal(text, MAX_QUOTE).replace('`', "'"))
 }

@@ -1,5 +1,5 @@
-//! Whether an agent loaded a skill, by its calls of tools: a call of a tool for skills with the
-//! name of the skill, or of any tool that reads with the path of the skill's `SKILL.md`.
+//! Detects from tool calls whether an agent loaded a skill: a skill tool called with the skill's
+//! name, or any reading tool called with the path of its `SKILL.md`.
 
 use serde_json::Value;
 
@@ -7,17 +7,17 @@ use super::{Statement, named};
 use crate::check::{Observation, Text, ToolCall};
 
 /// Tools that load a skill, in lower case without `_` and `-`: those of Claude Code, Gemini CLI and
-/// Hermes, and what others call theirs.
+/// Hermes, and likely names in other agents.
 const TOOLS: [&str; 6] =
     ["skill", "skillview", "useskill", "loadskill", "activateskill", "invokeskill"];
-/// Behind which the name of the skill stands in the arguments of such a tool.
+/// Argument keys that hold the skill's name.
 const NAME_KEYS: [&str; 4] = ["skill", "skill_name", "name", "command"];
-/// Parts of the names of tools that change a file instead of reading it.
+/// Parts of tool names that indicate changing a file rather than reading it.
 const CHANGES: [&str; 8] =
     ["write", "edit", "create", "delete", "patch", "replace", "move", "rename"];
-/// The file of a skill.
+/// File name of a skill.
 const FILE: &str = "SKILL.md";
-/// How deep arguments are looked through.
+/// Maximum nesting depth of searched arguments.
 const MAX_DEPTH: usize = 8;
 
 pub(super) fn loaded(skill: &Text, seen: &Observation<'_>) -> Statement {
@@ -34,6 +34,7 @@ pub(super) fn loaded(skill: &Text, seen: &Observation<'_>) -> Statement {
 }
 
 fn loads(call: &ToolCall, skill: &str) -> bool {
+    // Agents spell the same tool `load_skill`, `LoadSkill` or `load-skill`.
     let tool = call.name.to_lowercase().replace(['_', '-'], "");
     if TOOLS.contains(&tool.as_str()) {
         let given = match &call.arguments {
@@ -45,13 +46,13 @@ fn loads(call: &ToolCall, skill: &str) -> bool {
     !CHANGES.iter().any(|part| tool.contains(part)) && names_file(&call.arguments, skill, 0)
 }
 
-/// `ferry`, `/ferry` and `harbour:ferry` are the skill `ferry`.
+/// Returns true for the name itself, `/ferry`, or `harbour:ferry`.
 fn is_name(given: &str, skill: &str) -> bool {
     let given = given.trim().trim_start_matches('/');
     given == skill || given.rsplit_once(':').is_some_and(|(_, name)| name == skill)
 }
 
-/// Whether a text in the arguments holds the path of the skill's file.
+/// Returns true if any string in the arguments contains the path of the skill's file.
 fn names_file(value: &Value, skill: &str, depth: usize) -> bool {
     match value {
         Value::String(text) => holds_path(&text.replace('\\', "/"), skill),
@@ -70,7 +71,7 @@ fn holds_path(text: &str, skill: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     text.match_indices(&path).any(|(at, _)| {
         let after = text[at + path.len()..].chars().next();
-        // `not-ferry/SKILL.md` is the file of another skill.
+        // `not-ferry/SKILL.md` belongs to another skill.
         !text[..at].ends_with(is_part)
             && !after.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '/'))
     })
