@@ -1,5 +1,5 @@
 //! All that the result of a case depends on, as one digest: where it is the same, so is the case, and
-//! its former result stands. docs/gate.md states the parts. Reads the files that cases bring along.
+//! its former result stands. docs/gate-in-ci.md states the parts. Reads the files that cases bring along.
 
 use serde_json::{Value, json};
 
