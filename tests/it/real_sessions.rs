@@ -179,7 +179,7 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
 }
 
 /// Outcomes of recorded runs whose success is known, and how much of them the rules can tell:
-/// `docs/grading.md` has the numbers.
+/// `docs/recorded-sessions.md` has the numbers.
 #[test]
 fn outcomes_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
@@ -193,7 +193,7 @@ fn outcomes_of_labelled_runs() {
     {
         labelled.extend(grade(found.source.path()).into_iter().map(|record| (record, false)));
     }
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     let docs = fs::read_to_string(docs).unwrap();
     let mut missing = Vec::new();
     for &outcome in TaskOutcome::ALL {
@@ -216,11 +216,11 @@ fn outcomes_of_labelled_runs() {
             assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
         }
     }
-    assert_eq!(missing, Vec::<String>::new(), "rows that docs/grading.md does not have");
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }
 
 /// How well success is told by an estimate that is fitted on labels of the same project, on tasks
-/// that were held out: `docs/grading.md` has the numbers.
+/// that were held out: `docs/recorded-sessions.md` has the numbers.
 #[test]
 fn estimate_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
@@ -236,7 +236,7 @@ fn estimate_of_labelled_runs() {
         fit.auc, interval.low, interval.high, fit.brier, fit.brier_of_share
     );
     eprintln!("{} labels of {} tasks: {said}", fit.labels, fit.tasks);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     assert!(fs::read_to_string(docs).unwrap().contains(&said), "{said}");
 }
 

@@ -290,7 +290,7 @@ impl OutcomeTracker {
             let failed = self.failed.iter().map(|run| run.evidence(false));
             return (settled, failed.chain(proofs).collect());
         }
-        // That it builds says little of what it does: docs/grading.md has the numbers.
+        // That it builds says little of what it does: docs/recorded-sessions.md has the numbers.
         let is_proved = proofs
             .iter()
             .any(|proof| matches!(proof.sign, OutcomeSign::TestsPassed | OutcomeSign::CiPassed));
