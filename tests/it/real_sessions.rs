@@ -1,5 +1,5 @@
 //! Real public sessions, where they are at hand: every file has a stated outcome, and the numbers
-//! that the README gives for the grades are what the code computes.
+//! that docs/recorded-sessions.md gives for the grades are what the code computes.
 //!
 //! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
 //! `../shared/data` beside the checkout; without it these tests are skipped.
@@ -161,7 +161,7 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
     let Some(folder) = sessions() else { return };
     let runs = tau_bench(&folder);
     let readme =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md")).unwrap();
     let mut missing = Vec::new();
     for field in [Field::TaskCompleted, Field::ResponseQuality, Field::ToolCallsEfficient] {
         let name = field.name();
@@ -175,7 +175,7 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
         eprintln!("{row}");
         missing.extend((!readme.contains(&row)).then_some(row));
     }
-    assert_eq!(missing, Vec::<String>::new(), "rows that the README does not have");
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }
 
 /// Outcomes of recorded runs whose success is known, and how much of them the rules can tell:

@@ -1,6 +1,6 @@
 //! Precision and recall on two halves of messages that were written and labelled for this: the
 //! rules were tuned on `tuned.tsv`; `held_out.tsv` was written before them and only measured.
-//! `docs/signals.md` has the numbers, which this test recomputes.
+//! `docs/maintain-skills.md` has the numbers, which this test recomputes.
 //!
 //! The author of the rules wrote both halves: other people's messages will do worse.
 
@@ -59,9 +59,9 @@ fn the_published_numbers_are_what_the_rules_do() {
         }
     }
     println!("{table}");
-    let docs = include_str!("../../../../../docs/signals.md");
+    let docs = include_str!("../../../../../docs/maintain-skills.md");
     for line in table.lines() {
-        assert!(docs.contains(line), "docs/signals.md lacks:\n{table}");
+        assert!(docs.contains(line), "docs/maintain-skills.md lacks:\n{table}");
     }
 }
 
