@@ -442,8 +442,8 @@ fn prices_that_are_no_prices_are_refused() {
 
 /// The fenced blocks of a language in the section of docs/gate-in-ci.md about reports.
 fn blocks(language: &str) -> Vec<String> {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gate-in-ci.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gate-in-ci.md"))
+        .unwrap();
     let (_, section) = page.split_once("\n## Reports for CI\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let begin = format!("```{language}\n");

@@ -161,7 +161,8 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
     let Some(folder) = sessions() else { return };
     let runs = tau_bench(&folder);
     let readme =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md")).unwrap();
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md"))
+            .unwrap();
     let mut missing = Vec::new();
     for field in [Field::TaskCompleted, Field::ResponseQuality, Field::ToolCallsEfficient] {
         let name = field.name();

@@ -218,7 +218,8 @@ fn the_page_tells_precision_and_recall() {
         add("frustration", frustration(classify_frustration), frustration(naive::frustration));
     }
     let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md")).unwrap();
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md"))
+            .unwrap();
     eprintln!("{}", rows.join("\n"));
     let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
     assert_eq!(missing, Vec::<&String>::new(), "rows that docs/maintain-skills.md does not have");
