@@ -364,7 +364,7 @@ pub fn rich_cases() -> Vec<Arc<CaseResult>> {
             hints: HOSTILE.to_owned(),
             ..GeneratedCase::default()
         });
-        case.steps[0].reply.as_mut().unwrap().output = HOSTILE.to_owned();
+        HOSTILE.clone_into(&mut case.steps[0].reply.as_mut().unwrap().output);
         let mut case = with_questions(case);
         case.evidence.notes.push(HOSTILE.to_owned());
         case

@@ -53,7 +53,7 @@ impl ExportFormat {
                 let about = json!({ "session": session.head, "left_out": session.left_out });
                 let events = session.events.iter().map(|event| json!(event));
                 let lines = std::iter::once(about).chain(events).map(redacted);
-                lines.map(|line| format!("{line}\n")).collect()
+                lines.fold(String::new(), |text, line| text + &line.to_string() + "\n")
             }
         })
     }
