@@ -18,7 +18,7 @@ const ROUNDS: usize = 1000;
 const LIMIT: f64 = 200_000.0;
 
 /// Bytes of recorded messages: the ends of the ten tenths of 107 that people typed
-/// (`docs/signals.md`), the last one without the longest message.
+/// (`docs/maintain-skills.md`), the last one without the longest message.
 const LENGTHS: [usize; 11] = [2, 13, 34, 60, 74, 97, 122, 183, 335, 1041, 9744];
 
 /// Half of all words are among these; the others are made up. As in recorded messages, one in a

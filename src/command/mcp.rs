@@ -33,7 +33,7 @@ pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<
     store.close().await;
     served.map_err(|error| {
         Failure::setup(anyhow!(error))
-            .hint(Some("agents start `selftest serve --mcp` themselves; docs/mcp.md says how"))
+            .hint(Some("agents start `selftest serve --mcp` themselves; docs/server.md says how"))
     })?;
     Ok(Exit::Passed)
 }

@@ -447,10 +447,10 @@ fn prices_that_are_no_prices_are_refused() {
     }
 }
 
-/// The fenced blocks of a language in the section of docs/ci.md about reports.
+/// The fenced blocks of a language in the section of docs/gate-in-ci.md about reports.
 fn blocks(language: &str) -> Vec<String> {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gate-in-ci.md"))
+        .unwrap();
     let (_, section) = page.split_once("\n## Reports for CI\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let begin = format!("```{language}\n");
@@ -461,7 +461,7 @@ fn blocks(language: &str) -> Vec<String> {
 #[test]
 fn the_page_about_reports_tells_the_truth() {
     let workspace = workspace("");
-    for block in blocks("sh") {
+    for block in blocks("bash") {
         let (command, exit) = block.trim().split_once("  # exit ").unwrap();
         let arguments = command.strip_prefix("selftest ").unwrap().split(' ');
         let _ = workspace.clone().args(arguments).run().exit(exit.parse().unwrap());

@@ -1,4 +1,4 @@
-//! docs/gate.md and docs/ci-recipes.md: what stands there works as it says.
+//! docs/gate-in-ci.md: its commands and recipes work.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,7 +42,7 @@ fn the_commands_of_the_page_end_as_it_says() {
     let path =
         format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
     let mut seen = 0;
-    for line in blocks("docs/gate.md", "sh").concat().lines() {
+    for line in blocks("docs/gate-in-ci.md", "sh").concat().lines() {
         let (command, remark) = line.split_once(" # ").unwrap_or((line, "exit 0"));
         let code: i32 = remark.strip_prefix("exit ").unwrap().trim().parse().unwrap();
         let output = Command::new("bash")
@@ -88,15 +88,15 @@ fn the_committed_baseline_is_that_of_the_example() {
 
 #[test]
 fn recipes_are_right_as_far_as_a_machine_can_tell() {
-    let yaml = blocks("docs/ci-recipes.md", "yaml");
+    let yaml = blocks("docs/gate-in-ci.md", "yaml");
     assert!(yaml.len() >= 4, "{}", yaml.len());
-    for block in yaml.iter().chain(&blocks("docs/gate.md", "yaml")) {
+    for block in &yaml {
         let _: Value =
             serde_yaml::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
     }
     let action = fs::read_to_string(root().join("action.yml")).unwrap();
     let action: Value = serde_yaml::from_str(&action).unwrap();
-    let page = fs::read_to_string(root().join("docs/ci-recipes.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/gate-in-ci.md")).unwrap();
     for input in action["inputs"].as_object().unwrap().keys() {
         assert!(page.contains(&format!("| `{input}` |")), "{input} is not described");
     }

@@ -1,8 +1,8 @@
 //! Outcomes of 118 runs of coding agents whose success hidden tests of benchmarks decided: the
-//! table of `docs/grading.md` follows from what the program said of each.
+//! table of `docs/recorded-sessions.md` follows from what the program said of each.
 //!
 //! The runs are in public repositories and not part of the project: only their names, what was
-//! said of them and their results are. `docs/grading.md` says how they were chosen and copied.
+//! said of them and their results are. `docs/recorded-sessions.md` says how they were chosen and copied.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn runs() -> Vec<Run> {
 fn the_table_of_outcomes_follows_from_the_runs() {
     let runs = runs();
     assert_eq!(runs.len(), 118);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     let docs = fs::read_to_string(docs).unwrap();
     let build: &str = OutcomeSign::BuildPassed.into();
     let is_build_alone = |run: &Run| run.outcome == TaskOutcome::Claimed && run.signs == build;
@@ -65,5 +65,5 @@ fn the_table_of_outcomes_follows_from_the_runs() {
             assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
         }
     }
-    assert_eq!(missing, Vec::<String>::new(), "rows that docs/grading.md does not have");
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }

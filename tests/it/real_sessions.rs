@@ -1,5 +1,5 @@
 //! Real public sessions, where they are at hand: every file has a stated outcome, and the numbers
-//! that the README gives for the grades are what the code computes.
+//! that docs/recorded-sessions.md gives for the grades are what the code computes.
 //!
 //! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
 //! `../shared/data` beside the checkout; without it these tests are skipped.
@@ -161,7 +161,8 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
     let Some(folder) = sessions() else { return };
     let runs = tau_bench(&folder);
     let readme =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md"))
+            .unwrap();
     let mut missing = Vec::new();
     for field in [Field::TaskCompleted, Field::ResponseQuality, Field::ToolCallsEfficient] {
         let name = field.name();
@@ -175,11 +176,11 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
         eprintln!("{row}");
         missing.extend((!readme.contains(&row)).then_some(row));
     }
-    assert_eq!(missing, Vec::<String>::new(), "rows that the README does not have");
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }
 
 /// Outcomes of recorded runs whose success is known, and how much of them the rules can tell:
-/// `docs/grading.md` has the numbers.
+/// `docs/recorded-sessions.md` has the numbers.
 #[test]
 fn outcomes_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
@@ -193,7 +194,7 @@ fn outcomes_of_labelled_runs() {
     {
         labelled.extend(grade(found.source.path()).into_iter().map(|record| (record, false)));
     }
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     let docs = fs::read_to_string(docs).unwrap();
     let mut missing = Vec::new();
     for &outcome in TaskOutcome::ALL {
@@ -216,11 +217,11 @@ fn outcomes_of_labelled_runs() {
             assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
         }
     }
-    assert_eq!(missing, Vec::<String>::new(), "rows that docs/grading.md does not have");
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }
 
 /// How well success is told by an estimate that is fitted on labels of the same project, on tasks
-/// that were held out: `docs/grading.md` has the numbers.
+/// that were held out: `docs/recorded-sessions.md` has the numbers.
 #[test]
 fn estimate_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
@@ -236,7 +237,7 @@ fn estimate_of_labelled_runs() {
         fit.auc, interval.low, interval.high, fit.brier, fit.brier_of_share
     );
     eprintln!("{} labels of {} tasks: {said}", fit.labels, fit.tasks);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     assert!(fs::read_to_string(docs).unwrap().contains(&said), "{said}");
 }
 

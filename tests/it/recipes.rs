@@ -17,9 +17,9 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The fenced blocks of a language below a heading of docs/ci-recipes.md.
+/// The fenced blocks of a language below a heading of docs/gate-in-ci.md.
 fn recipes(heading: &str, language: &str) -> Vec<String> {
-    let page = read("docs/ci-recipes.md");
+    let page = read("docs/gate-in-ci.md");
     let (_, section) = page.split_once(&format!("\n## {heading}\n")).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let begin = format!("```{language}\n");
@@ -188,9 +188,8 @@ fn the_formula_is_ruby() {
 #[test]
 fn recipes_name_the_repository_of_this_project() {
     let repository = env!("CARGO_PKG_REPOSITORY").strip_prefix("https://github.com/").unwrap();
-    for page in ["docs/ci-recipes.md", "docs/gate.md"] {
-        let text = read(page);
-        assert!(!text.contains("uses: OWNER"), "{page}");
-        assert!(text.contains(&format!("uses: {repository}@v0")), "{page}");
-    }
+    let page = "docs/gate-in-ci.md";
+    let text = read(page);
+    assert!(!text.contains("uses: OWNER"), "{page}");
+    assert!(text.contains(&format!("uses: {repository}@v0")), "{page}");
 }

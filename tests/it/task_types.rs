@@ -1,5 +1,5 @@
 //! Task types on 300 recorded tasks that were read and labelled by hand, half of which the rules
-//! were tuned on: the table of `docs/grading.md` is what the code computes.
+//! were tuned on: the table of `docs/recorded-sessions.md` is what the code computes.
 //!
 //! A task is a session with its first request, or a later request with what was done until the
 //! next one. None is part of the project, only digests and labels are. Their folder is found as in
@@ -148,8 +148,8 @@ fn the_page_tells_how_often_types_are_right() {
         }
     }
     eprintln!("{}", rows.join("\n"));
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     let page = fs::read_to_string(page).unwrap();
     let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
-    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/grading.md does not have");
+    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/recorded-sessions.md does not have");
 }

@@ -163,7 +163,7 @@ impl StoreError {
                 "check that the server runs, and host, port and sslmode in the address"
             }
             StoreError::Refused { .. } => {
-                "check user, password and name of the database; docs/postgres.md says which \
+                "check user, password and name of the database; docs/operate.md says which \
                  rights are needed"
             }
             StoreError::Foreign { served: true, .. } => {

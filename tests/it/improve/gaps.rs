@@ -21,7 +21,7 @@ fn keys(json: &Value) -> Vec<String> {
     keys
 }
 
-/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
+/// docs/maintain-skills.md#skill-gaps: one row per gap with its evidence, de-duplicated over weeks.
 fn gaps_are_found_once(workspace: Workspace) {
     let workspace = four_gaps(workspace);
     let first = detect(&workspace).run().exit(0).json();
@@ -52,7 +52,7 @@ fn gaps_are_found_once(workspace: Workspace) {
     assert_eq!((&later["new"], &later["gaps"][0]["weeks"]), (&Value::from(0), &Value::from(2)));
 }
 
-/// docs/improvement.md#gaps: repeated requests, from what people said in the sessions.
+/// docs/maintain-skills.md#skill-gaps: repeated requests, from what people said in the sessions.
 fn requests_that_people_had_to_repeat(workspace: Workspace) {
     let session = |workspace: Workspace, number: u32| {
         let recording = Recording::new(&id(number))

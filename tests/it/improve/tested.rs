@@ -54,7 +54,7 @@ fn experiments(run: &Run) -> Vec<Value> {
     generated.iter().map(|one| one["proposal"]["experiment"].clone()).collect()
 }
 
-/// docs/improvement.md#proposals: drafted by the generator model and tested by an experiment.
+/// docs/maintain-skills.md#proposals: drafted by the generator model and tested by an experiment.
 fn a_proposal_comes_with_its_experiment(workspace: Workspace) {
     let server = obedient(0.95).start();
     let settings = format!("{{ suite: {SUITE}, repeats: 2, proposals_per_run: 2 }}");

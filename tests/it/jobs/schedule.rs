@@ -122,7 +122,7 @@ fn a_killed_job_is_begun_again(workspace: Workspace) {
 /// docs/spec/skills-and-signals.md#schedule: a row for each job, with its time.
 #[test]
 fn the_runbook_has_the_specified_rows() {
-    let runbook = include_str!("../../../docs/runbook.md");
+    let runbook = include_str!("../../../docs/operate.md");
     for (job, slot) in SUNDAY {
         let row = format!("| `{job}` | Sunday {} | `", &slot[11..16]);
         assert!(runbook.contains(&row), "{row}");

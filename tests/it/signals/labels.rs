@@ -1,5 +1,5 @@
 //! Precision and recall on 300 recorded messages that were read and labelled, against the naive
-//! reading of the specification: the tables of `docs/signals.md` are what the code computes.
+//! reading of the specification: the tables of `docs/maintain-skills.md` are what the code computes.
 //!
 //! The messages are no part of the project, only their SHA-256 and the labels are. Their folder is
 //! found as in `real_sessions.rs`; without it this test is skipped.
@@ -218,8 +218,9 @@ fn the_page_tells_precision_and_recall() {
         add("frustration", frustration(classify_frustration), frustration(naive::frustration));
     }
     let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/signals.md")).unwrap();
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md"))
+            .unwrap();
     eprintln!("{}", rows.join("\n"));
     let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
-    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/signals.md does not have");
+    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/maintain-skills.md does not have");
 }

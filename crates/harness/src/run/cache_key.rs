@@ -1,5 +1,5 @@
 //! Computes the cache key of a case: one digest over all inputs of its result. If the key is
-//! unchanged, the earlier result is reused. docs/gate.md lists the parts. Reads the fixture files
+//! unchanged, the earlier result is reused. docs/gate-in-ci.md lists the parts. Reads the fixture files
 //! of cases.
 
 use serde_json::{Value, json};

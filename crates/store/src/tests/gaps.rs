@@ -55,7 +55,7 @@ fn proposal(id: &str, gap: &FoundGap) -> Proposal {
     }
 }
 
-/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
+/// docs/maintain-skills.md#skill-gaps: one row per gap with its evidence, de-duplicated over weeks.
 async fn one_row_for_a_gap_over_weeks(on: &Databases) {
     let store = on.store().await;
     store.save_gaps(&[found("bash", 3)], &[], at(MONDAY)).await.unwrap();

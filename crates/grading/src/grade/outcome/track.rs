@@ -295,7 +295,7 @@ impl OutcomeTracker {
             let failed = self.failed.iter().map(|run| run.evidence(false));
             return (settled, failed.chain(proofs).collect());
         }
-        // A successful build says little about behaviour; docs/grading.md has the numbers.
+        // A successful build says little about behaviour; docs/recorded-sessions.md has the numbers.
         let is_proved = proofs
             .iter()
             .any(|proof| matches!(proof.sign, OutcomeSign::TestsPassed | OutcomeSign::CiPassed));

@@ -24,7 +24,7 @@ fn failing(count: usize, tool: &str, class: ErrorClass) -> Vec<GradeRecord> {
         .collect()
 }
 
-/// docs/improvement.md#gaps: recurring tool errors, in 3 sessions or more.
+/// docs/maintain-skills.md#skill-gaps: recurring tool errors, in 3 sessions or more.
 #[test]
 fn recurring_tool_errors_in_three_sessions() {
     assert!(found(&failing(2, "read", ErrorClass::FileNotFound)).is_empty());
@@ -42,7 +42,7 @@ fn recurring_tool_errors_in_three_sessions() {
     assert!(found(&mixed).is_empty());
 }
 
-/// docs/improvement.md#gaps: unknown tools; the class is that of
+/// docs/maintain-skills.md#skill-gaps: unknown tools; the class is that of
 /// docs/spec/session-grades.md#error-classes.
 #[test]
 fn unknown_tools_in_two_sessions() {
@@ -106,7 +106,7 @@ fn request(session: &str, event: u64, at: &str, text: &str) -> RepeatedRequest {
     }
 }
 
-/// docs/improvement.md#gaps: repeated requests; alike as in
+/// docs/maintain-skills.md#skill-gaps: repeated requests; alike as in
 /// docs/spec/skills-and-signals.md#repetition.
 #[test]
 fn similar_requests_that_were_repeated() {
@@ -134,7 +134,7 @@ fn similar_requests_that_were_repeated() {
     assert_eq!((again.len(), &again[0].key), (1, &gap.key));
 }
 
-/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
+/// docs/maintain-skills.md#skill-gaps: one row per gap with its evidence, de-duplicated over weeks.
 #[test]
 fn a_gap_keeps_its_id_and_its_evidence_is_bounded() {
     let first = found(&failing(3, "read", ErrorClass::FileNotFound));

@@ -82,7 +82,7 @@ fn too_few_sessions_have_no_tier() {
     assert_eq!(untiered.why, "no tier is for a score of 5.00");
 }
 
-/// docs/improvement.md#routing: the trend is of these 4 weeks against the 4 before, with a stated
+/// docs/maintain-skills.md#routing: the trend is of these 4 weeks against the 4 before, with a stated
 /// test.
 #[test]
 fn four_weeks_against_the_four_before() {
@@ -108,7 +108,7 @@ fn four_weeks_against_the_four_before() {
     assert_eq!((alone.trend.direction, alone.trend.p), (Direction::Unknown, None));
 }
 
-/// docs/improvement.md#routing: confidence follows from n and the width of the interval.
+/// docs/maintain-skills.md#routing: confidence follows from n and the width of the interval.
 #[test]
 fn confidence_by_number_and_spread() {
     let at = "2026-11-20T10:00:00Z";

@@ -1,6 +1,6 @@
 //! Measures precision and recall on two labelled sets of messages written for this test. The rules
 //! were tuned on `tuned.tsv`; `held_out.tsv` was written before them and only measured.
-//! `docs/signals.md` contains the numbers, which this test recomputes.
+//! `docs/maintain-skills.md` contains the numbers, which this test recomputes.
 //!
 //! The author of the rules also wrote both sets, so results on other messages will be worse.
 
@@ -61,7 +61,7 @@ fn the_published_numbers_are_what_the_rules_do() {
     println!("{table}");
     let docs = include_str!("../../../../../docs/signals.md");
     for line in table.lines() {
-        assert!(docs.contains(line), "docs/signals.md lacks:\n{table}");
+        assert!(docs.contains(line), "docs/maintain-skills.md lacks:\n{table}");
     }
 }
 
