@@ -71,8 +71,9 @@ pub struct Cli {
     /// Options of `selftest run`, which work without `run` too.
     #[command(flatten)]
     pub run: RunCommand,
-    /// Print the man page or completions for a shell
-    #[arg(long, value_name = "KIND", value_enum, exclusive = true)]
+    /// Print the man page or shell completions: man, complete-bash, complete-elvish, complete-fish,
+    /// complete-powershell, complete-zsh
+    #[arg(long, value_name = "KIND", value_enum, exclusive = true, hide_possible_values = true)]
     pub generate: Option<Generated>,
     /// Options of every command.
     #[command(flatten)]
