@@ -26,7 +26,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use selftest_sessions::{Budget, Collector, Session, Source};
+use selftest_sessions::{Session, SessionCollector, SessionSource, TranscriptBudget};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
 
@@ -61,11 +61,11 @@ fn check(what: &str, measured: f64, limit: f64, kept: bool) -> bool {
 fn condense(folder: &Path) -> bool {
     let folder = folder.join("long");
     corpus::claude(&corpus::Pools::new(), &folder, 1, LONG);
-    let file = selftest_sessions::find(&[folder], |_| {}).into_iter().next().unwrap();
+    let file = selftest_sessions::find_session_files(&[folder], |_| {}).into_iter().next().unwrap();
     let session = read(&file.source);
     let messages = session.events.len();
     assert!(messages >= MESSAGES, "only {messages} messages");
-    let budget = Budget { tokens: 8_000, bytes_per_token: 3.5 };
+    let budget = TranscriptBudget { tokens: 8_000, bytes_per_token: 3.5 };
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {
             let started = Instant::now();
@@ -79,8 +79,8 @@ fn condense(folder: &Path) -> bool {
     check(&what, time, MAX_CONDENSING, time <= MAX_CONDENSING)
 }
 
-fn read(source: &Source) -> Session {
-    let mut collector = Collector::default();
+fn read(source: &SessionSource) -> Session {
+    let mut collector = SessionCollector::default();
     selftest_sessions::read(source, &mut collector).unwrap();
     collector.into_sessions().into_iter().next().unwrap()
 }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use selftest_reports::ci::{self, CaseSources, FileKind, RenderContext};
+use selftest_reports::ci::{self, CaseSources, RenderContext, ReportFileKind};
 use selftest_reports::document::ReportDocument;
 use serde_json::{Value, json};
 
@@ -24,9 +24,13 @@ fn main() -> ExitCode {
     let context = RenderContext { sources: &CaseSources::default(), json_link: "report.json" };
     println!("{CASES} cases; median of {RUNS}");
     let mut good = true;
-    for kind in
-        [FileKind::Junit, FileKind::Html, FileKind::Markdown, FileKind::Json, FileKind::Ctrf]
-    {
+    for kind in [
+        ReportFileKind::Junit,
+        ReportFileKind::Html,
+        ReportFileKind::Markdown,
+        ReportFileKind::Json,
+        ReportFileKind::Ctrf,
+    ] {
         let mut times = Vec::new();
         let mut bytes = 0;
         for _ in 0..RUNS {
@@ -36,7 +40,7 @@ fn main() -> ExitCode {
         }
         times.sort_unstable();
         let time = times[RUNS / 2];
-        let is_too_much = kind == FileKind::Html && (time > MAX_TIME || bytes > MAX_BYTES);
+        let is_too_much = kind == ReportFileKind::Html && (time > MAX_TIME || bytes > MAX_BYTES);
         good &= !is_too_much;
         let mark = if is_too_much { "  TOO MUCH" } else { "" };
         println!("{kind:<6}{:>8.1} ms{bytes:>10} bytes{mark}", time.as_secs_f64() * 1e3);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use selftest_service::grader::tally_days;
 use selftest_store::{FileToIndex, IndexedEvent, IndexedSession, SessionSort, Store};
-use selftest_text::search::indexed;
+use selftest_text::search::index_text;
 use sqlx::{Connection as _, SqliteConnection};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -150,7 +150,7 @@ async fn index(store: &Store) {
     for session in 0..SEARCHED[0] {
         let events = (0..SEARCHED[1]).map(|number| {
             let text = said(session, number);
-            IndexedEvent { number, words: indexed(&text), text }
+            IndexedEvent { number, words: index_text(&text), text }
         });
         let indexed = IndexedSession {
             session_id: format!("{session:08x}-0000-4000-8000-00000000c0de"),

@@ -10,7 +10,7 @@ mod model;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use selftest_checks::check::{CheckOutcome, Observation, ToolCall, decide, read_list};
+use selftest_checks::check::{CheckObservation, CheckOutcome, ObservedToolCall, decide, read_list};
 use selftest_stats::{CaseTrials, MIN_DRAWS, bootstrap_mean, permutation_test};
 use serde_json::{Value, json};
 
@@ -44,13 +44,16 @@ fn checks() -> Duration {
         json!({ "words": { "min": 2 } }),
     ];
     let checks = read_list(&json!(kinds)).unwrap();
-    let calls: Vec<ToolCall> = ["Read", "Grep", "Edit"]
-        .map(|name| ToolCall { name: name.to_owned(), arguments: json!({ "path": "src/a.rs" }) })
+    let calls: Vec<ObservedToolCall> = ["Read", "Grep", "Edit"]
+        .map(|name| ObservedToolCall {
+            name: name.to_owned(),
+            arguments: json!({ "path": "src/a.rs" }),
+        })
         .into();
-    let seen = Observation {
+    let seen = CheckObservation {
         output: "The server listens on port 80.\nIt was port 8080 before.",
         tool_calls: Some(&calls),
-        ..Observation::default()
+        ..CheckObservation::default()
     };
     median(|| {
         let found = (0..10_000).map(|at| decide(&checks[at % checks.len()], &seen));

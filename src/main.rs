@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // The sandbox of the `command` adapter starts this same binary again.
-    if let Some(code) = selftest_sandbox::entry(std::env::args_os().skip(1)) {
+    if let Some(code) = selftest_sandbox::run_if_requested(std::env::args_os().skip(1)) {
         return code;
     }
     let cli = selftest::cli::Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());

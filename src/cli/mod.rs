@@ -470,7 +470,7 @@ pub enum ModelAction {
     /// Print the file of a model
     Path {
         /// Name, as in embedded/NAME
-        #[arg(default_value = selftest_models::model_files::DEFAULT)]
+        #[arg(default_value = selftest_models::model_files::DEFAULT_MODEL)]
         name: String,
     },
 }

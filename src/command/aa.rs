@@ -13,7 +13,7 @@ use super::resume::Purpose;
 use super::run;
 use crate::cli::{AaArgs, GlobalArgs};
 use crate::exit::Exit;
-use selftest_reports::Style;
+use selftest_reports::TerminalStyle;
 use selftest_reports::comparison::aa::{against_itself, text};
 
 pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -59,7 +59,7 @@ fn show(project: &Project, named: &str, json: bool) -> Result<Exit, Failure> {
     } else {
         let is_terminal = std::io::stdout().is_terminal();
         let colour = is_terminal && !project.environment.no_color;
-        print(&text(&found, Style { terminal: is_terminal, colour }))?;
+        print(&text(&found, TerminalStyle { terminal: is_terminal, colour }))?;
     }
     Ok(Exit::Passed)
 }

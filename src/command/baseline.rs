@@ -10,10 +10,10 @@ use super::failure::Failure;
 use super::{eprint, gate, named_run, print};
 use crate::cli::{BaselineAction, GlobalArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::outcome::repeats::RepeatedResult;
-use selftest_reports::accept::{Accepted, accept};
+use selftest_reports::accept::{AcceptedBaseline, accept};
 use selftest_reports::wording::score;
 use selftest_text::escape::terminal;
 use selftest_text::file;
@@ -44,13 +44,18 @@ pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Ex
     }
 }
 
-fn path(project: &Project, resolved: &Resolved, given: Option<&Path>) -> PathBuf {
+fn path(project: &Project, resolved: &ResolvedConfig, given: Option<&Path>) -> PathBuf {
     given.map_or_else(|| project.baseline_file(resolved), |path| project.shown_path(path))
 }
 
-fn write(project: &Project, resolved: &Resolved, run: &str, path: &Path) -> Result<Exit, Failure> {
+fn write(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    run: &str,
+    path: &Path,
+) -> Result<Exit, Failure> {
     let report = named_run::report(project, resolved, run)?;
-    let Accepted { baseline, left_out } = accept(&report).map_err(|why| {
+    let AcceptedBaseline { baseline, left_out } = accept(&report).map_err(|why| {
         Failure::usage(anyhow!("{} cannot be a baseline: {why}", report.run_id))
             .hint(Some("run the whole suite, and accept that run"))
     })?;

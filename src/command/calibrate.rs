@@ -13,14 +13,14 @@ use super::named_run::report;
 use super::{eprint, print};
 use crate::cli::{CalibrateArgs, GlobalArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
 use selftest_harness::calibration::{
-    CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer, calibrate,
+    CalibratedJudge, JudgeCalibration, LabelCalibration, LabelledAnswer, calibrate,
 };
 use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
-use selftest_reports::labelling::{answers, judge, labelled};
+use selftest_reports::labelling::{answers, calibrated_judge, labelled_answers};
 use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;
@@ -50,10 +50,10 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
             continue;
         }
         let (found, names) = of_run(&report, &json_folder)?;
-        let this = judge(&report);
+        let this = calibrated_judge(&report);
         match &of {
             Some((known, first)) => {
-                if let Some(what) = known.changed(&this) {
+                if let Some(what) = known.difference_from(&this) {
                     let error =
                         anyhow!("{} was judged with another {what} than {first}", report.run_id);
                     return Err(Failure::usage(error).hint(Some(
@@ -128,7 +128,7 @@ fn of_run(
 ) -> Result<(Vec<LabelledAnswer>, Vec<String>), Failure> {
     let store = LabelStore::new(json_folder, &report.run_id);
     let labels = label::read(&store, &answers(report))?;
-    let (found, names, unscored) = labelled(report, &labels);
+    let (found, names, unscored) = labelled_answers(report, &labels);
     if unscored > 0 {
         eprint(&format!(
             "note: {} of {} without a verdict of the judge, left out\n",
@@ -161,7 +161,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// The calibration of a judge before its run. One of another judge is dropped, and the reason told.
 pub(super) fn known(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     now: &CalibratedJudge,
 ) -> JudgeCalibration {
     let path = kept(&project.report_folders(resolved).0);
@@ -171,13 +171,13 @@ pub(super) fn known(
         eprint(&format!(
             "warning: {why}\nhint: label answers of this judge and run `selftest judge calibrate`\n"
         ));
-        JudgeCalibration::Dropped(why)
+        JudgeCalibration::OtherJudge(why)
     };
-    match serde_json::from_slice::<Calibration>(&text) {
+    match serde_json::from_slice::<LabelCalibration>(&text) {
         Ok(found) if found.version != CALIBRATION_VERSION => {
             dropped(format!("{} is of another version", path.display()))
         }
-        Ok(found) => match found.judge.changed(now) {
+        Ok(found) => match found.judge.difference_from(now) {
             Some(what) => {
                 dropped(format!("the judge has another {what} than when it was labelled"))
             }

@@ -10,14 +10,14 @@ use serde_json::json;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::run::cache_key::CacheScope;
 use selftest_harness::run::plan::PlannedCase;
-use selftest_harness::sut::identity::{self, IdentityFault};
+use selftest_harness::sut::identity::{self, IdentityError};
 use selftest_reports::RunArchive;
-use selftest_reports::former::FormerResults;
+use selftest_reports::former::ReusedResults;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -28,20 +28,20 @@ const UNDECLARED: &str = "note: --changed skips nothing: nobody knows whether th
 /// The digest of what is declared of the system under test; none where nothing is.
 pub(super) fn sut_digest(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
 ) -> Result<Option<String>, Failure> {
     let Some(declared) = &resolved.config.sut.identity else { return Ok(None) };
     identity::digest(declared, &project.folder).map_err(|fault| unreadable(&fault))
 }
 
-fn unreadable(fault: &IdentityFault) -> Failure {
+fn unreadable(fault: &IdentityError) -> Failure {
     Failure::usage(anyhow!("sut.identity.files: {fault}"))
         .hint(Some("name files and folders of the project, or set `sut.identity.version`"))
 }
 
 /// Names each case by all that its result depends on, so that later runs find it again.
 pub(super) fn name_cases(
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     header: &RunHeader,
     (digest, weights): (&str, Option<&str>),
     plan: &mut [PlannedCase],
@@ -67,14 +67,18 @@ pub(super) fn name_cases(
 }
 
 /// Gives cases of which nothing has changed their former results, and says how many.
-pub(super) fn keep_unchanged(project: &Project, resolved: &Resolved, plan: &mut [PlannedCase]) {
+pub(super) fn keep_unchanged(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    plan: &mut [PlannedCase],
+) {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for key in plan.iter().filter_map(|planned| planned.cache_key.as_ref()) {
         *wanted.entry(key.clone()).or_default() += 1;
     }
     let nameless = plan.iter().filter(|planned| planned.cache_key.is_none()).count();
     let archive = RunArchive::new(project.report_folders(resolved).0);
-    let FormerResults { mut trials, faults } = FormerResults::find(&archive, &wanted);
+    let ReusedResults { mut trials, faults } = ReusedResults::find(&archive, &wanted);
     for fault in faults {
         eprint(&format!("note: --changed passes over {}\n", terminal(&fault, 400)));
     }
@@ -88,7 +92,7 @@ pub(super) fn keep_unchanged(project: &Project, resolved: &Resolved, plan: &mut 
             repeat: planned.repeat,
             ..former.remove(0)
         };
-        planned.unchanged = Some(Arc::new(result));
+        planned.reused_result = Some(Arc::new(result));
         kept += 1;
     }
     let mut words = format!("{kept} of {} unchanged", plural(plan.len() as u64, "case"));

@@ -18,11 +18,11 @@ use super::resume::Purpose;
 use super::{resuming, run};
 use crate::cli::{GlobalArgs, RunCommand};
 use crate::exit::Exit;
-use selftest_config::{Environment, Flag, Origin, Resolved};
+use selftest_config::{Environment, FlagValue, ResolvedConfig, ValueOrigin};
 use selftest_harness::gate::GateMode;
 use selftest_reports::comment::render;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::terminal::Detail;
+use selftest_reports::terminal::DetailLevel;
 use selftest_text::file;
 
 /// Where the reports are in the folder of the JSON reports.
@@ -79,12 +79,16 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
     project.environment.ci = true;
     project.environment.no_color = true;
     if args.run.quiet {
-        project.detail = Detail::Brief;
+        project.detail = DetailLevel::Brief;
     }
     let mut flags = flags(&args.run);
     let resolved = project.load(flags.clone())?;
     let (gate, why) = gate(&project, &resolved);
-    flags.push(Flag { pointer: "/gate".to_owned(), flag: "--ci".to_owned(), value: json!(gate) });
+    flags.push(FlagValue {
+        pointer: "/gate".to_owned(),
+        flag: "--ci".to_owned(),
+        value: json!(gate),
+    });
     let service = Service::of(&project.environment);
     let folder = match &args.output {
         Some(folder) => project.path(folder),
@@ -119,13 +123,17 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
 }
 
 /// The reports that CI reads, but for those that anybody asked for under another name.
-fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<Flag>, Failure> {
+fn reports(
+    resolved: &ResolvedConfig,
+    folder: &Path,
+    service: Service,
+) -> Result<Vec<FlagValue>, Failure> {
     // Paths of the configuration are within the project.
     let folder = std::path::absolute(folder)
         .map_err(|error| Failure::setup(anyhow!("{}: {error}", folder.display())))?;
     let asked = resolved.config.reports.requests();
     let is_asked = |kind: &str| asked.iter().any(|request| request.kind() == kind);
-    let wanted = |kind: &str, value: Value| Flag {
+    let wanted = |kind: &str, value: Value| FlagValue {
         pointer: format!("/reports/{kind}"),
         flag: "--ci".to_owned(),
         value,
@@ -137,7 +145,7 @@ fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<F
         ("md", "report.md"),
     ];
     let files = files.into_iter().filter(|(kind, _)| !is_asked(kind));
-    let mut flags: Vec<Flag> =
+    let mut flags: Vec<FlagValue> =
         files.map(|(kind, name)| wanted(kind, json!(folder.join(name)))).collect();
     if service == Service::GitHub && !is_asked("github") {
         flags.push(wanted("github", json!(true)));
@@ -146,10 +154,10 @@ fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<F
 }
 
 /// The gate, and why it is this one: what anybody set, else that of a baseline that is there.
-fn gate(project: &Project, resolved: &Resolved) -> (GateMode, String) {
+fn gate(project: &Project, resolved: &ResolvedConfig) -> (GateMode, String) {
     let gate = resolved.config.gate;
-    let origin = resolved.origins.get("/gate").unwrap_or(&Origin::Default);
-    if *origin != Origin::Default {
+    let origin = resolved.origins.get("/gate").unwrap_or(&ValueOrigin::Default);
+    if *origin != ValueOrigin::Default {
         return (gate, origin.to_string());
     }
     let path = project.baseline_file(resolved);

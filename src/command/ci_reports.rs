@@ -12,7 +12,7 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::otlp::Collector;
-use selftest_config::{Environment, Origin, Resolved, suite};
+use selftest_config::{Environment, ResolvedConfig, ValueOrigin, suite};
 use selftest_harness::event::SuiteRun;
 use selftest_reports::ci::{CaseSources, CiFiles, ReportRequest, github};
 use selftest_reports::document::ReportDocument;
@@ -56,7 +56,7 @@ pub(super) fn check_once(requests: &[ReportRequest]) -> Result<(), Failure> {
 
 impl CiReports {
     /// Proves that all of them can be written, before anything is asked of a model.
-    pub(super) fn open(project: &Project, resolved: &Resolved) -> Result<Self, Failure> {
+    pub(super) fn open(project: &Project, resolved: &ResolvedConfig) -> Result<Self, Failure> {
         let requests = project.report_requests(resolved);
         let files = CiFiles::open(&requests)
             .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
@@ -122,7 +122,7 @@ fn append(path: &Path, text: &str) -> std::io::Result<()> {
 /// The places of the cases of a run: in its suite, else among the scenarios of the configuration.
 pub(super) fn case_sources(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     suite: Option<&SuiteRun>,
 ) -> CaseSources {
     let root = project.environment.variables.get("GITHUB_WORKSPACE").map(Path::new);
@@ -131,7 +131,7 @@ pub(super) fn case_sources(
         Some(suite) => {
             let path = project.shown_path(Path::new(&suite.path));
             if path.is_file() {
-                CaseSources::new(from_root(&path, root), suite::lines(&path))
+                CaseSources::new(from_root(&path, root), suite::case_lines(&path))
             } else {
                 CaseSources::default()
             }
@@ -144,10 +144,11 @@ pub(super) fn case_sources(
 }
 
 /// The lines of the scenarios in the configuration.
-fn scenario_lines(resolved: &Resolved) -> BTreeMap<String, u32> {
+fn scenario_lines(resolved: &ResolvedConfig) -> BTreeMap<String, u32> {
     let scenarios = resolved.config.scenarios.iter().enumerate();
     let line = |(at, scenario): (usize, &selftest_checks::scenario::Scenario)| {
-        let Origin::File { line } = resolved.origins.get(&format!("/scenarios/{at}/id"))? else {
+        let ValueOrigin::File { line } = resolved.origins.get(&format!("/scenarios/{at}/id"))?
+        else {
             return None;
         };
         Some((scenario.id.clone(), u32::try_from(*line).ok()?))

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Conclusion};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::{Style, comparison};
+use selftest_reports::{TerminalStyle, comparison};
 
 /// How a comparison is printed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ pub(super) fn show(
         Format::Json => print(&format!("{:#}\n", serde_json::json!(found)))?,
         Format::Markdown => print(&comparison::markdown(&found))?,
         Format::Text => {
-            let style = Style {
+            let style = TerminalStyle {
                 terminal: std::io::stdout().is_terminal(),
                 colour: std::io::stdout().is_terminal() && !project.environment.no_color,
             };

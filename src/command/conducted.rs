@@ -14,20 +14,20 @@ use super::failure::Failure;
 use super::{eprint, print};
 use crate::cli::{Format, RunArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::{EventLog, Observer, RunHeader};
 use selftest_harness::journal::Journal;
 use selftest_harness::outcome::CaseResult;
-use selftest_harness::run::execute::{Course, Executed, execute as execute_plan};
+use selftest_harness::run::execute::{RunOptions, RunResults, execute as execute_plan};
 use selftest_harness::run::observe;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::next_step::NextStep;
-use selftest_reports::terminal::{Closing, Detail};
+use selftest_reports::terminal::{ClosingOptions, DetailLevel};
 use selftest_reports::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, TerminalStyle, terminal,
 };
 
 /// A run that has ended, for what is made of it.
@@ -44,13 +44,13 @@ impl Ended {
 /// The files that a run writes to, opened before anything is asked.
 pub(super) fn report_files(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     run_id: &RunId,
     may_exist: bool,
 ) -> Result<ReportFiles, Failure> {
     let (json_folder, markdown_folder) = project.report_folders(resolved);
     let opened = if may_exist {
-        ReportFiles::open_again(&json_folder, &markdown_folder, run_id)
+        ReportFiles::reopen(&json_folder, &markdown_folder, run_id)
     } else {
         ReportFiles::open(&json_folder, &markdown_folder, run_id)
     };
@@ -60,7 +60,7 @@ pub(super) fn report_files(
 /// A run that came to its end.
 pub(super) struct Conducted {
     pub(super) header: Arc<RunHeader>,
-    results: Executed,
+    results: RunResults,
     document: ReportHandle,
     took: Duration,
     /// Whether no run before has left a report.
@@ -84,10 +84,10 @@ pub(super) async fn conduct(
     header: Arc<RunHeader>,
     plan: &[PlannedCase],
     kept: Kept,
-    course: Course,
+    course: RunOptions,
 ) -> Conducted {
     let Kept { files, journal } = kept;
-    let style = Style {
+    let style = TerminalStyle {
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,
         colour: std::io::stderr().is_terminal() && !project.environment.no_color,
     };
@@ -96,11 +96,11 @@ pub(super) async fn conduct(
     let report = ReportObserver::new(files);
     let document = report.handle();
     let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
-    if project.detail != Detail::Brief {
+    if project.detail != DetailLevel::Brief {
         observers.push(Box::new(ProgressObserver::new(style)));
     }
     let (events, observer_thread) = observe::spawn_observers(observers);
-    let events = events.kept_in(Arc::clone(&journal) as Arc<dyn EventLog>);
+    let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
     let results = execute_plan(runner, Arc::clone(&header), plan, &events, &course).await;
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
@@ -144,7 +144,7 @@ impl Conducted {
     pub(super) async fn report_to_ci(
         &mut self,
         project: &Project,
-        resolved: &Resolved,
+        resolved: &ResolvedConfig,
         reports: &CiReports,
     ) {
         if !reports.are_wanted() {
@@ -168,10 +168,10 @@ impl Conducted {
                     && !environment.ci
                     && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout);
                 let here = std::env::current_dir().ok();
-                let style = Style { terminal: is_terminal, colour };
-                let Executed { cases, summary, outcome, gate } = &self.results;
+                let style = TerminalStyle { terminal: is_terminal, colour };
+                let RunResults { cases, summary, outcome, gate } = &self.results;
                 let (header, paths) = (&self.header, self.document.paths());
-                let closing = Closing {
+                let closing = ClosingOptions {
                     style,
                     detail: project.detail,
                     links: here.as_deref().filter(|_| has_links),

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use crate::cli::{GlobalArgs, RunArgs};
-use selftest_config::{self as config, Environment, Flag, LastFile, Resolved};
+use selftest_config::{self as config, Environment, FlagValue, ParsedFileCache, ResolvedConfig};
 use selftest_harness::gate::baseline;
 use selftest_harness::sut::project::ANSWER_KEYS;
 use selftest_reports::ci::ReportRequest;
-use selftest_reports::terminal::Detail;
+use selftest_reports::terminal::DetailLevel;
 use selftest_text::redact::{Redactor, known};
 
 /// A project folder with the environment of this process.
@@ -22,9 +22,9 @@ pub(super) struct Project {
     shown: PathBuf,
     pub(super) environment: Environment,
     /// How much is told of a run.
-    pub(super) detail: Detail,
+    pub(super) detail: DetailLevel,
     explicit_config: Option<PathBuf>,
-    last_file: LastFile,
+    last_file: ParsedFileCache,
 }
 
 impl Project {
@@ -42,30 +42,31 @@ impl Project {
         let mut environment = Environment::from_process();
         let arguments: Vec<String> =
             std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
-        environment.add_secrets(known::of_arguments(&arguments));
+        environment.add_secrets(known::secrets_in_arguments(&arguments));
         environment.add_secrets(config::secret_files::values(&folder, &environment.variables));
         environment.models.offline |= global.offline;
         // As with `make -C`: other paths of the command line count from that folder.
         let explicit_config = global.config.as_ref().map(|path| shown.join(path));
-        let detail = if global.verbose > 0 { Detail::Full } else { Detail::Normal };
-        let last_file = LastFile::default();
+        let detail = if global.verbose > 0 { DetailLevel::Full } else { DetailLevel::Normal };
+        let last_file = ParsedFileCache::default();
         Ok(Self { folder, shown, environment, detail, explicit_config, last_file })
     }
 
     /// Knows the secrets of this machine and those that the configuration gives to what is tested.
-    pub(super) fn redactor(&self, resolved: &Resolved) -> Redactor {
+    pub(super) fn redactor(&self, resolved: &ResolvedConfig) -> Redactor {
         let sut = &resolved.config.sut;
         let mut secrets = self.environment.secret_values.clone();
         if let Some(command) = sut.program() {
-            secrets.extend(known::of_arguments(&command.run));
+            secrets.extend(known::secrets_in_arguments(&command.run));
             let variables = command.environment.iter();
-            secrets.extend(variables.flat_map(|(name, value)| known::of_setting(name, value)));
+            secrets
+                .extend(variables.flat_map(|(name, value)| known::secrets_in_setting(name, value)));
         }
         Redactor::new(secrets)
     }
 
     /// Loads the configuration with these flags on top.
-    pub(super) fn load(&self, flags: Vec<Flag>) -> Result<Resolved, Failure> {
+    pub(super) fn load(&self, flags: Vec<FlagValue>) -> Result<ResolvedConfig, Failure> {
         let explicit = self.explicit_config.as_deref();
         Ok(config::load(&self.shown, explicit, &self.environment, flags, &self.last_file)?)
     }
@@ -76,22 +77,24 @@ impl Project {
     }
 
     /// Where the reports of this configuration go: JSON and Markdown.
-    pub(super) fn report_folders(&self, resolved: &Resolved) -> (PathBuf, PathBuf) {
+    pub(super) fn report_folders(&self, resolved: &ResolvedConfig) -> (PathBuf, PathBuf) {
         let reports = &resolved.config.reports;
         (self.shown.join(&reports.json_folder), self.shown.join(&reports.markdown_folder))
     }
 
     /// The committed baseline of this configuration.
-    pub(super) fn baseline_file(&self, resolved: &Resolved) -> PathBuf {
+    pub(super) fn baseline_file(&self, resolved: &ResolvedConfig) -> PathBuf {
         match (&resolved.config.baseline, resolved.path.as_ref().and_then(|path| path.parent())) {
             (Some(path), _) => self.shown.join(path),
-            (None, Some(folder)) => folder.join(baseline::FILE),
-            (None, None) => self.shown.join(config::DEFAULT_PATH).with_file_name(baseline::FILE),
+            (None, Some(folder)) => folder.join(baseline::BASELINE_FILE),
+            (None, None) => {
+                self.shown.join(config::DEFAULT_PATH).with_file_name(baseline::BASELINE_FILE)
+            }
         }
     }
 
     /// The reports that this configuration asks for besides, with paths from the current folder.
-    pub(super) fn report_requests(&self, resolved: &Resolved) -> Vec<ReportRequest> {
+    pub(super) fn report_requests(&self, resolved: &ResolvedConfig) -> Vec<ReportRequest> {
         let requests = resolved.config.reports.requests().into_iter();
         let from_here = |request| match request {
             ReportRequest::File(kind, path) => ReportRequest::File(kind, self.shown.join(path)),
@@ -101,7 +104,7 @@ impl Project {
     }
 
     /// Every path that holds an answer key.
-    pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
+    pub(super) fn protected(&self, resolved: &ResolvedConfig) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
         // The schema names the rubric's defaults.
         let fixed = ANSWER_KEYS.iter().chain(&["config/schema.json"]);
@@ -132,11 +135,11 @@ impl Project {
 }
 
 /// The flags that set a key of the configuration, in rising precedence.
-pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
+pub(super) fn flags(args: &RunArgs) -> Vec<FlagValue> {
     let mut flags = Vec::new();
     let mut set = |pointer: &str, flag: &str, value: Option<Value>| {
         if let Some(value) = value {
-            flags.push(Flag { pointer: pointer.to_owned(), flag: flag.to_owned(), value });
+            flags.push(FlagValue { pointer: pointer.to_owned(), flag: flag.to_owned(), value });
         }
     };
     for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {

@@ -13,7 +13,7 @@ use super::grade::database;
 use super::{eprint, print, since};
 use crate::cli::{DbAction, GlobalArgs, StoreArgs};
 use crate::exit::Exit;
-use selftest_store::{Backup, BackupError, People, Pruned, Store};
+use selftest_store::{BackupError, BackupOutcome, HumanDataPolicy, PruneCounts, Store};
 use selftest_text::wording::plural;
 
 pub(super) async fn execute(
@@ -30,7 +30,7 @@ pub(super) async fn execute(
             export(&store, output.as_deref()).await
         }
         DbAction::Prune { older_than, dry_run, people } => {
-            let people = if *people { People::Deleted } else { People::Kept };
+            let people = if *people { HumanDataPolicy::Delete } else { HumanDataPolicy::Keep };
             prune(&store, older_than, *dry_run, people, args.json).await
         }
     };
@@ -46,13 +46,13 @@ async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Failure> {
     })?;
     let shown = file.display();
     match made {
-        Backup::Made(bytes) if json => {
+        BackupOutcome::Copied(bytes) if json => {
             print(&format!("{:#}\n", json!({ "file": shown.to_string(), "bytes": bytes })))
         }
-        Backup::Made(bytes) => {
-            print(&format!("{} copied to {shown}: {bytes} bytes\n", store.place()))
+        BackupOutcome::Copied(bytes) => {
+            print(&format!("{} copied to {shown}: {bytes} bytes\n", store.location()))
         }
-        Backup::ByServer { address, schema } => {
+        BackupOutcome::ByServer { address, schema } => {
             let error = anyhow!("{address} is copied by PostgreSQL's own program");
             let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
             let command = format!(
@@ -104,7 +104,7 @@ async fn prune(
     store: &Store,
     older_than: &str,
     dry_run: bool,
-    people: People,
+    people: HumanDataPolicy,
     json: bool,
 ) -> Result<(), Failure> {
     let now = selftest_clock::now();
@@ -132,10 +132,10 @@ async fn prune(
 }
 
 /// The counts, for people.
-fn told(pruned: &Pruned, before: &str, dry_run: bool) -> String {
+fn told(pruned: &PruneCounts, before: &str, dry_run: bool) -> String {
     let (mut text, total) = (String::new(), pruned.rows.iter().map(|(_, rows)| rows).sum::<u64>());
     for (kind, rows) in &pruned.rows {
-        text += &format!("{rows:>9}  {}\n", kind.words());
+        text += &format!("{rows:>9}  {}\n", kind.description());
     }
     if pruned.kept_sessions > 0 {
         let kept = plural(pruned.kept_sessions, "session");

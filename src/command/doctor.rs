@@ -15,20 +15,20 @@ use super::setup::Setup;
 use crate::cli::{Cli, GlobalArgs};
 use crate::exit::Exit;
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
-use selftest_config::{Config, Environment, Resolved};
+use selftest_config::{Config, Environment, ResolvedConfig};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::fitness::Fitness;
-use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
+use selftest_harness::judge::fitness::JudgeFitness;
+use selftest_harness::judge::prompt::{JudgeEvidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::scenario::generate::load_templates;
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::locate::{FetchObserver, Locator};
+use selftest_models::locator::{FetchObserver, ModelLocator};
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{ChatModel, ModelError, StructuredMode};
 use selftest_reports::ReportFiles;
-use selftest_sandbox::{Standing, Walls};
+use selftest_sandbox::{SandboxLevel, SandboxSupport};
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -124,7 +124,7 @@ fn table(findings: &[Finding]) -> String {
     text
 }
 
-fn check_folders(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+fn check_folders(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
     let (json, markdown) = project.report_folders(resolved);
     let absent: Vec<&Path> = [&json, &markdown]
         .into_iter()
@@ -151,7 +151,7 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
     }
 }
 
-async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+async fn check_sut(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
     let redactor = Arc::new(project.redactor(resolved));
     let args = <Cli as clap::Parser>::parse_from(["selftest"]).run.run;
     let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
@@ -179,27 +179,28 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
 }
 
 /// Which walls stand around programs under test.
-fn check_sandbox(standing: &Standing, findings: &mut Findings) {
+fn check_sandbox(standing: &SandboxSupport, findings: &mut Findings) {
     let what = "isolation";
-    let landlock = match standing.landlock {
+    let landlock = match standing.landlock_abi {
         0 => "no Landlock".to_owned(),
         version => format!("Landlock {version}"),
     };
-    let filter = if standing.filtered { "filter of system calls" } else { "no filter of calls" };
-    match standing.walls {
-        Walls::Full => findings.good(
+    let filter =
+        if standing.filters_calls { "filter of system calls" } else { "no filter of calls" };
+    match standing.level {
+        SandboxLevel::Full => findings.good(
             what,
             format!("enforced: namespaces, a file system of its own, {landlock}, {filter}"),
         ),
-        Walls::Inner => {
-            let why = standing.missing.as_deref().unwrap_or("this system has none");
+        SandboxLevel::Inner => {
+            let why = standing.missing_namespaces.as_deref().unwrap_or("this system has none");
             findings.doubtful(
                 what,
                 format!("best effort: {landlock}, {filter}; no namespaces: {why}"),
                 "with sut.sandbox at enforce nothing runs here",
             );
         }
-        Walls::Off => findings.doubtful(
+        SandboxLevel::Off => findings.doubtful(
             what,
             "UNSANDBOXED: the program may do whatever its user may do".to_owned(),
             "remove sut.sandbox from the configuration",
@@ -207,11 +208,11 @@ fn check_sandbox(standing: &Standing, findings: &mut Findings) {
     }
 }
 
-async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
     let config = &resolved.config;
     let environment = &project.environment;
     let redactor = Arc::new(project.redactor(resolved));
-    let mut locator = Locator::new(
+    let mut locator = ModelLocator::new(
         environment.models.clone(),
         config.models.clone(),
         &project.folder,
@@ -237,13 +238,13 @@ async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Fin
             Err(error) => findings.bad("judge model", &error, error.hint()),
         }
     }
-    for line in locator.chosen() {
+    for line in locator.resolutions() {
         findings.good("chosen", line.clone());
     }
 }
 
 async fn ready(
-    locator: &mut Locator,
+    locator: &mut ModelLocator,
     name: &str,
     fetch: &dyn FetchObserver,
 ) -> Result<Arc<dyn ChatModel>, ModelError> {
@@ -282,7 +283,7 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
 /// impression.
 async fn judgement_of(
     environment: &Environment,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     library: &PromptLibrary,
     model: &dyn ChatModel,
     judge: &Judge,
@@ -292,7 +293,7 @@ async fn judgement_of(
     let method = judge.method(library).await;
     let identity = JudgeIdentity::of(model, method, library, &resolved.rubric).await;
     match identity.fitness(&environment.models, &resolved.config) {
-        Some(Fitness { unfit: Some(why), .. }) => findings.doubtful(
+        Some(JudgeFitness { unfit: Some(why), .. }) => findings.doubtful(
             what,
             format!("{why}: what only a judge can decide stays unscored"),
             FETCH_JUDGE,
@@ -309,7 +310,7 @@ async fn judgement_of(
 /// One real judgement: shows that the judge's replies are verdicts.
 async fn probe(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     model: Arc<dyn ChatModel>,
     findings: &mut Findings,
 ) {
@@ -321,11 +322,11 @@ async fn probe(
     let config = &resolved.config;
     let judge = Judge::new(
         Arc::clone(&model),
-        config.judge.measuring(),
+        config.judge.for_measurement(),
         config.models.context_tokens,
         resolved.rubric.clone(),
     );
-    let evidence = Evidence {
+    let evidence = JudgeEvidence {
         case: GeneratedCase {
             prompt: "Name the capital of France in one word.".to_owned(),
             hints: "The answer is Paris, in one word.".to_owned(),

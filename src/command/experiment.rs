@@ -17,26 +17,28 @@ use super::run::planned;
 use super::setup::{Prepared, Setup};
 use super::suite_file::SuiteFile;
 use crate::cli::ExperimentArgs;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::{EventLog, ExperimentRun, Observer, RunHeader};
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_harness::journal::{Digests, Journal};
+use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_harness::run::arms::{ArmRun, execute_arms, number};
-use selftest_harness::run::observe::{self, Events, ObserverThread};
-use selftest_harness::run::order::interleaved;
+use selftest_harness::run::arms::{ArmRun, execute_arms, run_number};
+use selftest_harness::run::observe::{self, EventSender, ObserverThread};
+use selftest_harness::run::order::interleave;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::skill::Skill;
-use selftest_models::journaled::{CallKeeper, CallLog};
+use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::{ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style};
+use selftest_reports::{
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, TerminalStyle,
+};
 
 /// An experiment that is to be conducted.
 pub(super) struct Experiment<'a> {
     pub(super) project: &'a Project,
-    pub(super) resolved: &'a Resolved,
+    pub(super) resolved: &'a ResolvedConfig,
     pub(super) told: &'a ExperimentArgs,
     pub(super) suite: SuiteFile,
     pub(super) skill: Skill,
@@ -88,12 +90,12 @@ impl Experiment<'_> {
         }
         // Each arm says for itself who has the skill.
         for case in &mut plan {
-            case.handed = None;
+            case.given_skill = None;
         }
         let goes_on = broken.is_some();
         let Broken { arms: ids, mut starts } = broken.unwrap_or_else(|| self.begun());
-        let calls = CallLog::knowing(starts.control.take_calls());
-        let log = Arc::new(calls.and_run(starts.treatment.take_calls()));
+        let calls = CallLog::with_calls(starts.control.take_calls());
+        let log = Arc::new(calls.with_run(starts.treatment.take_calls()));
         // What the arms share is as the one that has a journal began it.
         let begun = starts.control.header().or(starts.treatment.header());
         let earlier = Earlier { log: Arc::clone(&log), cases: &[], header: begun };
@@ -121,12 +123,12 @@ impl Experiment<'_> {
         };
         let headers = self.headers(&setup, &plan, &prepared, &ids, &starts);
         let cases = plan.len() / told.repeats as usize;
-        let order = interleaved(cases, told.repeats, prepared.runner.seed);
+        let order = interleave(cases, told.repeats, prepared.runner.seed);
 
         let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: Start| {
             let recalled = start.cases().to_vec();
             let journal = start.journal(project, resolved, &header, digests.clone())?;
-            log.keep_in(number(arm), Arc::clone(&journal) as Arc<dyn CallKeeper>);
+            log.set_sink(run_number(arm), Arc::clone(&journal) as Arc<dyn CallSink>);
             let (reporting, events) = self.reporting(arm, files, journal);
             let runner = Arc::clone(runners.of(arm));
             Ok::<_, Failure>((ArmRun { runner, header, events, recalled }, reporting))
@@ -213,8 +215,8 @@ impl Experiment<'_> {
         arm: Arm,
         files: ReportFiles,
         journal: Arc<Journal>,
-    ) -> (Reporting, Events) {
-        let style = Style {
+    ) -> (Reporting, EventSender) {
+        let style = TerminalStyle {
             terminal: false,
             colour: std::io::stderr().is_terminal() && !self.project.environment.no_color,
         };
@@ -226,13 +228,13 @@ impl Experiment<'_> {
             observers.insert(0, Box::new(progress));
         }
         let (events, observer_thread) = observe::spawn_observers(observers);
-        let events = events.kept_in(Arc::clone(&journal) as Arc<dyn EventLog>);
+        let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
         (Reporting { handle, observer_thread, journal }, events)
     }
 }
 
 /// Refuses to go on with what is not the same experiment.
-fn check(starts: &Arms<Start>, now: &Digests) -> Result<(), Failure> {
+fn check(starts: &Arms<Start>, now: &RunDigests) -> Result<(), Failure> {
     starts.control.check(now)?;
     starts.treatment.check(now)
 }

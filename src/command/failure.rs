@@ -59,7 +59,7 @@ impl From<ConfigErrors> for Failure {
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         let hint = error.hint();
-        let is_usage = matches!(error, ModelError::Name { .. });
+        let is_usage = matches!(error, ModelError::InvalidName { .. });
         let error = anyhow::Error::new(error);
         if is_usage { Self::usage(error) } else { Self::setup(error) }.hint(hint)
     }

@@ -13,8 +13,8 @@ use super::{eprint, print};
 use crate::cli::GlobalArgs;
 use crate::exit::Exit;
 use selftest_config as config;
-use selftest_harness::experiment::power::never_concludes;
-use selftest_reports::freeze::{Frozen, freeze};
+use selftest_harness::experiment::power::inconclusive_reason;
+use selftest_reports::freeze::{FrozenSuite, freeze};
 use selftest_text::wording::plural;
 
 /// Where suites are kept, and kept from what is tested.
@@ -28,7 +28,7 @@ pub(super) fn execute(
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
     let report = report(&project, &resolved, run)?;
-    let Frozen { suite, left_out } = freeze(&report);
+    let FrozenSuite { suite, left_out } = freeze(&report);
     if !report.complete {
         eprint(&format!("warning: {} did not come to its end\n", report.run_id));
     }
@@ -39,7 +39,7 @@ pub(super) fn execute(
         eprint(&format!("nothing to freeze: {} has no case with a prompt\n", report.run_id));
         return Ok(Exit::NothingRan);
     }
-    let text = config::suite::text(&suite);
+    let text = config::suite::suite_text(&suite);
     let file = match output {
         Some(path) => path.to_owned(),
         None => Path::new(FOLDER).join(format!("{}.yaml", report.run_id)),
@@ -49,7 +49,7 @@ pub(super) fn execute(
     config::suite::parse(&shown, text.clone())?;
     create(&shown, &text)?;
     print(&format!("{}\n", shown.display()))?;
-    if let Some(why) = never_concludes(suite.cases.len()) {
+    if let Some(why) = inconclusive_reason(suite.cases.len()) {
         eprint(&format!("warning: {why}\n"));
     }
     eprint(&format!(

@@ -11,10 +11,10 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::suite_file::SuiteFile;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::baseline::Baseline;
-use selftest_harness::gate::{BaselineGate, Gate};
+use selftest_harness::gate::{BaselineGate, RunGate};
 
 /// Most bytes of a baseline: far more than ten thousand cases need.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -30,7 +30,7 @@ pub(super) struct OpenedBaseline {
 /// The baseline of a run whose gate needs one, read before anything is asked.
 pub(super) fn opened(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
 ) -> Result<Option<OpenedBaseline>, Failure> {
     if !resolved.config.gate.needs_baseline() {
         return Ok(None);
@@ -65,7 +65,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Baseline>, Failure> {
 }
 
 /// Ids of all cases that there are, whichever of them are run; `None` where only some are known.
-pub(super) fn existing(resolved: &Resolved, suite: Option<&SuiteFile>) -> Option<BTreeSet<String>> {
+pub(super) fn existing(
+    resolved: &ResolvedConfig,
+    suite: Option<&SuiteFile>,
+) -> Option<BTreeSet<String>> {
     match suite {
         Some(suite) if suite.replays() => None,
         Some(suite) => {
@@ -77,12 +80,12 @@ pub(super) fn existing(resolved: &Resolved, suite: Option<&SuiteFile>) -> Option
 
 /// The gate of a run. What cannot be compared is said before the first case.
 pub(super) fn gate(
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     opened: Option<OpenedBaseline>,
     header: &RunHeader,
     existing: Option<BTreeSet<String>>,
-) -> Gate {
-    let Some(OpenedBaseline { baseline, path }) = opened else { return Gate::Absolute };
+) -> RunGate {
+    let Some(OpenedBaseline { baseline, path }) = opened else { return RunGate::Absolute };
     let gate = BaselineGate {
         mode: resolved.config.gate,
         path: path.display().to_string(),
@@ -100,5 +103,5 @@ pub(super) fn gate(
              baseline with `selftest baseline accept`\n"
         ));
     }
-    Gate::Baseline(Box::new(gate))
+    RunGate::Baseline(Box::new(gate))
 }

@@ -10,17 +10,17 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::model::FetchBar;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
-use selftest_models::locate::Locator;
+use selftest_models::locator::ModelLocator;
 use selftest_models::model_files::CatalogueEntry;
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::name::ModelName;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
 use selftest_server::mcp::SessionGrading;
-use selftest_service::grader::quality::{QualityGrader, UnfitModel};
+use selftest_service::grader::quality::{QualityGrader, UnfitModelError};
 use selftest_service::jobs::FindGrader;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
@@ -38,7 +38,7 @@ pub(super) fn rubric(project: &Project) -> u32 {
 /// calls at once. Without a name, that of the configuration.
 pub(super) async fn quality_graders(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     store: &Store,
     names: &[String],
     concurrency: u32,
@@ -53,7 +53,7 @@ pub(super) async fn quality_graders(
         eprint(&format!("prompts/{TEMPLATE} is {name}: its grades are kept apart from others\n"));
     }
     let library = Arc::new(library);
-    let wanted = QualityGrader::wanted_context(settings, &library)?;
+    let wanted = QualityGrader::required_context(settings, &library)?;
     let models = ModelSettings {
         // A session takes more room than a case of a run.
         context_tokens: resolved.config.models.context_tokens.max(wanted),
@@ -66,7 +66,7 @@ pub(super) async fn quality_graders(
         ..resolved.config.models.clone()
     };
     let redactor = Redactor::new(environment.secret_values.iter().cloned());
-    let mut locator = Locator::new(
+    let mut locator = ModelLocator::new(
         environment.models.clone(),
         models,
         &project.folder,
@@ -86,7 +86,7 @@ pub(super) async fn quality_graders(
         let grader = QualityGrader::new(store, model, settings.clone(), library, redactor.clone());
         graders.push(grader.await?);
     }
-    for line in locator.chosen() {
+    for line in locator.resolutions() {
         eprint(&format!("model {line}\n"));
     }
     Ok(graders)
@@ -96,7 +96,7 @@ pub(super) async fn quality_graders(
 /// model is.
 pub(super) struct GradersOnRequest {
     project: Arc<Project>,
-    resolved: Arc<Resolved>,
+    resolved: Arc<ResolvedConfig>,
     store: Store,
     /// The model where a request names none; that of the configuration, where none is given.
     default: Option<String>,
@@ -106,7 +106,7 @@ pub(super) struct GradersOnRequest {
 impl GradersOnRequest {
     pub(super) fn new(
         project: Arc<Project>,
-        resolved: Arc<Resolved>,
+        resolved: Arc<ResolvedConfig>,
         store: Store,
         default: Option<String>,
     ) -> Self {
@@ -150,7 +150,7 @@ impl GradersOnRequest {
             Ok(server) => server.models().await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
-        OllamaServer::find(&models, &tag).is_none_or(|tag| !tag.is_cloud())
+        OllamaServer::find_tag(&models, &tag).is_none_or(|tag| !tag.is_cloud())
     }
 }
 
@@ -195,16 +195,16 @@ impl SessionGrading for GradersOnRequest {
 fn names_local_model(name: &str) -> bool {
     match ModelName::parse(name) {
         Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
-        Ok(ModelName::Embedded(name)) => CatalogueEntry::named(&name).is_some(),
+        Ok(ModelName::Embedded(name)) => CatalogueEntry::find(&name).is_some(),
         _ => false,
     }
 }
 
-impl From<UnfitModel> for Failure {
-    fn from(error: UnfitModel) -> Self {
+impl From<UnfitModelError> for Failure {
+    fn from(error: UnfitModelError) -> Self {
         match error {
-            UnfitModel::Prompt(error) => error.into(),
-            error @ UnfitModel::Context { .. } => Self::setup(anyhow::Error::new(error)).hint(
+            UnfitModelError::Prompt(error) => error.into(),
+            error @ UnfitModelError::Context { .. } => Self::setup(anyhow::Error::new(error)).hint(
                 Some("take a model with a larger context, or lower grade.quality.max_tokens"),
             ),
         }

@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use super::setup::{Prepared, Setup};
 use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
-use selftest_harness::notice::Notice;
+use selftest_harness::notice::RunNotice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::chat::TEMPLATE as CHAT_TEMPLATE;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_reports::document::ReportDocument;
-use selftest_sandbox::{NoSandbox, Standing, Walls};
+use selftest_sandbox::{SandboxLevel, SandboxSupport, SandboxUnavailableError};
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
 
@@ -66,40 +66,41 @@ impl Setup<'_> {
     }
 
     /// The sandbox of a program under test here; absent where none is tested.
-    pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
+    pub(super) fn standing(&self) -> Option<Result<SandboxSupport, SandboxUnavailableError>> {
         let sut = &self.resolved.config.sut;
         sut.program()?;
         let harness = std::env::current_exe().ok()?;
-        Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
+        Some(SandboxSupport::detect(&harness, sut.sandbox.unwrap_or_default()))
     }
 
     /// The notice where programs run without a sandbox, or without all of it.
-    fn unsandboxed(&self) -> Option<Notice> {
+    fn unsandboxed(&self) -> Option<RunNotice> {
         let standing = self.standing()?.ok()?;
-        let why = match standing.walls {
-            Walls::Full => return None,
-            Walls::Off => {
+        let why = match standing.level {
+            SandboxLevel::Full => return None,
+            SandboxLevel::Off => {
                 "sut.sandbox is off, and the program under test may do whatever its user \
                            may do"
                     .to_owned()
             }
-            Walls::Inner => {
-                let missing = standing.missing.unwrap_or_else(|| "not on this system".to_owned());
+            SandboxLevel::Inner => {
+                let missing =
+                    standing.missing_namespaces.unwrap_or_else(|| "not on this system".to_owned());
                 format!("not the whole sandbox could be put up: {missing}")
             }
         };
-        Some(Notice::Unsandboxed { why })
+        Some(RunNotice::Unsandboxed { why })
     }
 
     /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
-    fn notices(&self, plan: &[PlannedCase], prepared: &Prepared) -> Vec<Notice> {
+    fn notices(&self, plan: &[PlannedCase], prepared: &Prepared) -> Vec<RunNotice> {
         let mut notices = Vec::new();
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
-        let built_in = built_in.map(|(_, text)| digest::of_bytes(text.as_bytes()));
+        let built_in = built_in.map(|(_, text)| digest::sha256_hex(text.as_bytes()));
         let used = prepared.runner.library.digests().get(CHAT_TEMPLATE);
         if prepared.models.sut.is_some() && used == built_in.as_ref() {
             let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
-            notices.push(Notice::BuiltInAssistant { config });
+            notices.push(RunNotice::BuiltInAssistant { config });
         }
         notices.extend(self.unsandboxed());
         let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
@@ -111,10 +112,10 @@ impl Setup<'_> {
         notices.extend(measured.filter_map(|fitness| {
             let model = fitness.model.clone();
             if let Some(measured) = fitness.unfit.clone() {
-                return Some(Notice::UnfitJudge { model, measured });
+                return Some(RunNotice::UnfitJudge { model, measured });
             }
-            let measured = fitness.unfit_for(have_references)?.to_owned();
-            Some(Notice::UnfitWithoutReference { model, measured })
+            let measured = fitness.unfit_reason_for(have_references)?.to_owned();
+            Some(RunNotice::UnfitWithoutReference { model, measured })
         }));
         notices
     }

@@ -14,11 +14,13 @@ use super::interruption::interruption;
 use super::print;
 use crate::cli::{GlobalArgs, JobsAction, SessionArgs, StoreArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_service::grader::SelfGrader;
 use selftest_service::grader::skills::SkillTracker;
-use selftest_service::jobs::{Job, JobContext, Listing, Queue, Scheduler, Status, Summary};
+use selftest_service::jobs::{
+    GradingQueue, JobContext, JobKind, JobListing, JobStatus, JobSummary, Scheduler,
+};
 use selftest_store::Store;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -43,20 +45,20 @@ async fn list(args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let settings = project.load(Vec::new())?.config.jobs;
     let address = database(&project, &args.database);
     let store = Store::open(&address).await?;
-    let queue = Queue::open(&address, &settings).await?;
-    let listing = Listing::of(&store, &queue, &settings, selftest_clock::now()).await?;
+    let queue = GradingQueue::open(&address, &settings).await?;
+    let listing = JobListing::collect(&store, &queue, &settings, selftest_clock::now()).await?;
     queue.close().await;
     store.close().await;
     if args.json {
         print(&format!("{:#}\n", json!(listing)))?;
     } else {
-        print(&listing.text())?;
+        print(&listing.to_text())?;
     }
     Ok(Exit::Passed)
 }
 
 async fn run(
-    job: Job,
+    job: JobKind,
     sessions: &SessionArgs,
     args: &StoreArgs,
     global: &GlobalArgs,
@@ -66,7 +68,7 @@ async fn run(
     let resolved = project.load(Vec::new())?;
     let address = database(&project, &args.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
-    let grader = grader.by_rubric(rubric(&project)).await?;
+    let grader = grader.with_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));
     let settings = resolved.config.jobs.clone();
@@ -86,13 +88,13 @@ async fn run(
     } else {
         print(&said(job, &summary))?;
     }
-    Ok(if summary.status == Status::Failed { Exit::Failed } else { Exit::Passed })
+    Ok(if summary.status == JobStatus::Failed { Exit::Failed } else { Exit::Passed })
 }
 
 /// The context of scheduled jobs, as configured.
 pub(super) fn context(
     project: &Arc<Project>,
-    resolved: &Arc<Resolved>,
+    resolved: &Arc<ResolvedConfig>,
     grader: SelfGrader,
 ) -> JobContext {
     let (config, store) = (&resolved.config, grader.store());
@@ -118,8 +120,8 @@ pub(super) fn skill_tracker(
 async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.jobs;
-    let queue = Queue::open(&database(&project, &args.database), &settings).await?;
-    let number = queue.retry(id).await?;
+    let queue = GradingQueue::open(&database(&project, &args.database), &settings).await?;
+    let number = queue.retry_failed(id).await?;
     queue.close().await;
     if let Some(id) = id.filter(|_| number == 0) {
         let shown = one_line(id, 80);
@@ -135,17 +137,17 @@ async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Resul
 }
 
 /// The scheduled job with that name; `others` are named in the error too.
-pub(super) fn job(name: &str, others: &[&str]) -> Result<Job, Failure> {
-    Job::from_name(name).ok_or_else(|| {
+pub(super) fn job(name: &str, others: &[&str]) -> Result<JobKind, Failure> {
+    JobKind::from_name(name).ok_or_else(|| {
         let known: Vec<&str> =
-            Job::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
+            JobKind::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
         let error = anyhow!("there is no job {:?}", one_line(name, 80));
         Failure::usage(error).hint(Some(format!("write {}", known.join(" or "))))
     })
 }
 
 /// A summary on a few lines.
-pub(super) fn said(job: Job, summary: &Summary) -> String {
+pub(super) fn said(job: JobKind, summary: &JobSummary) -> String {
     let mut text = format!("{} {}", job.name(), summary.status.name());
     for (name, value) in &summary.counts {
         let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);

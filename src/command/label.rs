@@ -16,7 +16,7 @@ use selftest_harness::calibration::labels::AnswerId;
 use selftest_harness::calibration::{Label, LabelFile};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LabelStore, LabelStoreError};
-use selftest_reports::labelling::{answers, shown};
+use selftest_reports::labelling::{answers, render_sections};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -43,7 +43,7 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
             let wrong = |error: &dyn std::fmt::Display| Failure::usage(anyhow!("{named}: {error}"));
             let text = given(&project, from).map_err(|error| wrong(&error))?;
             let found = LabelFile::parse(&text, report.run_id.as_str())
-                .and_then(|found| found.bound(&answers))
+                .and_then(|found| found.bind(&answers))
                 .map_err(|error| {
                     wrong(&error).hint(Some(
                         "name cases as the report does, `id` or with repeats `id #2`, each with \
@@ -125,7 +125,7 @@ fn ask(
     let term = Term::stdout();
     let failed = |error: std::io::Error| Failure::setup(anyhow!("the terminal: {error}"));
     for (position, answer) in open.iter().enumerate() {
-        let Some(text) = shown(report, answer) else { continue };
+        let Some(text) = render_sections(report, answer) else { continue };
         let done = answers.len() - open.len() + position + 1;
         print(&format!(
             "\n--- {done} of {}: {}\n{text}",

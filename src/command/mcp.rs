@@ -14,7 +14,7 @@ use crate::cli::{DatabaseArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_reports::RunArchive;
 use selftest_server::mcp::McpServer;
-use selftest_service::transcripts::Transcripts;
+use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 
 pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -22,9 +22,9 @@ pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, args)).await?;
-    let store = store.by_rubric(rubric(&project)).await?;
+    let store = store.with_rubric(rubric(&project)).await?;
     let prices = resolved.config.prices.clone();
-    let transcripts = Transcripts::new(project.redactor(&resolved), prices);
+    let transcripts = TranscriptReader::new(project.redactor(&resolved), prices);
     let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
     let runs = RunArchive::new(json_folder);
     let server = McpServer::new(store.clone(), runs, transcripts, Some(Arc::new(grading)));

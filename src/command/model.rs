@@ -12,7 +12,7 @@ use super::{eprint, print};
 use crate::cli::{GlobalArgs, ModelAction};
 use crate::exit::Exit;
 use selftest_config::Environment;
-use selftest_models::locate::FetchObserver;
+use selftest_models::locator::FetchObserver;
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::{OllamaServer, base_address};
 use selftest_models::{ModelError, model_files};
@@ -34,7 +34,7 @@ impl FetchObserver for FetchBar {
         eprint(&format!("{line}\n"));
     }
 
-    fn progress(&self, progress: model_files::Progress) {
+    fn progress(&self, progress: model_files::TransferProgress) {
         if self.plain {
             return;
         }
@@ -66,11 +66,11 @@ pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<
         ModelAction::Pull { source, sha256 } => pull(&project, &source, sha256.as_deref()).await,
         ModelAction::Path { name } => {
             match model_files::locate(&name, &project.environment.models)? {
-                model_files::Located::File(file) => {
+                model_files::LocatedWeights::File(file) => {
                     print(&format!("{}\n", file.display()))?;
                     Ok(Exit::Passed)
                 }
-                model_files::Located::Absent(entry) => {
+                model_files::LocatedWeights::NotFetched(entry) => {
                     let what = format!("the weights of {} are not here", entry.name);
                     let hint =
                         format!("fetch them with `selftest judge model pull {}`", entry.name);
@@ -86,11 +86,11 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
     let bar = FetchBar::new(&project.environment);
     let progress = |progress| bar.progress(progress);
     let known =
-        model_files::CatalogueEntry::named(source.strip_prefix("embedded/").unwrap_or(source));
+        model_files::CatalogueEntry::find(source.strip_prefix("embedded/").unwrap_or(source));
     let file = match known {
         Some(entry) => match model_files::locate(entry.name, environment)? {
-            model_files::Located::File(file) => file,
-            model_files::Located::Absent(entry) => {
+            model_files::LocatedWeights::File(file) => file,
+            model_files::LocatedWeights::NotFetched(entry) => {
                 if !environment.offline {
                     bar.announce(&entry.announcement());
                 }
@@ -121,7 +121,7 @@ async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
             .map(|listed| {
                 json!({
                     "name": format!("embedded/{}", listed.name),
-                    "present": listed.present,
+                    "present": listed.is_present,
                     "bytes": listed.bytes,
                     "file": listed.file,
                     "licence": listed.entry.map(|entry| entry.licence),
@@ -138,7 +138,7 @@ async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
     }
     let mut lines = String::new();
     for listed in &weights {
-        let state = match (listed.present, listed.entry) {
+        let state = match (listed.is_present, listed.entry) {
             (true, _) => listed.file.display().to_string(),
             (false, Some(entry)) => format!(
                 "not here; `selftest judge model pull {}` fetches it ({})",

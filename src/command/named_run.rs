@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunModels;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::{RunArchive, RunFile, read_report};
@@ -31,7 +31,7 @@ fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
 /// little about what changed between the runs.
 pub(super) fn changed_models(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     models: &RunModels,
 ) -> Vec<String> {
     let runs = RunArchive::new(project.report_folders(resolved).0);
@@ -54,7 +54,7 @@ pub(super) fn changed_models(
 /// The report of the run.
 pub(super) fn report(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     named: &str,
 ) -> Result<ReportDocument, Failure> {
     found(project, resolved, named).map(|(report, _)| report)
@@ -63,7 +63,7 @@ pub(super) fn report(
 /// The report of the run, and its file.
 pub(super) fn found(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     named: &str,
 ) -> Result<(ReportDocument, PathBuf), Failure> {
     let (folder, _) = project.report_folders(resolved);

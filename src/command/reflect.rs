@@ -13,10 +13,12 @@ use super::grade::database;
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, StoreArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
-use selftest_grading::grade::reflection::{Reflection, ReflectionRules, ReflectionScore, read_all};
+use selftest_config::ResolvedConfig;
+use selftest_grading::grade::reflection::{
+    Reflection, ReflectionRules, ReflectionScore, parse_reflections,
+};
 use selftest_grading::report::reflections;
-use selftest_service::grader::reflection::{ReflectionFault, ReflectionGrader};
+use selftest_service::grader::reflection::{ReflectionError, ReflectionGrader};
 use selftest_store::{ReflectionQuery, Store};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -59,7 +61,7 @@ pub(super) async fn execute(
 /// A grader by the criteria of the configuration, with the schemas that it names.
 pub(super) fn reflection_grader(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     store: Store,
 ) -> Result<ReflectionGrader, Failure> {
     let settings = resolved.config.grade.reflection.clone();
@@ -103,7 +105,7 @@ async fn grade(
         file.and_then(|file| bounded(file, MAX_FILE_BYTES))
     };
     let text = text.map_err(|why| Failure::usage(anyhow!("cannot read {shown}: {why}")))?;
-    let documents = read_all(&text)
+    let documents = parse_reflections(&text)
         .map_err(|error| Failure::usage(anyhow!("{shown}, {error}")).hint(Some(EXAMPLE)))?;
     let count = documents.len();
     let mut scores = Vec::new();
@@ -137,17 +139,17 @@ async fn grade(
 }
 
 fn project_of(asked: &GradeReflectionArgs, document: &Map<String, Value>) -> String {
-    let stated = || Reflection::of(document).project_id;
+    let stated = || Reflection::from_document(document).project_id;
     asked.project.clone().or_else(stated).unwrap_or_else(|| DEFAULT_PROJECT.to_owned())
 }
 
 /// The reflections before it are kept: what was graded is not lost.
-fn refused(fault: ReflectionFault, shown: &str, place: usize, count: usize) -> Failure {
+fn refused(fault: ReflectionError, shown: &str, place: usize, count: usize) -> Failure {
     match fault {
-        ReflectionFault::Store(error) => error.into(),
+        ReflectionError::Store(error) => error.into(),
         fault => {
             let hint = match fault {
-                ReflectionFault::Taken { .. } => {
+                ReflectionError::Taken { .. } => {
                     Some("give each reflection a reflection_id of its own, or none")
                 }
                 _ => None,
@@ -159,7 +161,7 @@ fn refused(fault: ReflectionFault, shown: &str, place: usize, count: usize) -> F
 }
 
 async fn recover(grader: &ReflectionGrader, score: &ReflectionScore) -> Result<(), Failure> {
-    for fault in grader.recover(score).await? {
+    for fault in grader.notify_recovery_hook(score).await? {
         eprint(&format!("warning: {}\n", one_line(&fault, 400)));
     }
     Ok(())

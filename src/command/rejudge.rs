@@ -13,15 +13,15 @@ use super::setup::Setup;
 use super::{eprint, named_run};
 use crate::cli::{Format, GlobalArgs, RejudgeArgs, RunArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunConfig;
-use selftest_harness::gate::Gate;
+use selftest_harness::gate::RunGate;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::outcome::rejudged::VerdictChanges;
-use selftest_harness::run::execute::Course;
-use selftest_harness::run::plan::{Defaults, plan_stored};
+use selftest_harness::run::execute::RunOptions;
+use selftest_harness::run::plan::{ScenarioDefaults, plan_stored};
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::{CallKeeper, CallLog};
+use selftest_models::journaled::{CallLog, CallSink};
 
 pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     ci_reports::check_once(&args.report)?;
@@ -43,7 +43,7 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
 /// Judges the answers of a run again. `None` where it has none.
 pub(super) async fn rejudge(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     args: &RunArgs,
     named: &str,
     mut start: Start,
@@ -65,7 +65,7 @@ pub(super) async fn rejudge(
         return Ok(None);
     }
     let plan = plan_stored(cases, defaults(&report.config));
-    let log = Arc::new(CallLog::knowing(start.take_calls()));
+    let log = Arc::new(CallLog::with_calls(start.take_calls()));
     let earlier = start.earlier(&log);
     let setup =
         Setup { project, resolved, args, suite: None, hidden: &[], earlier: Some(&earlier) };
@@ -81,12 +81,12 @@ pub(super) async fn rejudge(
     digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
-    let course = Course {
+    let course = RunOptions {
         recalled: earlier.cases.to_vec(),
-        ..Course::new(Gate::Absolute, cancel_on_interrupt())
+        ..RunOptions::new(RunGate::Absolute, cancel_on_interrupt())
     };
     let journal = start.journal(project, resolved, &header, digests)?;
-    log.keep_in(0, Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
     let kept = Kept { files, journal };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     conducted.report_to_ci(project, resolved, &ci_reports).await;
@@ -99,8 +99,8 @@ pub(super) async fn rejudge(
 }
 
 /// The defaults of the run: another configuration makes nothing else of its answers.
-fn defaults(config: &RunConfig) -> Defaults {
-    Defaults {
+fn defaults(config: &RunConfig) -> ScenarioDefaults {
+    ScenarioDefaults {
         strictness: config.strictness,
         min_score_to_pass: config.min_score_to_pass,
         safety_floor: config.safety_floor,

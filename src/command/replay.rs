@@ -9,7 +9,7 @@ use super::suite_file::SuiteFile;
 use super::{compare, eprint, named_run};
 use crate::cli::{Format, GlobalArgs, ReplayArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_reports::document::ReportDocument;
 
 pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -42,7 +42,7 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
 /// Compares a replay that was resumed, and has ended, with the run whose cases it has.
 pub(super) fn conclude(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     ended: Ended,
     cases_of: Option<&CasesOf>,
     format: compare::Format,

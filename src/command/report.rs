@@ -20,7 +20,7 @@ pub(super) async fn execute(
     let args = RunArgs { report: requests.to_vec(), ..RunArgs::default() };
     let mut resolved = project.load(flags(&args))?;
     if !requests.is_empty() {
-        resolved.config.reports.keep_only(requests);
+        resolved.config.reports.set_requests(requests);
     }
     if project.report_requests(&resolved).is_empty() {
         let error = anyhow!("nothing to write: neither --report nor `reports` names a report");

@@ -5,9 +5,9 @@ use super::failure::Failure;
 use super::suite_file::SuiteFile;
 use super::{eprint, named_run};
 use crate::cli::RunArgs;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::not_passed::NotPassed;
+use selftest_reports::not_passed::UnpassedCases;
 use selftest_text::escape::terminal;
 
 /// Runs in a row of which each ran cases of the one before.
@@ -30,7 +30,7 @@ pub(super) enum Again {
 
 /// Puts the suite in place that the cases first came from: a run of some cases of another one knows
 /// that one only, and not what is around them.
-fn trace_suite(project: &Project, resolved: &Resolved, report: &mut ReportDocument) {
+fn trace_suite(project: &Project, resolved: &ResolvedConfig, report: &mut ReportDocument) {
     for _ in 0..MAX_TRACED {
         let replayed = report.suite.as_ref().filter(|suite| suite.replayed);
         let Some(run) = replayed.and_then(|suite| suite.run_id.clone()) else { return };
@@ -43,14 +43,14 @@ fn trace_suite(project: &Project, resolved: &Resolved, report: &mut ReportDocume
 /// The cases of a run, such as the last one, that did not pass, each as often as that run did.
 pub(super) fn failed(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     args: &RunArgs,
     named: &str,
 ) -> Result<Again, Failure> {
     let (mut report, file) = named_run::found(project, resolved, named)?;
     named_run::refuse_arm(&report)?;
     trace_suite(project, resolved, &mut report);
-    let NotPassed { with_prompt, without_prompt } = NotPassed::of(&report);
+    let UnpassedCases { with_prompt, without_prompt } = UnpassedCases::of(&report);
     let is_known = |id: &String| {
         report.suite.is_none() && resolved.config.scenarios.iter().any(|known| known.id == *id)
     };

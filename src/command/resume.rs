@@ -16,14 +16,16 @@ use super::eprint;
 use super::failure::Failure;
 use super::named_run::LATEST;
 use crate::cli::{ExperimentArgs, Format, RunArgs};
-use selftest_config::{Config, Flag, Resolved};
+use selftest_config::{Config, FlagValue, ResolvedConfig};
 use selftest_harness::event::RunHeader;
 use selftest_harness::experiment::Arms;
-use selftest_harness::journal::{self, Digests, Journal, JournalError, JournalHeader, Recovered};
+use selftest_harness::journal::{
+    self, Journal, JournalError, JournalHeader, RecoveredRun, RunDigests,
+};
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::{CallLog, KeptCall};
+use selftest_models::journaled::{CallLog, StoredCall};
 use selftest_reports::read_report;
 use selftest_text::digest;
 use selftest_text::one_line;
@@ -35,7 +37,7 @@ pub(super) struct Request {
     /// The flags of the run.
     pub(super) args: RunArgs,
     /// The flags that set keys of the configuration.
-    pub(super) flags: Vec<Flag>,
+    pub(super) flags: Vec<FlagValue>,
     /// The run whose cases it has; absent where they are those of a suite or of the configuration.
     pub(super) cases_of: Option<CasesOf>,
     /// How the command uses the run at its end.
@@ -99,7 +101,7 @@ pub(super) enum Start {
 
 /// A run that goes on.
 pub(super) struct Resumed {
-    recovered: Recovered,
+    recovered: RecoveredRun,
     /// Its finished cases in the order of the plan.
     cases: Vec<Arc<CaseResult>>,
 }
@@ -116,7 +118,7 @@ pub(super) struct Earlier<'a> {
 
 impl Start {
     /// Its finished calls. They are given away once.
-    pub(super) fn take_calls(&mut self) -> Vec<KeptCall> {
+    pub(super) fn take_calls(&mut self) -> Vec<StoredCall> {
         match self {
             Start::New(_) => Vec::new(),
             Start::Resumed(resumed) => std::mem::take(&mut resumed.recovered.calls),
@@ -153,7 +155,7 @@ impl Start {
 
     /// Refuses to go on with what is not the same run. Digests that are not known yet are not
     /// compared.
-    pub(super) fn check(&self, now: &Digests) -> Result<(), Failure> {
+    pub(super) fn check(&self, now: &RunDigests) -> Result<(), Failure> {
         let Start::Resumed(resumed) = self else { return Ok(()) };
         let mut differ = resumed.recovered.header.differences(now);
         differ.retain(|name| now.contains_key(name));
@@ -169,21 +171,21 @@ impl Start {
     pub(super) fn journal(
         self,
         project: &Project,
-        resolved: &Resolved,
+        resolved: &ResolvedConfig,
         header: &RunHeader,
-        digests: Digests,
+        digests: RunDigests,
     ) -> Result<Arc<Journal>, Failure> {
         let (folder, markdown_folder) = project.report_folders(resolved);
         // What was left by runs that were killed has no other owner.
-        journal::sweep(&folder, &markdown_folder);
+        journal::remove_leftovers(&folder, &markdown_folder);
         let (path, opened) = match self {
             Start::New(request) => {
                 let header = JournalHeader::new(header, digests, json!(request));
-                let begun = Journal::begin(&folder, &header);
+                let begun = Journal::create(&folder, &header);
                 (folder, begun)
             }
             Start::Resumed(resumed) => {
-                (resumed.recovered.path.clone(), Journal::go_on(resumed.recovered))
+                (resumed.recovered.path.clone(), Journal::resume(resumed.recovered))
             }
         };
         opened.map(Arc::new).map_err(|error| {
@@ -197,12 +199,12 @@ impl Resumed {
     /// Opens the journal of a run: its id, its file, or `latest`.
     pub(super) fn open(
         project: &Project,
-        resolved: &Resolved,
+        resolved: &ResolvedConfig,
         named: &str,
     ) -> Result<Self, Failure> {
         let (folder, _) = project.report_folders(resolved);
         let path = find(project, &folder, named)?;
-        let mut recovered = journal::opened(&path).map_err(|error| failure(&error))?;
+        let mut recovered = journal::recover(&path).map_err(|error| failure(&error))?;
         if recovered.torn > 0 {
             eprint(&format!(
                 "note: {}: the last record was not written to its end; its {} bytes are dropped\n",
@@ -218,18 +220,18 @@ impl Resumed {
     /// Opens the journal of that run, where it has one.
     pub(super) fn find(
         project: &Project,
-        resolved: &Resolved,
+        resolved: &ResolvedConfig,
         run: &RunId,
     ) -> Result<Option<Self>, Failure> {
         let (folder, _) = project.report_folders(resolved);
-        match journal::find(&folder, Some(run.as_str())) {
+        match journal::find_journal(&folder, Some(run.as_str())) {
             Ok(None) => Ok(None),
             _ => Self::open(project, resolved, run.as_str()).map(Some),
         }
     }
 
     /// The command that began it, with those flags of today that change no result.
-    pub(super) fn request(&self, args: &RunArgs, flags: &[Flag]) -> Result<Request, Failure> {
+    pub(super) fn request(&self, args: &RunArgs, flags: &[FlagValue]) -> Result<Request, Failure> {
         let request = serde_json::from_value(self.recovered.header.request.clone());
         let mut request: Request = request.map_err(|error| {
             let path = self.recovered.path.display();
@@ -271,7 +273,7 @@ impl Resumed {
 /// The journal that is meant.
 fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, Failure> {
     let run = Some(named).filter(|named| *named != LATEST);
-    let found = journal::find(folder, run).map_err(|error| {
+    let found = journal::find_journal(folder, run).map_err(|error| {
         Failure::usage(anyhow!("cannot look for journals in {}: {error}", folder.display()))
     })?;
     let file =
@@ -296,8 +298,8 @@ fn failure(error: &JournalError) -> Failure {
 }
 
 /// Digests of what is known before any model is asked.
-pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Digests {
-    let of = |value: &serde_json::Value| digest::of_json(value.clone());
+pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunDigests {
+    let of = |value: &serde_json::Value| digest::json_sha256_hex(value.clone());
     let mut cases = Vec::new();
     for planned in plan {
         let limits = &planned.limits;
@@ -306,13 +308,16 @@ pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Dige
             (planned.index, &planned.scenario, &planned.frozen, &planned.grounds),
             (planned.repeat, &planned.skill, planned.threshold, limits.safety_floor),
             (limits.allow_minor_format_deviation, limits.max_questions_allowed, limits.timeout),
-            (fixtures.collect::<Vec<_>>(), planned.handed.as_ref().map(|skill| skill.digest())),
+            (
+                fixtures.collect::<Vec<_>>(),
+                planned.given_skill.as_ref().map(|skill| skill.digest()),
+            ),
         ));
         // What cannot be written down is as different as nothing at all.
         cases.extend(one.unwrap_or_default());
     }
     BTreeMap::from([
-        ("the cases".to_owned(), digest::of_bytes(&cases)),
+        ("the cases".to_owned(), digest::sha256_hex(&cases)),
         ("`generator` in the config".to_owned(), of(&json!(config.generator))),
         ("`judge` in the config".to_owned(), of(&json!(config.judge))),
         ("`sut` in the config".to_owned(), of(&json!(config.sut))),

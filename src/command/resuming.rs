@@ -11,9 +11,9 @@ use super::run::run_request;
 use super::{aa, ci_reports, eprint, replay, skills};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_reports::terminal::Detail;
+use selftest_reports::terminal::DetailLevel;
 
 pub(super) async fn execute(
     args: &RunArgs,
@@ -22,7 +22,7 @@ pub(super) async fn execute(
 ) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;
     if args.quiet {
-        project.detail = Detail::Brief;
+        project.detail = DetailLevel::Brief;
     }
     let resolved = project.load(flags(args))?;
     go_on(args, named, &project, &resolved).await.map(|ended| ended.exit)
@@ -33,7 +33,7 @@ pub(super) async fn go_on(
     args: &RunArgs,
     named: &str,
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
 ) -> Result<Ended, Failure> {
     ci_reports::check_once(&args.report)?;
     let resumed = Resumed::open(project, resolved, named)?;
@@ -64,7 +64,7 @@ pub(super) async fn go_on(
 async fn experiment_goes_on(
     args: &RunArgs,
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     resumed: Resumed,
     request: &Request,
     experiment: &ExperimentRequest,

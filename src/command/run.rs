@@ -21,18 +21,20 @@ use super::suite_file::SuiteFile;
 use super::{gate, rejudge, rerun};
 use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
-use selftest_config::{Config, Resolved};
-use selftest_harness::run::execute::Course;
-use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
+use selftest_config::{Config, ResolvedConfig};
+use selftest_harness::run::execute::RunOptions;
+use selftest_harness::run::plan::{
+    PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
+};
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::{CallKeeper, CallLog};
-use selftest_reports::skill_creator::Configuration;
-use selftest_reports::terminal::Detail;
+use selftest_models::journaled::{CallLog, CallSink};
+use selftest_reports::skill_creator::ArmConfiguration;
+use selftest_reports::terminal::DetailLevel;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;
     if args.quiet {
-        project.detail = Detail::Brief;
+        project.detail = DetailLevel::Brief;
     }
     let resolved = project.load(flags(args))?;
     run(args, &project, &resolved, Purpose::Results).await.map(|ended| ended.exit)
@@ -42,7 +44,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
 pub(super) async fn run(
     args: &RunArgs,
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     purpose: Purpose,
 ) -> Result<Ended, Failure> {
     ci_reports::check_once(&args.report)?;
@@ -60,7 +62,7 @@ pub(super) async fn run_request(
     request: Request,
     mut start: Start,
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
 ) -> Result<Ended, Failure> {
     let prints = matches!(request.purpose, Purpose::Results);
     let allowed = request.args.trials.allow_commands.clone();
@@ -104,7 +106,7 @@ pub(super) async fn run_request(
             Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
             None => ("none", WITHOUT_SKILL),
         };
-        let configuration = Configuration { name, report: &report };
+        let configuration = ArmConfiguration { name, report: &report };
         skill_creator::write(project, folder, skill, &[configuration])?;
     }
     conducted.ended(project, &args, prints)
@@ -113,7 +115,7 @@ pub(super) async fn run_request(
 /// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
 pub(super) async fn run_cases(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     args: &RunArgs,
     suite: Option<&SuiteFile>,
     mut start: Start,
@@ -139,7 +141,7 @@ pub(super) async fn run_cases(
         Some(_) => changed::sut_digest(project, resolved)?,
         None => None,
     };
-    let log = Arc::new(CallLog::knowing(start.take_calls()));
+    let log = Arc::new(CallLog::with_calls(start.take_calls()));
     let earlier = start.earlier(&log);
     let setup = Setup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
@@ -154,7 +156,7 @@ pub(super) async fn run_cases(
     let prepared = setup.prepare(&plan).await?;
     digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
-    if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
+    if let Some(skill) = plan.iter().find_map(|case| case.given_skill.as_ref()) {
         // Whether skills can be handed over at all is known before the first case.
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
@@ -173,14 +175,14 @@ pub(super) async fn run_cases(
     }
     let existing = gate::existing(resolved, suite);
     let gate = gate::gate(resolved, baseline, &header, existing);
-    let course = Course {
+    let course = RunOptions {
         fail_fast: args.gate.fail_fast,
         limits: args.limits.limits(),
         recalled: earlier.cases.to_vec(),
-        ..Course::new(gate, cancel_on_interrupt())
+        ..RunOptions::new(gate, cancel_on_interrupt())
     };
     let journal = start.journal(project, resolved, &header, digests)?;
-    log.keep_in(0, Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
     let kept = Kept { files, journal };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     conducted.report_to_ci(project, resolved, &ci_reports).await;
@@ -194,9 +196,9 @@ pub(super) fn planned(
     suite: Option<&SuiteFile>,
 ) -> Result<Vec<PlannedCase>, Failure> {
     let selection = match &args.trials.scenarios {
-        Some(text) => Selection::parse(text)
+        Some(text) => ScenarioSelection::parse(text)
             .map_err(|why| Failure::usage(anyhow!("--scenarios `{text}`: {why}")))?,
-        None => Selection::All,
+        None => ScenarioSelection::All,
     };
     let planned = match suite {
         Some(file) => {
@@ -217,7 +219,7 @@ pub(super) fn planned(
                     planned
                 })
                 .and_then(|mut planned| {
-                    let ids = Selection::Named(file.to_generate.clone());
+                    let ids = ScenarioSelection::Named(file.to_generate.clone());
                     let more = plan(&config.scenarios, &ids, defaults(config))?;
                     let offset = planned.len();
                     let at = |case: PlannedCase| PlannedCase { index: offset + case.index, ..case };
@@ -229,13 +231,13 @@ pub(super) fn planned(
     };
     let mut planned = planned.map_err(|why| Failure::usage(anyhow!(why)))?;
     if let Some(shard) = args.shard {
-        shard.keep(&mut planned);
+        shard.retain_own(&mut planned);
     }
     Ok(planned)
 }
 
-fn defaults(config: &Config) -> Defaults {
-    Defaults {
+fn defaults(config: &Config) -> ScenarioDefaults {
+    ScenarioDefaults {
         strictness: config.strictness,
         min_score_to_pass: config.min_score_to_pass,
         safety_floor: config.safety_floor,

@@ -19,11 +19,11 @@ use super::reflect::reflection_grader;
 use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
 use selftest_reports::RunArchive;
-use selftest_server::{Access, App, Improvement, SkillQueue, serve};
-use selftest_service::grader::keep_tallied;
-use selftest_service::jobs::{Queue, Worker};
+use selftest_server::{AccessSettings, App, ImprovementSettings, SkillQueue, serve};
+use selftest_service::grader::keep_tallies_current;
+use selftest_service::jobs::{GradingQueue, GradingWorker};
 use selftest_service::search::SearchIndex;
-use selftest_service::transcripts::Transcripts;
+use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 
 pub(super) async fn execute(
@@ -42,8 +42,8 @@ pub(super) async fn execute(
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let database = database(&project, store);
-    let store = Store::open_to_serve(&database).await?.by_rubric(rubric(&project)).await?;
-    let queue = Queue::open(&database, &resolved.config.jobs).await?;
+    let store = Store::open_low_memory(&database).await?.with_rubric(rubric(&project)).await?;
+    let queue = GradingQueue::open(&database, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
     let interrupted = interruption()?;
@@ -54,11 +54,12 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
-    let improvement = Improvement {
+    let improvement = ImprovementSettings {
         routing: resolved.config.routing.clone(),
         skills_folder: project.folder.join(&resolved.config.gaps.skills_folder),
     };
-    let transcripts = Transcripts::new(project.redactor(&resolved), resolved.config.prices.clone());
+    let transcripts =
+        TranscriptReader::new(project.redactor(&resolved), resolved.config.prices.clone());
     let index = SearchIndex::new(store.clone(), project.redactor(&resolved));
     let tracker = skill_tracker(&project, &resolved.config.skills, &store);
     let skills = Arc::new(SkillQueue::start(tracker));
@@ -68,7 +69,7 @@ pub(super) async fn execute(
         let (project, resolved) = (Arc::new(project), Arc::new(resolved));
         let graders = GradersOnRequest::new(project, resolved, store.clone(), model);
         let find = finder(graders);
-        Worker::new(store.clone(), queue.clone(), find, concurrency as usize)
+        GradingWorker::new(store.clone(), queue.clone(), find, concurrency as usize)
     });
     let runs = RunArchive::new(json_folder);
     let told = Arc::clone(&skills);
@@ -82,7 +83,7 @@ pub(super) async fn execute(
         skills: told,
         improvement,
     };
-    let access = Access { token, hosts: args.hosts.clone() };
+    let access = AccessSettings { token, hosts: args.hosts.clone() };
     let work = async {
         match &worker {
             Some(worker) => {
@@ -97,7 +98,7 @@ pub(super) async fn execute(
     let served = tokio::select! {
         served = serve(listener, app, access, args.max_connections, interrupted) => served,
         () = work => Ok(()),
-        () = keep_tallied(&store) => Ok(()),
+        () = keep_tallies_current(&store) => Ok(()),
     };
     if let Some(worker) = &worker {
         worker.release().await;

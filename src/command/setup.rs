@@ -17,23 +17,23 @@ use super::model::FetchBar;
 use super::resume::Earlier;
 use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
-use selftest_checks::named_file::NamedFileFault;
-use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario};
-use selftest_config::{self as config, Resolved};
+use selftest_checks::named_file::NamedFileError;
+use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
+use selftest_config::{self as config, ResolvedConfig};
 use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
 use selftest_harness::event::{NO_JUDGE, PanelMember, RunModels};
-use selftest_harness::journal::Digests;
+use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::fitness::Impression;
+use selftest_harness::judge::fitness::QuickCheck;
 use selftest_harness::judge::judge_settings::JudgeMethod;
-use selftest_harness::judge::panel::Panel;
+use selftest_harness::judge::panel::JudgePanel;
 use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, probability, prompt};
 use selftest_harness::prompts::BUILT_IN;
-use selftest_harness::run::ahead::Ahead;
 use selftest_harness::run::plan::PlannedCase;
+use selftest_harness::run::prefetch::PromptPrefetch;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
-use selftest_harness::scenario::generate::{Generator, Material, load_templates};
-use selftest_harness::scenario::ground::{self, Source, Sources};
+use selftest_harness::scenario::generate::{Generator, GeneratorMaterial, load_templates};
+use selftest_harness::scenario::ground::{self, ExcerptSources, SourceFile};
 use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
@@ -45,7 +45,7 @@ use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::breaker::Outages;
-use selftest_models::locate::Locator;
+use selftest_models::locator::ModelLocator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
 use selftest_reports::RunArchive;
@@ -64,7 +64,7 @@ const MAX_REMEMBERED_RUNS: usize = 30;
 /// The parts of a run.
 pub(super) struct Setup<'a> {
     pub(super) project: &'a Project,
-    pub(super) resolved: &'a Resolved,
+    pub(super) resolved: &'a ResolvedConfig,
     pub(super) args: &'a RunArgs,
     /// The suite; absent where a generator makes the cases.
     pub(super) suite: Option<&'a SuiteFile>,
@@ -88,12 +88,15 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Digests of what is known once the models are.
-    pub(super) fn digests(&self, rubric: &str) -> Digests {
+    pub(super) fn digests(&self, rubric: &str) -> RunDigests {
         let names = &self.models;
         let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
         BTreeMap::from([
-            ("the models".to_owned(), digest::of_json(models)),
-            ("the prompts".to_owned(), digest::of_json(json!(self.runner.library.digests()))),
+            ("the models".to_owned(), digest::json_sha256_hex(models)),
+            (
+                "the prompts".to_owned(),
+                digest::json_sha256_hex(json!(self.runner.library.digests())),
+            ),
             ("the rubric".to_owned(), rubric.to_owned()),
         ])
     }
@@ -177,8 +180,8 @@ impl Setup<'_> {
         if let Some(sut) = &external {
             sut.check().await?;
         }
-        if let Some(case) = plan.iter().find(|case| !case.set_up.is_empty())
-            && !external.as_ref().is_some_and(|sut| sut.takes_fixtures())
+        if let Some(case) = plan.iter().find(|case| !case.setup_commands.is_empty())
+            && !external.as_ref().is_some_and(|sut| sut.supports_fixtures())
         {
             let id = &case.scenario.id;
             return Err(Failure::usage(anyhow!(
@@ -186,7 +189,7 @@ impl Setup<'_> {
             ))
             .hint(Some(self.hint_of_a_folder())));
         }
-        let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
+        let takes_fixtures = external.as_ref().is_some_and(|sut| sut.supports_fixtures());
         if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
             && !takes_fixtures
         {
@@ -198,7 +201,7 @@ impl Setup<'_> {
         }
         let generates = !to_generate.is_empty();
         let asks_judge =
-            |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::asks_judge);
+            |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::needs_judge);
         let wanted = Wanted {
             generator: generates,
             judge: plan.iter().any(asks_judge),
@@ -207,7 +210,7 @@ impl Setup<'_> {
         let models = self.models(wanted, record.clone(), &redactor).await?;
         let all = models.all();
         // What tells by itself that it cannot be used need not be waited for.
-        let may_begin = all.iter().all(|model| model.may_be_asked_unchecked());
+        let may_begin = all.iter().all(|model| model.supports_lazy_check());
         if !may_begin {
             check_once(&all).await?;
         }
@@ -218,7 +221,7 @@ impl Setup<'_> {
         // The generator speaks of files that the system under test can see.
         let budget =
             models.chat.as_ref().map_or(MAX_SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
-        let files = project::read(&self.project.folder, &hidden, budget, &redactor);
+        let files = project::read_project_files(&self.project.folder, &hidden, budget, &redactor);
         let material = self.material(&files);
         let is_declared = self.suite.is_some() && config.sut.identity.is_some();
         let sut_weights = match models.chat.as_ref().filter(|_| is_declared) {
@@ -238,7 +241,7 @@ impl Setup<'_> {
             let settings = config.generator.clone();
             let generator = Generator::new(model, settings, context_tokens, material);
             let prompts = finished.iter().filter_map(|case| case.case.as_ref());
-            generator.remember(prompts.map(|case| case.prompt.as_str()));
+            generator.register_prompts(prompts.map(|case| case.prompt.as_str()));
             Arc::new(generator)
         });
         let ahead = match &generator {
@@ -250,9 +253,9 @@ impl Setup<'_> {
                 // One place is left for the question of what the judge can do.
                 let at_once = at_once.min(capacity).saturating_sub(1);
                 let first = plan.iter().filter(is_first).take(at_once);
-                Ahead::begin(generator, &library, seed, first)
+                PromptPrefetch::start(generator, &library, seed, first)
             }
-            _ => Ahead::default(),
+            _ => PromptPrefetch::default(),
         };
         let check = async {
             if may_begin {
@@ -267,7 +270,7 @@ impl Setup<'_> {
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner = Runner {
             generator,
-            ahead,
+            prefetch: ahead,
             judge,
             sut,
             library,
@@ -290,7 +293,7 @@ impl Setup<'_> {
         let library = Arc::new(self.templates(&[])?);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let asks_judge =
-            |planned: &PlannedCase| planned.frozen.as_ref().is_some_and(GeneratedCase::asks_judge);
+            |planned: &PlannedCase| planned.frozen.as_ref().is_some_and(GeneratedCase::needs_judge);
         let judge = plan.iter().any(asks_judge);
         let wanted = Wanted { generator: false, judge, assistant: false };
         let hidden = self.hidden_paths(record.clone());
@@ -304,10 +307,10 @@ impl Setup<'_> {
         let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
         let runner = Runner {
             generator: None,
-            ahead: Ahead::default(),
+            prefetch: PromptPrefetch::default(),
             judge,
             sut: Arc::new(StoredAnswers {
-                given_by: report.sut.clone(),
+                origin: report.sut.clone(),
                 isolation: report.isolation.clone(),
             }),
             library,
@@ -332,7 +335,7 @@ impl Setup<'_> {
         models: Vec<Arc<dyn ChatModel>>,
         library: &PromptLibrary,
         names: &mut RunModels,
-    ) -> Result<(Option<Arc<Panel>>, JudgeCalibration), Failure> {
+    ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), Failure> {
         let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
         for model in models {
             let name = model.id().to_owned();
@@ -348,7 +351,7 @@ impl Setup<'_> {
             judges.push(Arc::new(judge));
         }
         let rubric = &self.resolved.rubric;
-        let Some(panel) = Panel::new(judges, rubric.clone()) else {
+        let Some(panel) = JudgePanel::new(judges, rubric.clone()) else {
             return Ok((None, JudgeCalibration::default()));
         };
         let weights: Vec<&str> = members.iter().map(|member| member.weights.as_str()).collect();
@@ -383,7 +386,7 @@ impl Setup<'_> {
         &self,
         model: Arc<dyn ChatModel>,
         library: &PromptLibrary,
-    ) -> (Judge, JudgeIdentity, Option<Impression>) {
+    ) -> (Judge, JudgeIdentity, Option<QuickCheck>) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
         let judge_by = |settings| {
             let context_tokens = config.models.context_tokens;
@@ -410,14 +413,14 @@ impl Setup<'_> {
                          decide stays unscored\nhint: {FETCH_JUDGE}\n"
                     ));
                 }
-                judge.measured(fitness)
+                judge.with_fitness(fitness)
             }
             // A recording holds the calls of its run alone.
             None if config.judge.first_impression
                 && identity.has_weights(&*model)
                 && self.args.record.is_none() =>
             {
-                let silent = judge_by(config.judge.measuring());
+                let silent = judge_by(config.judge.for_measurement());
                 let environment = &self.project.environment;
                 impression = Some(identity.impression(environment, &silent, library).await);
                 judge
@@ -429,8 +432,8 @@ impl Setup<'_> {
 
     /// The material of cases: the files that the system under test can see, and what was asked
     /// before. Whoever gives a seed wants the same cases again.
-    fn material(&self, files: &[ProjectFile]) -> Material {
-        let source = |file: &ProjectFile| Source {
+    fn material(&self, files: &[ProjectFile]) -> GeneratorMaterial {
+        let source = |file: &ProjectFile| SourceFile {
             path: file.path.clone(),
             text: file.own_text().to_owned(),
         };
@@ -442,13 +445,13 @@ impl Setup<'_> {
             let prompts = RunArchive::new(folder).recent_prompts(MAX_REMEMBERED_RUNS, own);
             prompts.iter().map(|prompt| prompt_digest(prompt)).collect()
         };
-        Material {
+        GeneratorMaterial {
             project_files: files
                 .iter()
                 .take(MAX_NAMED_FILES)
                 .map(|file| file.path.clone())
                 .collect(),
-            sources: Sources::new(files.iter().map(source)),
+            sources: ExcerptSources::new(files.iter().map(source)),
             asked_before,
         }
     }
@@ -460,11 +463,12 @@ impl Setup<'_> {
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let hidden = self.hidden_paths(record);
         for planned in plan {
-            let mut grounds = Grounds::default();
+            let mut grounds = CaseGrounds::default();
             for path in &planned.scenario.files {
-                let source = project::read_named(&self.project.folder, &hidden, path, &redactor)
-                    .map_err(|why| self.unreadable(&planned.scenario, path, &why))?;
-                grounds.excerpts.push(ground::beginning(&source));
+                let source =
+                    project::read_named_file(&self.project.folder, &hidden, path, &redactor)
+                        .map_err(|why| self.unreadable(&planned.scenario, path, &why))?;
+                grounds.excerpts.push(ground::file_excerpt(&source));
             }
             if let Some(frozen) = &mut planned.frozen {
                 frozen.grounds.add(grounds);
@@ -475,7 +479,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn unreadable(&self, scenario: &Scenario, path: &str, why: &NamedFileFault) -> Failure {
+    fn unreadable(&self, scenario: &Scenario, path: &str, why: &NamedFileError) -> Failure {
         let file = match self.suite {
             Some(suite) => suite.shown.display().to_string(),
             None => self
@@ -524,16 +528,16 @@ impl Setup<'_> {
     ) -> Result<Models, Failure> {
         let config = &self.resolved.config;
         let environment = &self.project.environment;
-        let mut locator = Locator::new(
+        let mut locator = ModelLocator::new(
             environment.models.clone(),
             config.models.clone(),
             &self.project.folder,
             record,
             Arc::clone(redactor),
         )
-        .ranked_by(measured_models(&environment.models));
+        .with_ranks(measured_models(&environment.models));
         if let Some(earlier) = self.earlier {
-            locator = locator.logged_in(Arc::clone(&earlier.log));
+            locator = locator.with_call_log(Arc::clone(&earlier.log));
         }
         let fetch = FetchBar::new(environment);
         let generator = if wanted.generator {
@@ -555,14 +559,15 @@ impl Setup<'_> {
             }
             _ => None,
         };
-        for line in locator.chosen() {
+        for line in locator.resolutions() {
             eprint(&format!("model {line}\n"));
         }
         // Waiting for a place at its model must not count as the assistant's time.
-        let capacity = chat
-            .as_ref()
-            .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
-        let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
+        let capacity = chat.as_ref().map_or_else(
+            || locator.max_concurrency(),
+            |(model, _)| locator.concurrency_of(&**model),
+        );
+        let (chosen, outages) = (locator.resolutions().to_vec(), locator.outages());
         Ok(Models { generator, judges, chat, chosen, outages, capacity })
     }
 
@@ -607,7 +612,7 @@ impl Setup<'_> {
             redactor: Arc::clone(redactor),
             sandbox: self.resolved.config.sut.sandbox.unwrap_or_default(),
             fail_on_attempts: self.resolved.config.sut.fail_on_attempts,
-            found: Arc::default(),
+            facts: Arc::default(),
         })
     }
 

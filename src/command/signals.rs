@@ -10,8 +10,10 @@ use super::sources::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SignalsAction};
 use crate::exit::Exit;
-use selftest_grading::signal::{Signals, classify_signals};
-use selftest_service::grader::{Options, SignalCounts, SignalMessage, SignalScan, scan_signals};
+use selftest_grading::signal::{MessageSignals, classify_signals};
+use selftest_service::grader::{
+    GraderOptions, SignalCounts, SignalMessage, SignalScan, scan_signals,
+};
 use selftest_text::escape::terminal;
 use selftest_text::redact::Redactor;
 
@@ -56,7 +58,7 @@ fn read_stdin() -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn classified(signals: &Signals) -> String {
+fn classified(signals: &MessageSignals) -> String {
     let yes_no = |value: bool| if value { "yes" } else { "no" };
     let repetition = signals.repetition.map_or("- (no --previous message)", yes_no);
     let mut text = format!(
@@ -80,12 +82,12 @@ fn scan(
     let roots = roots(&project, args)?;
     let since =
         args.since.as_ref().map(|text| since::moment(text, selftest_clock::now())).transpose()?;
-    let options = Options {
+    let options = GraderOptions {
         sources: roots.clone(),
         since,
         agent: args.agent.clone(),
         redactor: Redactor::new(project.environment.secret_values.iter().cloned()),
-        ..Options::default()
+        ..GraderOptions::default()
     };
     let mut scan = scan_signals(&options);
     for problem in &scan.problems {

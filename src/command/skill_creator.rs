@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
-use selftest_reports::skill_creator::{self, Configuration};
+use selftest_reports::skill_creator::{self, ArmConfiguration};
 
 /// The arm with the skill.
 pub(super) const WITH_SKILL: &str = "with_skill";
@@ -18,7 +18,7 @@ pub(super) fn write(
     project: &Project,
     folder: &Path,
     skill: &str,
-    configurations: &[Configuration<'_>],
+    configurations: &[ArmConfiguration<'_>],
 ) -> Result<(), Failure> {
     let folder = project.path(folder);
     for (path, text) in skill_creator::files(skill, configurations) {

@@ -8,7 +8,7 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use crate::cli::SessionArgs;
-use selftest_sessions::Home;
+use selftest_sessions::AgentHome;
 
 /// Where sessions are looked for: the flags, else the configuration, else the agents' homes.
 /// Paths of the command line count from the project folder, as all others do.
@@ -33,11 +33,11 @@ pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf
 }
 
 /// Where the agents keep their sessions, there or not.
-pub(super) fn homes(project: &Project) -> Vec<Home> {
+pub(super) fn homes(project: &Project) -> Vec<AgentHome> {
     let variables = &project.environment.variables;
     let variable = |name: &str| variables.get(name).map(Into::into);
     let home = variables.get("HOME").map(PathBuf::from);
-    selftest_sessions::homes(variable, home.as_deref())
+    selftest_sessions::agent_homes(variable, home.as_deref())
 }
 
 /// Says where nothing was found.

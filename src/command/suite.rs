@@ -15,7 +15,9 @@ use super::{eprint, print};
 use crate::cli::{GlobalArgs, SuiteCheckArgs};
 use crate::exit::Exit;
 use selftest_checks::check::{self, Check};
-use selftest_checks::evals::{Decider, Demand, DemandCounts, Dialect, EvalCase, EvalsFile, folder};
+use selftest_checks::evals::{
+    CaseDemand, DemandCounts, DemandDecider, EvalCase, EvalsDialect, EvalsFile, folder,
+};
 use selftest_checks::suite::Suite;
 use selftest_config as config;
 use selftest_text::escape::terminal;
@@ -32,7 +34,7 @@ const MAX_SENTENCE: usize = 100;
 #[derive(Debug, Serialize)]
 struct FileCheck {
     path: String,
-    dialect: Dialect,
+    dialect: EvalsDialect,
     cases: usize,
     routing: usize,
     without_checks: usize,
@@ -138,7 +140,7 @@ fn check_file(project: &Project, path: &Path) -> FileCheck {
         },
         Err(why) => FileCheck {
             path,
-            dialect: Dialect::Unknown,
+            dialect: EvalsDialect::Unknown,
             cases: 0,
             routing: 0,
             without_checks: 0,
@@ -167,7 +169,7 @@ fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
 /// A suite of ours, looked at like any other file of cases.
 fn of_suite(project: &Project, suite: &Suite) -> EvalsFile {
     let mut file = EvalsFile {
-        dialect: Dialect::Suite,
+        dialect: EvalsDialect::Suite,
         skill: None,
         cases: Vec::new(),
         routing: Vec::new(),
@@ -191,14 +193,15 @@ fn of_suite(project: &Project, suite: &Suite) -> EvalsFile {
         let checks = grounds
             .checks
             .into_iter()
-            .map(|check| Demand { text: label(&check), decider: Decider::Typed(check) });
+            .map(|check| CaseDemand { text: label(&check), decider: DemandDecider::Typed(check) });
         // A case without expectations says in its hints what to look for.
         let sentences = if grounds.expectations.is_empty() {
             vec![generated.hints]
         } else {
             grounds.expectations
         };
-        let judged = sentences.into_iter().map(|text| Demand { text, decider: Decider::Judge });
+        let judged =
+            sentences.into_iter().map(|text| CaseDemand { text, decider: DemandDecider::Judge });
         let demands = checks.chain(judged).collect();
         file.cases.push(EvalCase { id, prompt: generated.prompt, demands, ..EvalCase::default() });
     }
@@ -284,19 +287,21 @@ fn write_case(text: &mut String, case: &EvalCase) {
         &format!("  case {}: {}\n", terminal(&case.id, 60), terminal(&case.prompt, MAX_SENTENCE));
     for demand in &case.demands {
         let word = match demand.decider {
-            Decider::Typed(_) => "typed",
-            Decider::Rule(_) => "by rule",
-            Decider::Judge => "judge",
-            Decider::Unknown { .. } => "unknown",
+            DemandDecider::Typed(_) => "typed",
+            DemandDecider::Rule(_) => "by rule",
+            DemandDecider::Judge => "judge",
+            DemandDecider::Unknown { .. } => "unknown",
         };
         let sentence = terminal(&demand.text, MAX_SENTENCE);
         let beside = match &demand.decider {
-            Decider::Rule(check) => format!("  =>  {}", terminal(&label(check), MAX_SENTENCE)),
-            Decider::Typed(check) if label(check) != demand.text => {
+            DemandDecider::Rule(check) => {
                 format!("  =>  {}", terminal(&label(check), MAX_SENTENCE))
             }
-            Decider::Unknown { why } => format!("  ({})", terminal(why, MAX_SENTENCE)),
-            Decider::Typed(_) | Decider::Judge => String::new(),
+            DemandDecider::Typed(check) if label(check) != demand.text => {
+                format!("  =>  {}", terminal(&label(check), MAX_SENTENCE))
+            }
+            DemandDecider::Unknown { why } => format!("  ({})", terminal(why, MAX_SENTENCE)),
+            DemandDecider::Typed(_) | DemandDecider::Judge => String::new(),
         };
         *text += &format!("    {word:<8} {sentence}{beside}\n");
     }

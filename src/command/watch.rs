@@ -40,7 +40,7 @@ impl Watched {
         match &self.suite {
             Some(suite) if suite.is_dir() => {
                 for file in folder::find(suite) {
-                    add_file(&mut seen, &SkillFolder::around(&file).skill.join(SKILL_FILE));
+                    add_file(&mut seen, &SkillFolder::locate(&file).skill.join(SKILL_FILE));
                     add_file(&mut seen, &file);
                 }
             }

@@ -16,7 +16,9 @@ use super::{eprint, print};
 use crate::cli::{GlobalArgs, SessionArgs, StoreArgs, WorkerArgs};
 use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
-use selftest_service::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
+use selftest_service::jobs::{
+    DrainOutcome, GradingQueue, GradingWorker, JobKind, JobStatus, Scheduler,
+};
 
 /// The name of the queue in `--jobs`.
 const GRADINGS: &str = "gradings";
@@ -39,13 +41,13 @@ pub(super) async fn execute(
     let concurrency = quality.concurrency;
     let address = database(&project, &store.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
-    let grader = grader.by_rubric(rubric(&project)).await?;
+    let grader = grader.with_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
-    let queue = Queue::open(&address, &settings).await?;
+    let queue = GradingQueue::open(&address, &settings).await?;
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));
     let scheduler = Scheduler::new(context(&project, &resolved, grader), settings, jobs);
     let find = finder(GradersOnRequest::new(project, resolved, store.clone(), None));
-    let worker = Worker::new(store.clone(), queue.clone(), find, concurrency as usize);
+    let worker = GradingWorker::new(store.clone(), queue.clone(), find, concurrency as usize);
 
     let work = async {
         if args.once {
@@ -72,14 +74,14 @@ pub(super) async fn execute(
 }
 
 /// The scheduled jobs that the flags leave, and whether gradings are among the work.
-fn wanted(args: &WorkerArgs) -> Result<(Vec<Job>, bool), Failure> {
+fn wanted(args: &WorkerArgs) -> Result<(Vec<JobKind>, bool), Failure> {
     let mut jobs = Vec::new();
     for name in args.jobs.iter().filter(|name| *name != GRADINGS) {
         jobs.push(job(name, &[GRADINGS])?);
     }
     let gradings = args.jobs.is_empty() || args.jobs.iter().any(|name| name == GRADINGS);
     if args.jobs.is_empty() {
-        jobs = Job::ALL.to_vec();
+        jobs = JobKind::ALL.to_vec();
     }
     if args.no_schedule {
         jobs.clear();
@@ -92,14 +94,14 @@ fn wanted(args: &WorkerArgs) -> Result<(Vec<Job>, bool), Failure> {
 
 async fn once(
     scheduler: &Scheduler,
-    worker: Option<&Worker>,
+    worker: Option<&GradingWorker>,
     now: Timestamp,
     as_json: bool,
 ) -> Result<Exit, Failure> {
     let ran = scheduler.run_due(now).await?;
     let end = match worker {
         Some(worker) => worker.drain().await?,
-        None => WorkerEnd::Drained,
+        None => DrainOutcome::Drained,
     };
     if as_json {
         let ran: Vec<_> =
@@ -113,10 +115,10 @@ async fn once(
             eprint("nothing is due\n");
         }
     }
-    if end == WorkerEnd::ModelGone {
+    if end == DrainOutcome::ModelGone {
         let error = anyhow!("the model does not answer; what is queued still waits");
         return Err(Failure::setup(error).hint(Some("`selftest doctor` looks at the models")));
     }
-    let failed = ran.iter().any(|(_, summary)| summary.status == Status::Failed);
+    let failed = ran.iter().any(|(_, summary)| summary.status == JobStatus::Failed);
     Ok(if failed { Exit::Failed } else { Exit::Passed })
 }

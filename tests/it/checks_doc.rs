@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use selftest_checks::check::{
-    self, CommandEnd, CommandRun, FileReport, Observation, ToolCall, commands, decide,
+    self, CheckObservation, CommandOutcome, CommandRun, FileChanges, ObservedToolCall, decide,
+    distinct_commands,
 };
 
 use crate::workspace::Workspace;
@@ -30,8 +31,8 @@ fn every_check_comes_to_what_the_page_says() {
     let answer = &blocks(&page, "text")[0];
     let yaml = blocks(&page, "yaml");
     let did: Value = serde_yaml::from_str(&yaml[0]).unwrap();
-    let calls: Vec<ToolCall> = serde_json::from_value(did["tool_calls"].clone()).unwrap();
-    let files: FileReport = serde_json::from_value(did["files"].clone()).unwrap();
+    let calls: Vec<ObservedToolCall> = serde_json::from_value(did["tool_calls"].clone()).unwrap();
+    let files: FileChanges = serde_json::from_value(did["files"].clone()).unwrap();
     let mut tried = 0;
     for block in &yaml[1..] {
         let document: Value = serde_yaml::from_str(block).unwrap();
@@ -40,11 +41,11 @@ fn every_check_comes_to_what_the_page_says() {
             let end = &did["commands"][command.run.program()];
             let code = i32::try_from(end["code"].as_i64().unwrap()).unwrap();
             let end =
-                CommandEnd::Exited { code, stdout: end["stdout"].as_str().unwrap().to_owned() };
+                CommandOutcome::Exited { code, stdout: end["stdout"].as_str().unwrap().to_owned() };
             CommandRun { command: command.clone(), end }
         };
-        let runs: Vec<CommandRun> = commands(&checks).into_iter().map(ended).collect();
-        let seen = Observation {
+        let runs: Vec<CommandRun> = distinct_commands(&checks).into_iter().map(ended).collect();
+        let seen = CheckObservation {
             status: Some(serde_json::from_value(did["status"].clone()).unwrap()),
             output: answer,
             answers: &[answer],

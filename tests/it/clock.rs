@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
-use selftest_clock::VARIABLE;
+use selftest_clock::NOW_VARIABLE;
 
 /// A Wednesday noon: neither a day nor a week nor a month has just begun, and all recorded
 /// sessions of the tests are of earlier weeks.
@@ -33,7 +33,7 @@ pub(crate) fn hours_ago(hours: i64) -> Timestamp {
 
 /// Environment of a process of the binary.
 pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![(VARIABLE, now().to_string().into())];
+    let mut variables = vec![(NOW_VARIABLE, now().to_string().into())];
     if std::env::var_os("FAKETIME").is_some() {
         let given = FAKETIME.iter().filter_map(|&name| Some((name, std::env::var_os(name)?)));
         variables.extend(given);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::OllamaModel;
 use selftest_models::openai::OpenAiModel;
-use selftest_models::{ChatModel, ChatRequest, Message, ModelError};
+use selftest_models::{ChatModel, ChatRequest, ModelError, PromptMessage};
 
 use crate::model_server::{ModelServer, Reply, verdict};
 use crate::real_sessions;
@@ -141,7 +141,8 @@ fn ask(model: &str, path: &str, body: &Value) -> Result<Option<String>, ModelErr
     } else {
         Box::new(OllamaModel::new(model, &base, &settings).unwrap())
     };
-    let request = ChatRequest::first_token(vec![Message::user("Is it?")], Vec::new(), 7, 4096);
+    let request =
+        ChatRequest::first_token(vec![PromptMessage::user("Is it?")], Vec::new(), 7, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(model.chat(&request)).map(|reply| reply.served_model)
 }

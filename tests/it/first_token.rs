@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-use selftest_models::choice::YesNo;
+use selftest_models::choice::YesNoProbability;
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::OllamaModel;
 use selftest_models::openai::OpenAiModel;
-use selftest_models::{ChatModel, ChatReply, ChatRequest, Message, ModelError};
+use selftest_models::{ChatModel, ChatReply, ChatRequest, ModelError, PromptMessage};
 
 use crate::model_server::{ModelServer, Reply, Role, Script, yes_or_no};
 
 fn question() -> ChatRequest {
-    let rules = Message::system("Answer with yes or no.");
-    let asked = Message::user("Is Paris the capital of France?");
+    let rules = PromptMessage::system("Answer with yes or no.");
+    let asked = PromptMessage::user("Is Paris the capital of France?");
     ChatRequest::first_token(vec![rules, asked], Vec::new(), 7, 4096)
 }
 
@@ -37,7 +37,7 @@ fn openai(server: &ModelServer) -> OpenAiModel {
 fn ollama_says(script: Script) -> Option<f64> {
     let server = script.start();
     let reply = ask(&ollama(&server), 1).remove(0).unwrap();
-    Some(YesNo::of(&reply.first_token?)?.share())
+    Some(YesNoProbability::from_tokens(&reply.first_token?)?.share())
 }
 
 fn new_ollama() -> Script {
@@ -53,7 +53,10 @@ fn ollama_is_asked_for_one_token_and_twenty_alternatives() {
     let server = new_ollama().question(|_| yes_or_no(0.61)).start();
     let reply = ask(&ollama(&server), 1).remove(0).unwrap();
     assert_eq!(reply.text, "Yes");
-    close_to(YesNo::of(&reply.first_token.unwrap()).map(YesNo::share), 0.61);
+    close_to(
+        YesNoProbability::from_tokens(&reply.first_token.unwrap()).map(YesNoProbability::share),
+        0.61,
+    );
     let body = &server.calls(Role::Question)[0].body;
     assert_eq!(body["logprobs"], true);
     assert_eq!(body["top_logprobs"], 20);
@@ -95,7 +98,10 @@ fn an_ollama_model_that_thinks_unless_told_not_to_is_told() {
 fn an_openai_server_is_asked_the_same_way() {
     let server = ModelServer::script().question(|_| yes_or_no(0.3)).start();
     let reply = ask(&openai(&server), 1).remove(0).unwrap();
-    close_to(YesNo::of(&reply.first_token.unwrap()).map(YesNo::share), 0.3);
+    close_to(
+        YesNoProbability::from_tokens(&reply.first_token.unwrap()).map(YesNoProbability::share),
+        0.3,
+    );
     let body = &server.calls(Role::Question)[0].body;
     assert_eq!(body["logprobs"], true);
     assert_eq!(body["top_logprobs"], 20);

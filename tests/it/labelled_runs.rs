@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use selftest_grading::grade::{OutcomeSign, Share, TaskOutcome};
+use selftest_grading::grade::{OutcomeSign, Proportion, TaskOutcome};
 
 const RUNS: &str = include_str!("fixtures/labelled_runs.csv");
 
@@ -52,7 +52,7 @@ fn the_table_of_outcomes_follows_from_the_runs() {
     for (name, is) in rows {
         let own: Vec<&Run> = runs.iter().filter(|run| is(run)).collect();
         let succeeded = own.iter().filter(|run| run.succeeded).count();
-        let share = Share::new(succeeded as u64, own.len() as u64);
+        let share = Proportion::new(succeeded as u64, own.len() as u64);
         let (rate, interval) = share.rate.zip(share.interval).unwrap();
         let [rate, low, high] = [rate, interval.low, interval.high].map(|it| it * 100.0);
         let row = format!(

@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use selftest_grading::grade::estimate::{Labelled, SuccessEstimate, estimate};
-use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
-use selftest_grading::grade::{Field, GradeRecord, Share, TaskOutcome, Weights};
-use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, Source, find, read};
+use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
+use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
+use selftest_grading::grade::{GradeField, GradeRecord, GradeWeights, Proportion, TaskOutcome};
+use selftest_sessions::{
+    Session, SessionCollector, SessionFormat, SessionReadError, SessionSource, ToolOutcome, find,
+    read,
+};
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;
 
@@ -44,7 +47,7 @@ fn tau_bench(folder: &Path) -> Vec<(GradeRecord, bool, String)> {
         .map(|run| run.as_object_mut().unwrap().remove("reward").unwrap().as_f64().unwrap())
         .collect();
     let json = serde_json::to_vec(&runs).unwrap();
-    let grades = grade_source(&Source::bytes("tau-bench.json", json));
+    let grades = grade_source(&SessionSource::bytes("tau-bench.json", json));
     assert_eq!(grades.len(), runs.len());
     let told =
         rewards.into_iter().zip(runs).map(|(it, run)| (it > 0.5, run["task_id"].to_string()));
@@ -52,21 +55,21 @@ fn tau_bench(folder: &Path) -> Vec<(GradeRecord, bool, String)> {
 }
 
 fn grade(path: &Path) -> Vec<GradeRecord> {
-    grade_source(&Source::file(path))
+    grade_source(&SessionSource::file(path))
 }
 
-fn grade_source(source: &Source) -> Vec<GradeRecord> {
+fn grade_source(source: &SessionSource) -> Vec<GradeRecord> {
     let context = GradingContext {
         session_file: "x",
         modified: "2026-01-01T00:00:00Z".parse().unwrap(),
         graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
     };
     let redactor = Redactor::default();
-    let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+    let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
     read(source, &mut heuristic).unwrap();
     let graded = heuristic.into_gradings().into_iter().filter_map(|grading| match grading {
-        Grading::Graded(record) => Some(*record),
-        Grading::NotGradable { .. } => None,
+        GradingResult::Graded(record) => Some(*record),
+        GradingResult::NotGradable { .. } => None,
     });
     graded.collect()
 }
@@ -103,8 +106,9 @@ fn count(sessions: &[Session]) -> (u64, u64) {
     let events = || sessions.iter().flat_map(|session| &session.events);
     let calls = events().map(|event| event.calls.len() as u64).sum();
     // The listing does not tell refusals from failures: the records' flag is the same.
-    let failed =
-        |outcome: Outcome| u64::from(matches!(outcome, Outcome::Failed | Outcome::Rejected));
+    let failed = |outcome: ToolOutcome| {
+        u64::from(matches!(outcome, ToolOutcome::Failed | ToolOutcome::Rejected))
+    };
     let errors =
         events().flat_map(|event| &event.results).map(|result| failed(result.outcome)).sum();
     (calls, errors)
@@ -114,14 +118,14 @@ fn count(sessions: &[Session]) -> (u64, u64) {
 fn every_file_has_a_stated_outcome() {
     let Some(folder) = sessions() else { return };
     let listing = listing(&folder);
-    let found = find(std::slice::from_ref(&folder), |problem| panic!("{problem}"));
+    let found = find_session_files(std::slice::from_ref(&folder), |problem| panic!("{problem}"));
     assert!(found.len() > 150, "{} files", found.len());
     let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
     let mut faults = Vec::new();
     for found in &found {
         let path = found.source.path();
         let shown = path.strip_prefix(&folder).unwrap().display();
-        let mut collector = Collector::default();
+        let mut collector = SessionCollector::default();
         let outcome = match read(&found.source, &mut collector) {
             Ok(reading) => {
                 let sessions = collector.into_sessions();
@@ -129,7 +133,7 @@ fn every_file_has_a_stated_outcome() {
                 let listed = listing.get(path);
                 // The listing counts what the records flag; formats without a flag are read from
                 // the text, and it does not count them.
-                let flagged = [Format::ClaudeCode];
+                let flagged = [SessionFormat::ClaudeCode];
                 if let Some(listed) = listed.filter(|_| flagged.contains(&reading.format)) {
                     let (calls, errors) = count(&sessions);
                     if (calls, errors) != (listed.tool_calls, listed.tool_errors) {
@@ -141,8 +145,10 @@ fn every_file_has_a_stated_outcome() {
                 }
                 reading.format.to_string()
             }
-            Err(ReadError::NoSession { format, .. }) => format!("{format} without a session"),
-            Err(ReadError::Unrecognised(_)) => {
+            Err(SessionReadError::NoSession { format, .. }) => {
+                format!("{format} without a session")
+            }
+            Err(SessionReadError::Unrecognised(_)) => {
                 let format = listing.get(path).map_or("unlisted", |listed| &listed.format);
                 format!("{format}: not recognised")
             }
@@ -164,7 +170,9 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md"))
             .unwrap();
     let mut missing = Vec::new();
-    for field in [Field::TaskCompleted, Field::ResponseQuality, Field::ToolCallsEfficient] {
+    for field in
+        [GradeField::TaskCompleted, GradeField::ResponseQuality, GradeField::ToolCallsEfficient]
+    {
         let name = field.name();
         let scored =
             runs.iter().map(|(grade, success, _)| (f64::from(field.value(grade)), *success));
@@ -188,7 +196,7 @@ fn outcomes_of_labelled_runs() {
     let mut labelled: Vec<(GradeRecord, bool)> =
         runs.map(|(grade, success, _)| (grade, success)).collect();
     // Every run of Who&When failed.
-    let failed = find(&[folder.join("who-and-when")], |problem| panic!("{problem}"));
+    let failed = find_session_files(&[folder.join("who-and-when")], |problem| panic!("{problem}"));
     for found in
         failed.iter().filter(|found| found.source.path().extension() == Some("json".as_ref()))
     {
@@ -204,7 +212,7 @@ fn outcomes_of_labelled_runs() {
             .map(|(_, succeeded)| *succeeded)
             .collect();
         let succeeded = own.iter().filter(|succeeded| **succeeded).count();
-        let share = Share::new(succeeded as u64, own.len() as u64);
+        let share = Proportion::new(succeeded as u64, own.len() as u64);
         let worth = share.rate.zip(share.interval).map(|(rate, interval)| {
             let [rate, low, high] = [rate, interval.low, interval.high].map(|it| it * 100.0);
             format!(" ({rate:.0} %, 95 % interval {low:.0} % to {high:.0} %)")
@@ -227,7 +235,7 @@ fn estimate_of_labelled_runs() {
     let Some(folder) = sessions() else { return };
     let runs = tau_bench(&folder);
     let labelled =
-        runs.iter().map(|(grade, success, task)| Labelled { grade, success: *success, task });
+        runs.iter().map(|(grade, success, task)| LabelledGrade { grade, success: *success, task });
     let SuccessEstimate::Fitted(fit) = estimate(&labelled.collect::<Vec<_>>()) else {
         panic!("not fitted")
     };
@@ -248,19 +256,19 @@ fn errors_and_outcomes_of_recorded_sessions() {
     let Some(folder) = sessions() else { return };
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
-    for found in find(&[folder], |problem| panic!("{problem}")) {
+    for found in find_session_files(&[folder], |problem| panic!("{problem}")) {
         let context = GradingContext {
             session_file: "x",
             modified: "2026-01-01T00:00:00Z".parse().unwrap(),
             graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
         };
         let redactor = Redactor::default();
-        let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+        let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
         if read(&found.source, &mut heuristic).is_err() {
             continue;
         }
         for grading in heuristic.into_gradings() {
-            let Grading::Graded(record) = grading else { continue };
+            let GradingResult::Graded(record) = grading else { continue };
             let kind = record.session_kind;
             *outcomes
                 .entry(format!("{} {kind} {}", record.details.agent, record.outcome))

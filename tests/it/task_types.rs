@@ -11,7 +11,7 @@ use std::path::Path;
 
 use regex::Regex;
 use selftest_grading::grade::{TaskType, TaskWork};
-use selftest_sessions::{Collector, Event, Origin, Role, Session, find, read};
+use selftest_sessions::{Event, EventOrigin, EventRole, Session, SessionCollector, find, read};
 use selftest_stats::wilson;
 use selftest_text::digest;
 
@@ -49,24 +49,24 @@ fn labels() -> Vec<Label> {
 }
 
 fn is_request(event: &Event<'_>) -> bool {
-    event.role == Role::User && !event.text.trim().is_empty()
+    event.role == EventRole::User && !event.text.trim().is_empty()
 }
 
 fn has_answer(events: &[Event<'_>]) -> bool {
-    events.iter().any(|event| event.role == Role::Assistant)
+    events.iter().any(|event| event.role == EventRole::Assistant)
 }
 
 /// The tasks of a session, by their digests.
 fn tasks(session: &Session, found: &mut BTreeMap<String, Task>) {
     let events = &session.events;
     let asked: Vec<usize> = (0..events.len())
-        .filter(|at| is_request(&events[*at]) && events[*at].origin == Origin::Human)
+        .filter(|at| is_request(&events[*at]) && events[*at].origin == EventOrigin::Human)
         .collect();
     let first = asked.first().copied().or_else(|| events.iter().position(is_request));
     let Some(first) = first.filter(|_| has_answer(events)) else { return };
     let mut add = |kind: &str, request: &str, events: &[Event<'_>]| {
         let calls: usize = events.iter().map(|event| event.calls.len()).sum();
-        let key = digest::of_bytes(format!("{kind}\n{calls}\n{request}").as_bytes());
+        let key = digest::sha256_hex(format!("{kind}\n{calls}\n{request}").as_bytes());
         let mut work = TaskWork::default();
         for event in events {
             work.add(event);
@@ -114,8 +114,8 @@ fn the_labels_are_sound() {
 fn the_page_tells_how_often_types_are_right() {
     let Some(folder) = sessions() else { return };
     let mut known = BTreeMap::new();
-    for file in find(&[folder], |problem| panic!("{problem}")) {
-        let mut collector = Collector::default();
+    for file in find_session_files(&[folder], |problem| panic!("{problem}")) {
+        let mut collector = SessionCollector::default();
         if read(&file.source, &mut collector).is_ok() {
             collector.into_sessions().iter().for_each(|session| tasks(session, &mut known));
         }
@@ -142,8 +142,8 @@ fn the_page_tells_how_often_types_are_right() {
                 format!("{right}/{all} = {rate:.2} ({:.2} to {:.2})", interval.low, interval.high)
             };
             let table = share(&|task| by_table(&task.request));
-            let words = share(&|task| TaskType::of(&task.request));
-            let all = share(&|task| TaskType::of_task(&task.request, &task.work));
+            let words = share(&|task| TaskType::from_request(&task.request));
+            let all = share(&|task| TaskType::from_task(&task.request, &task.work));
             rows.push(format!("| {shown} | {half} | {table} | {words} | {all} |"));
         }
     }

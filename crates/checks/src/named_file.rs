@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 /// A reason why a named file cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NamedFileFault {
+pub enum NamedFileError {
     /// The path is absolute.
     #[error("the path is absolute")]
     Absolute,
@@ -29,9 +29,9 @@ pub enum NamedFileFault {
 }
 
 /// Checks a path for faults that do not depend on the project's contents.
-pub fn path_fault(path: &str) -> Option<NamedFileFault> {
+pub fn path_error(path: &str) -> Option<NamedFileError> {
     if Path::new(path).has_root() {
-        return Some(NamedFileFault::Absolute);
+        return Some(NamedFileError::Absolute);
     }
     let mut depth = 0;
     for component in Path::new(path).components() {
@@ -39,10 +39,10 @@ pub fn path_fault(path: &str) -> Option<NamedFileFault> {
             Component::Normal(_) => depth += 1,
             Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Some(NamedFileFault::Outside);
+                return Some(NamedFileError::Outside);
             }
         }
     }
     // An empty path, or only dots, names no file.
-    (depth == 0).then_some(NamedFileFault::Missing)
+    (depth == 0).then_some(NamedFileError::Missing)
 }

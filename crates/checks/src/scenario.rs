@@ -104,12 +104,12 @@ impl Scenario {
     }
 
     /// Returns the grounds shared by all cases of the scenario, except its files.
-    pub fn grounds(&self) -> Grounds {
-        Grounds {
+    pub fn grounds(&self) -> CaseGrounds {
+        CaseGrounds {
             expectations: self.expectations.clone(),
             checks: self.checks.clone(),
             reference: self.reference.clone(),
-            ..Grounds::default()
+            ..CaseGrounds::default()
         }
     }
 }
@@ -123,20 +123,20 @@ pub struct GeneratedCase {
     pub hints: String,
     /// Grounds on which the answer is judged.
     #[serde(default, skip_serializing_if = "Grounds::is_empty")]
-    pub grounds: Grounds,
+    pub grounds: CaseGrounds,
 }
 
 impl GeneratedCase {
     /// Returns true if a judge is needed: a case with nothing but checks needs none.
-    pub fn asks_judge(&self) -> bool {
-        let Grounds { expectations, checks, .. } = &self.grounds;
+    pub fn needs_judge(&self) -> bool {
+        let CaseGrounds { expectations, checks, .. } = &self.grounds;
         checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
     }
 
     /// Returns whether the skill should be loaded, for a case that checks nothing else.
     pub fn should_load(&self) -> Option<bool> {
         match &self.grounds.checks[..] {
-            [check] if !self.asks_judge() => should_load(check),
+            [check] if !self.needs_judge() => should_load(check),
             _ => None,
         }
     }
@@ -159,7 +159,7 @@ fn should_load(check: &Check) -> Option<bool> {
 
 /// Grounds on which an answer is judged. The system under test sees none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Grounds {
+pub struct CaseGrounds {
     /// Yes/no criteria for a good answer, each about one thing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<String>,
@@ -171,13 +171,13 @@ pub struct Grounds {
     pub facts: Vec<String>,
     /// Excerpts of the project for the judge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excerpts: Vec<Excerpt>,
+    pub excerpts: Vec<FileExcerpt>,
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
-impl Grounds {
+impl CaseGrounds {
     /// Returns true if there are no grounds.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -186,15 +186,15 @@ impl Grounds {
     /// Merges in grounds written by people; these come first.
     pub fn add(&mut self, own: Self) {
         let Self { expectations, checks, facts, excerpts, reference } = own;
-        put_first(&mut self.expectations, expectations);
-        put_first(&mut self.checks, checks);
-        put_first(&mut self.facts, facts);
-        put_first(&mut self.excerpts, excerpts);
+        prepend_missing(&mut self.expectations, expectations);
+        prepend_missing(&mut self.checks, checks);
+        prepend_missing(&mut self.facts, facts);
+        prepend_missing(&mut self.excerpts, excerpts);
         self.reference = reference.or_else(|| self.reference.take());
     }
 }
 
-fn put_first<T: PartialEq>(all: &mut Vec<T>, mut first: Vec<T>) {
+fn prepend_missing<T: PartialEq>(all: &mut Vec<T>, mut first: Vec<T>) {
     let rest = std::mem::take(all);
     for one in rest {
         if !first.contains(&one) {
@@ -207,7 +207,7 @@ fn put_first<T: PartialEq>(all: &mut Vec<T>, mut first: Vec<T>) {
 /// A part of a project file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Excerpt {
+pub struct FileExcerpt {
     /// Path relative to the project root, with `/`.
     pub path: String,
     /// The lines.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::check::Check;
-use crate::scenario::{Excerpt, GeneratedCase, Grounds, Scenario};
+use crate::scenario::{CaseGrounds, FileExcerpt, GeneratedCase, Scenario};
 use selftest_text::digest;
 
 /// Version of the format. Increases when a key changes its meaning or is removed.
@@ -63,7 +63,7 @@ pub struct SuiteCase {
     pub facts: Vec<String>,
     /// Excerpts of the project for the judge, as of when the case was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excerpts: Vec<Excerpt>,
+    pub excerpts: Vec<FileExcerpt>,
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
@@ -76,7 +76,7 @@ pub struct SuiteCase {
 impl Suite {
     /// Returns the SHA-256 of the cases, independent of the file's comments, key order and run ID.
     pub fn digest(&self) -> String {
-        digest::of_json(json!(self.cases))
+        digest::json_sha256_hex(json!(self.cases))
     }
 }
 
@@ -84,7 +84,7 @@ impl SuiteCase {
     /// Creates a frozen case.
     pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
         let GeneratedCase { prompt, hints, grounds } = case;
-        let Grounds { expectations, checks, facts, excerpts, reference } = grounds;
+        let CaseGrounds { expectations, checks, facts, excerpts, reference } = grounds;
         let files = Vec::new();
         Self { scenario, prompt, hints, expectations, checks, facts, excerpts, reference, files }
     }
@@ -92,7 +92,7 @@ impl SuiteCase {
     /// Returns the case in the form a generator produces.
     pub fn generated(&self) -> GeneratedCase {
         let mut grounds = self.scenario.grounds();
-        grounds.add(Grounds {
+        grounds.add(CaseGrounds {
             expectations: self.expectations.clone(),
             checks: self.checks.clone(),
             facts: self.facts.clone(),
@@ -114,7 +114,7 @@ pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
     if !scenario.follow_ups.is_empty() {
         parts["follow_ups"] = json!(scenario.follow_ups);
     }
-    digest::of_json(parts)
+    digest::json_sha256_hex(parts)
 }
 
 #[cfg(test)]

@@ -9,18 +9,18 @@ use std::sync::OnceLock;
 use jiff::{SignedDuration, Timestamp};
 
 /// Environment variable that sets the time at process start.
-pub const VARIABLE: &str = "SELFTEST_NOW";
+pub const NOW_VARIABLE: &str = "SELFTEST_NOW";
 
 /// Maximum number of characters of an invalid value to show in the error.
 const MAX_SHOWN: usize = 60;
 
 /// Offset of this clock from the system clock.
-static AHEAD: OnceLock<SignedDuration> = OnceLock::new();
+static OFFSET: OnceLock<SignedDuration> = OnceLock::new();
 
 /// Error for a [`VARIABLE`] that does not parse as a time.
 #[derive(Debug, thiserror::Error)]
-#[error("{VARIABLE}={value:?} is not a valid time: {reason}")]
-pub struct InvalidTime {
+#[error("{NOW_VARIABLE}={value:?} is not a valid time: {reason}")]
+pub struct InvalidTimeError {
     value: String,
     reason: jiff::Error,
 }
@@ -28,19 +28,19 @@ pub struct InvalidTime {
 /// Sets the clock from [`VARIABLE`]. Call this once, before anything reads the time.
 ///
 /// If the variable is unset or empty, the system time is used.
-pub fn set_from_environment() -> Result<(), InvalidTime> {
-    let value = std::env::var(VARIABLE).unwrap_or_default();
+pub fn set_from_environment() -> Result<(), InvalidTimeError> {
+    let value = std::env::var(NOW_VARIABLE).unwrap_or_default();
     if value.is_empty() {
         return Ok(());
     }
     match value.parse::<Timestamp>() {
         Ok(start) => {
-            AHEAD.get_or_init(|| start.duration_since(system()));
+            OFFSET.get_or_init(|| start.duration_since(system()));
             Ok(())
         }
         Err(reason) => {
             let value = value.chars().take(MAX_SHOWN).collect();
-            Err(InvalidTime { value, reason })
+            Err(InvalidTimeError { value, reason })
         }
     }
 }
@@ -48,7 +48,7 @@ pub fn set_from_environment() -> Result<(), InvalidTime> {
 /// Returns the current time.
 pub fn now() -> Timestamp {
     let now = system();
-    AHEAD.get().and_then(|ahead| now.checked_add(*ahead).ok()).unwrap_or(now)
+    OFFSET.get().and_then(|ahead| now.checked_add(*ahead).ok()).unwrap_or(now)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place")]

@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::diagnostics::Fault;
+use super::diagnostics::ConfigFault;
 use super::document::Config;
-use selftest_checks::check::{self, CheckFault};
-use selftest_checks::named_file::path_fault;
+use selftest_checks::check::{self, CheckParseError};
+use selftest_checks::named_file::path_error;
 use selftest_checks::scenario::{Scenario, TaskStatus};
-use selftest_grading::grade::quality::{Dimension, QualityWeights};
-use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
+use selftest_grading::grade::quality::{QualityDimension, QualityWeights};
+use selftest_grading::grade::reflection::{CriteriaError, ReflectionRules, ReflectionSettings};
 use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
-use selftest_harness::rubric::{self, Category, Rubric, RubricError};
-use selftest_harness::sut::address::Address;
+use selftest_harness::rubric::{self, Rubric, RubricCategory, RubricError};
+use selftest_harness::sut::address::HostPort;
 use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
-use selftest_models::Thinking;
-use selftest_service::jobs::Cron;
+use selftest_models::ThinkingMode;
+use selftest_service::jobs::CronSchedule;
 
 /// Returns all semantic errors of a document.
-pub(super) fn check(document: &Value) -> Vec<Fault> {
+pub(super) fn check(document: &Value) -> Vec<ConfigFault> {
     let scenarios = document["scenarios"].as_array().into_iter().flatten().enumerate();
-    let mut faults = scenarios_of(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
-    if let Some(categories) = read::<Vec<Category>>(&document["rubric"]) {
-        faults.extend(weights(categories));
+    let mut faults = scenario_faults(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
+    if let Some(categories) = read::<Vec<RubricCategory>>(&document["rubric"]) {
+        faults.extend(rubric_weights(categories));
     }
     faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
     faults.extend(reflection_criteria(&document["grade"]["reflection"]));
@@ -36,7 +36,7 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     faults.extend(judge_panel(&document["judge"]["panel"]));
     faults.extend(one_adapter(&document["sut"]));
     for section in ["command", "acp"] {
-        faults.extend(network(section, &document["sut"][section]));
+        faults.extend(network_access(section, &document["sut"][section]));
     }
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let command = sut.command.as_ref().map(|command| &command.program);
@@ -44,7 +44,11 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
             let name = program.and_then(|program| program.run.first());
             if name.is_some_and(String::is_empty) {
                 let message = format!("`sut.{section}.run` must begin with a program");
-                faults.push(value(&format!("/sut/{section}/run/0"), message, "found empty text"));
+                faults.push(fault_at(
+                    &format!("/sut/{section}/run/0"),
+                    message,
+                    "found empty text",
+                ));
             }
         }
         if let Some(http) = &sut.http {
@@ -83,7 +87,7 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
         warnings.push(("/rubric".to_owned(), words));
     }
     let (judge, context) = (&config.judge, config.models.context_tokens);
-    let thinking = Thinking::configured(judge.think, judge.think_tokens).tokens();
+    let thinking = ThinkingMode::from_settings(judge.think, judge.think_tokens).tokens();
     let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens).saturating_add(thinking);
     if needed > context {
         let thoughts = if thinking > 0 { " + `judge.think_tokens`" } else { "" };
@@ -101,15 +105,15 @@ fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     serde_json::from_value(value.clone()).ok()
 }
 
-fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
+fn fault_at(pointer: &str, message: String, label: impl Into<String>) -> ConfigFault {
     let (pointer, label) = (pointer.to_owned(), label.into());
-    Fault { pointer, at_key: false, message, label, hint: None, first: None }
+    ConfigFault { pointer, is_at_key: false, message, label, hint: None, first: None }
 }
 
 /// Returns the errors of the scenarios at these pointers.
-pub(super) fn scenarios_of<'a>(
+pub(super) fn scenario_faults<'a>(
     scenarios: impl IntoIterator<Item = (String, &'a Value)>,
-) -> Vec<Fault> {
+) -> Vec<ConfigFault> {
     let mut first = BTreeMap::new();
     let mut faults = Vec::new();
     for (pointer, scenario) in scenarios {
@@ -127,46 +131,50 @@ pub(super) fn scenarios_of<'a>(
             continue;
         };
         let message = format!("duplicate scenario id `{}`", selftest_text::one_line(id, 60));
-        faults.push(Fault {
+        faults.push(ConfigFault {
             first: Some(String::clone(earlier)),
             hint: Some("give each scenario an id of its own".to_owned()),
-            ..value(&pointer, message, "this id is taken")
+            ..fault_at(&pointer, message, "this id is taken")
         });
     }
     faults
 }
 
 /// Returns errors in file names that are invalid in any project.
-pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
+pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<ConfigFault> {
     let fault = |(at, path): (usize, &Value)| {
         let path = path.as_str()?;
-        let why = path_fault(path)?;
+        let why = path_error(path)?;
         let shown = selftest_text::one_line(path, 100);
-        Some(Fault {
+        Some(ConfigFault {
             hint: Some("name a file of the project by its path from the root".to_owned()),
-            ..value(&format!("{pointer}/{at}"), format!("`{shown}`: {why}"), "cannot be shown")
+            ..fault_at(&format!("{pointer}/{at}"), format!("`{shown}`: {why}"), "cannot be shown")
         })
     };
     files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
 }
 
 /// Returns errors in the checks of a case.
-pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
+pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<ConfigFault> {
     // If it is not a list, the schema check has already reported that.
     let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
-    let fault = |fault: CheckFault| {
+    let fault = |fault: CheckParseError| {
         let place = format!("{pointer}{}", fault.pointer);
         let around =
             if fault.at_key { place.rsplit_once('/').map_or("", |(it, _)| it) } else { &place };
         let message = format!("{} in `{}`", fault.message, super::shape::path(around));
         let label = if fault.at_key { "not a key that is known here" } else { "cannot be used" };
-        Fault { at_key: fault.at_key, hint: fault.hint, ..value(&place, message, label) }
+        ConfigFault {
+            is_at_key: fault.at_key,
+            hint: fault.hint,
+            ..fault_at(&place, message, label)
+        }
     };
     faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
 /// Returns an error for a case without requirements, which any answer would pass.
-pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
+pub(super) fn missing_requirements(pointer: &str, case: &Value) -> Option<ConfigFault> {
     let says = |case: &Value, key: &str| match &case[key] {
         Value::String(text) => !text.trim().is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -176,18 +184,18 @@ pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
         || [case, &case["scenario"]]
             .iter()
             .any(|part| says(part, "expectations") || says(part, "checks"));
-    (!demands).then(|| Fault {
+    (!demands).then(|| ConfigFault {
         hint: Some("say in `checks`, `expectations` or `hints` what a good answer is".to_owned()),
-        ..value(pointer, "this case demands nothing".to_owned(), "any answer would pass")
+        ..fault_at(pointer, "this case demands nothing".to_owned(), "any answer would pass")
     })
 }
 
-fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
+fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<ConfigFault> {
     if scenario.requires_reply && !scenario.follow_ups.is_empty() {
-        return Some(Fault {
-            at_key: true,
+        return Some(ConfigFault {
+            is_at_key: true,
             hint: Some("keep one: replies answer a question, messages are said anyway".to_owned()),
-            ..value(
+            ..fault_at(
                 &format!("{pointer}/follow_ups"),
                 format!("scenario `{}` has `follow_ups` beside a reply flow", scenario.id),
                 "nobody could say which comes first",
@@ -195,18 +203,18 @@ fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
         });
     }
     match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
-        (true, true) => Some(Fault {
+        (true, true) => Some(ConfigFault {
             hint: Some("add `reply_flow` with at least one reply".to_owned()),
-            ..value(
+            ..fault_at(
                 &format!("{pointer}/requires_reply"),
                 format!("scenario `{}` requires a reply and has no `reply_flow`", scenario.id),
                 "there is no reply to send",
             )
         }),
-        (false, false) => Some(Fault {
-            at_key: true,
+        (false, false) => Some(ConfigFault {
+            is_at_key: true,
             hint: Some("add `requires_reply: true`, or remove `reply_flow`".to_owned()),
-            ..value(
+            ..fault_at(
                 &format!("{pointer}/reply_flow"),
                 format!("scenario `{}` has a `reply_flow` and requires no reply", scenario.id),
                 "would never be played",
@@ -216,7 +224,7 @@ fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
     }
 }
 
-fn weights(categories: Vec<Category>) -> Vec<Fault> {
+fn rubric_weights(categories: Vec<RubricCategory>) -> Vec<ConfigFault> {
     let terms: Vec<String> =
         categories.iter().map(|category| category.weight.get().to_string()).collect();
     let ids: Vec<String> = categories.iter().map(|category| category.id.clone()).collect();
@@ -228,33 +236,33 @@ fn weights(categories: Vec<Category>) -> Vec<Fault> {
             RubricError::Empty => None,
             RubricError::Duplicate { index, id } => {
                 let first = ids.iter().position(|other| *other == id)?;
-                Some(Fault {
+                Some(ConfigFault {
                     first: Some(format!("/rubric/{first}/id")),
-                    ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+                    ..fault_at(&format!("/rubric/{index}/id"), message, "this id is taken")
                 })
             }
-            RubricError::Reserved { index, .. } => Some(Fault {
+            RubricError::Reserved { index, .. } => Some(ConfigFault {
                 hint: Some("add `_score` to the name".to_owned()),
-                ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+                ..fault_at(&format!("/rubric/{index}/id"), message, "this id is taken")
             }),
-            RubricError::Weights { sum } => Some(Fault {
-                at_key: true,
+            RubricError::Weights { sum } => Some(ConfigFault {
+                is_at_key: true,
                 hint: Some(format!("{} = {sum}", terms.join(" + "))),
-                ..value("/rubric", message, format!("sum {sum}"))
+                ..fault_at("/rubric", message, format!("sum {sum}"))
             }),
         }
     };
     errors.into_iter().filter_map(fault).collect()
 }
 
-fn quality_weights(weights: &Value) -> Option<Fault> {
+fn quality_weights(weights: &Value) -> Option<ConfigFault> {
     let weights = read::<QualityWeights>(weights)?;
     let sum = weights.sum();
-    let terms = Dimension::ALL.map(|dimension| weights.of(dimension).to_string());
-    (sum != 1.0).then(|| Fault {
-        at_key: true,
+    let terms = QualityDimension::ALL.map(|dimension| weights.weight(dimension).to_string());
+    (sum != 1.0).then(|| ConfigFault {
+        is_at_key: true,
         hint: Some(format!("{} = {sum}", terms.join(" + "))),
-        ..value(
+        ..fault_at(
             "/grade/quality/weights",
             format!("the weights sum to {sum}, expected 1"),
             format!("sum {sum}"),
@@ -262,26 +270,26 @@ fn quality_weights(weights: &Value) -> Option<Fault> {
     })
 }
 
-fn reflection_criteria(reflection: &Value) -> Vec<Fault> {
+fn reflection_criteria(reflection: &Value) -> Vec<ConfigFault> {
     let Some(settings) = read::<ReflectionSettings>(reflection) else {
         return Vec::new();
     };
     // This check reads no files: the grader reads them later.
     let faults = ReflectionRules::new(&settings, |_| Ok(Value::Bool(true))).err();
-    let fault = |fault: CriteriaFault| {
+    let fault = |fault: CriteriaError| {
         let pointer = format!("/grade/reflection/{}", fault.key);
-        value(&pointer, fault.to_string(), "cannot be used")
+        fault_at(&pointer, fault.to_string(), "cannot be used")
     };
     faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
-fn schedules(schedules: &Value) -> Vec<Fault> {
+fn schedules(schedules: &Value) -> Vec<ConfigFault> {
     let fault = |(key, schedule): (&String, &Value)| {
         let text = schedule.as_str()?;
-        let why = Cron::parse(text).err()?;
-        Some(Fault {
+        let why = CronSchedule::parse(text).err()?;
+        Some(ConfigFault {
             hint: Some("write five fields in UTC, such as \"30 3 * * SUN\", or off".to_owned()),
-            ..value(
+            ..fault_at(
                 &format!("/jobs/schedule/{key}"),
                 format!(
                     "`jobs.schedule.{key}` is no schedule: {}",
@@ -295,23 +303,23 @@ fn schedules(schedules: &Value) -> Vec<Fault> {
 }
 
 /// Checks that a panel has at least two models, all different.
-fn judge_panel(panel: &Value) -> Vec<Fault> {
+fn judge_panel(panel: &Value) -> Vec<ConfigFault> {
     let models: Vec<&str> =
         panel.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if models.len() == 1 {
         let message = "`judge.panel` has one model only".to_owned();
         let hint = Some("add another model, or name this one in `judge.model`".to_owned());
-        return vec![Fault { hint, ..value("/judge/panel/0", message, "judges alone") }];
+        return vec![ConfigFault { hint, ..fault_at("/judge/panel/0", message, "judges alone") }];
     }
     let twice = models.iter().enumerate().filter_map(|(position, model)| {
         let first = models.iter().take(position).position(|earlier| earlier == model)?;
         let shown = selftest_text::one_line(model, 60);
-        Some(Fault {
+        Some(ConfigFault {
             first: Some(format!("/judge/panel/{first}")),
             hint: Some(
                 "name unlike models: the same one agrees with itself, right or wrong".to_owned(),
             ),
-            ..value(
+            ..fault_at(
                 &format!("/judge/panel/{position}"),
                 format!("`judge.panel` has `{shown}` twice"),
                 "judges already",
@@ -322,7 +330,7 @@ fn judge_panel(panel: &Value) -> Vec<Fault> {
 }
 
 /// Rejects several samples of a judge whose reply does not vary.
-fn judge_samples(judge: &Value) -> Option<Fault> {
+fn judge_samples(judge: &Value) -> Option<ConfigFault> {
     let settings = read::<JudgeSettings>(judge).filter(|settings| settings.samples > 1)?;
     let (why, hint) = if settings.method == JudgeMethod::Probability {
         let why = "`judge.method: probability`, whose probabilities are the same each time";
@@ -334,9 +342,9 @@ fn judge_samples(judge: &Value) -> Option<Fault> {
         return None;
     };
     let samples = settings.samples;
-    Some(Fault {
+    Some(ConfigFault {
         hint: Some(hint.to_owned()),
-        ..value(
+        ..fault_at(
             "/judge/samples",
             format!("`judge.samples` is {samples} with {why}"),
             "would ask the same again",
@@ -344,15 +352,15 @@ fn judge_samples(judge: &Value) -> Option<Fault> {
     })
 }
 
-fn one_adapter(sut: &Value) -> Option<Fault> {
+fn one_adapter(sut: &Value) -> Option<ConfigFault> {
     let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
     let given: Vec<&str> = given.into_iter().filter(|key| ADAPTERS.contains(key)).collect();
     let (&kept, second) = (given.first()?, given.get(1)?);
-    Some(Fault {
-        at_key: true,
+    Some(ConfigFault {
+        is_at_key: true,
         first: Some(format!("/sut/{kept}")),
         hint: Some(format!("keep one of {}", super::shape::quoted(&given))),
-        ..value(
+        ..fault_at(
             &format!("/sut/{second}"),
             format!("`sut` must have one adapter, found {}", given.len()),
             "a second adapter",
@@ -361,21 +369,21 @@ fn one_adapter(sut: &Value) -> Option<Fault> {
 }
 
 /// Checks the network access of a program, which can be given in one of two ways.
-fn network(section: &str, program: &Value) -> Vec<Fault> {
+fn network_access(section: &str, program: &Value) -> Vec<ConfigFault> {
     let addresses = program["addresses"].as_array().into_iter().flatten().enumerate();
     let fault = |(at, address): (usize, &Value)| {
-        let why = address.as_str()?.parse::<Address>().err()?;
+        let why = address.as_str()?.parse::<HostPort>().err()?;
         let message = format!("`sut.{section}.addresses` holds no address: {why}");
         let found = format!("found {}", super::shape::description(address));
-        Some(value(&format!("/sut/{section}/addresses/{at}"), message, found))
+        Some(fault_at(&format!("/sut/{section}/addresses/{at}"), message, found))
     };
-    let mut faults: Vec<Fault> = addresses.filter_map(fault).collect();
+    let mut faults: Vec<ConfigFault> = addresses.filter_map(fault).collect();
     let is_full = |key: &str| program[key].as_array().is_some_and(|list| !list.is_empty());
-    let beside = |key: &str, hint: &str| Fault {
-        at_key: true,
+    let beside = |key: &str, hint: &str| ConfigFault {
+        is_at_key: true,
         hint: Some(hint.to_owned()),
         first: Some(format!("/sut/{section}/addresses")),
-        ..value(
+        ..fault_at(
             &format!("/sut/{section}/{key}"),
             format!("`sut.{section}` has both `addresses` and `{key}`"),
             "opens more than these addresses",
@@ -388,11 +396,11 @@ fn network(section: &str, program: &Value) -> Vec<Fault> {
         faults.push(beside("name_lookups", "remove it: the names listed are known without it"));
     }
     if program["local_ports"] == true && is_full("tcp_ports") {
-        faults.push(Fault {
-            at_key: true,
+        faults.push(ConfigFault {
+            is_at_key: true,
             hint: Some("list what it connects to as `addresses` instead of `tcp_ports`".to_owned()),
             first: Some(format!("/sut/{section}/tcp_ports")),
-            ..value(
+            ..fault_at(
                 &format!("/sut/{section}/local_ports"),
                 format!("`sut.{section}` has both `tcp_ports` and `local_ports`"),
                 "with `tcp_ports` it has the network of the machine, and no ports of its own",
@@ -402,28 +410,28 @@ fn network(section: &str, program: &Value) -> Vec<Fault> {
     faults
 }
 
-fn http_addresses(http: &HttpSettings) -> Vec<Fault> {
+fn http_addresses(http: &HttpSettings) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     if !["http://", "https://"].iter().any(|scheme| http.base_url.starts_with(scheme)) {
         let message = "`sut.http.base_url` must begin with http:// or https://".to_owned();
         let found = super::shape::description(&http.base_url.as_str().into());
-        faults.push(value("/sut/http/base_url", message, format!("found {found}")));
+        faults.push(fault_at("/sut/http/base_url", message, format!("found {found}")));
     }
     let pointers = [("task_id", &http.task_id), ("status", &http.status), ("output", &http.output)];
     for (key, pointer) in pointers {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             let message = format!("`sut.http.{key}` must be a JSON Pointer");
             let found = super::shape::description(&pointer.as_str().into());
-            faults.push(Fault {
+            faults.push(ConfigFault {
                 hint: Some(format!("write `/{}`", selftest_text::one_line(pointer, 60))),
-                ..value(&format!("/sut/http/{key}"), message, format!("found {found}"))
+                ..fault_at(&format!("/sut/http/{key}"), message, format!("found {found}"))
             });
         }
     }
     if !http.poll.path.contains("{task_id}") {
         let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
         let found = super::shape::description(&http.poll.path.as_str().into());
-        faults.push(value("/sut/http/poll/path", message, format!("found {found}")));
+        faults.push(fault_at("/sut/http/poll/path", message, format!("found {found}")));
     }
     faults
 }

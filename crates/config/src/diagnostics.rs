@@ -8,11 +8,11 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 /// A mistake at a place of the document, independent of the layer that the value came from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fault {
+pub(super) struct ConfigFault {
     /// JSON Pointer of the value.
     pub(super) pointer: String,
     /// True if the key is wrong, not its value.
-    pub(super) at_key: bool,
+    pub(super) is_at_key: bool,
     pub(super) message: String,
     pub(super) label: String,
     pub(super) hint: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Fault {
 
 /// Location of a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum DiagnosticTarget {
     /// Byte range in the file; `None` means the whole file.
     File(Option<Range<usize>>),
     /// An environment variable.
@@ -35,7 +35,7 @@ pub enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Location of the error.
-    pub target: Target,
+    pub target: DiagnosticTarget,
     /// Error message in lower case without a period.
     pub message: String,
     /// The value found, or the expected one.
@@ -74,7 +74,7 @@ impl ConfigErrors {
     pub(super) fn of_file(path: PathBuf, message: String, hint: Option<&str>) -> Self {
         let diagnostic = Diagnostic {
             hint: hint.map(ToOwned::to_owned),
-            ..Diagnostic::at(Target::File(None), message)
+            ..Diagnostic::at(DiagnosticTarget::File(None), message)
         };
         Self { path: Some(path), text: String::new(), diagnostics: vec![diagnostic] }
     }
@@ -115,23 +115,23 @@ impl fmt::Debug for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 impl Diagnostic {
-    pub(super) fn at(target: Target, message: String) -> Self {
+    pub(super) fn at(target: DiagnosticTarget, message: String) -> Self {
         Self { target, message, label: String::new(), hint: None, first: None }
     }
 
     fn order(&self) -> (u8, usize, &str, &str) {
         match &self.target {
-            Target::File(None) => (0, 0, "", &self.message),
-            Target::File(Some(span)) => (0, span.start, "", &self.message),
-            Target::Variable(name) => (1, 0, name, &self.message),
-            Target::Flag(name) => (2, 0, name, &self.message),
+            DiagnosticTarget::File(None) => (0, 0, "", &self.message),
+            DiagnosticTarget::File(Some(span)) => (0, span.start, "", &self.message),
+            DiagnosticTarget::Variable(name) => (1, 0, name, &self.message),
+            DiagnosticTarget::Flag(name) => (2, 0, name, &self.message),
         }
     }
 
     fn group<'a>(&'a self, path: Option<&'a str>, text: &'a str) -> Group<'a> {
         let group = Level::ERROR.primary_title(self.message.as_str());
         let group = match &self.target {
-            Target::File(Some(span)) => {
+            DiagnosticTarget::File(Some(span)) => {
                 let mut snippet = Snippet::source(text).path(path).annotation(
                     AnnotationKind::Primary.span(one_line(span, text)).label(self.label.as_str()),
                 );
@@ -141,13 +141,15 @@ impl Diagnostic {
                 }
                 group.element(snippet)
             }
-            Target::File(None) => {
+            DiagnosticTarget::File(None) => {
                 self.beside(group.element(Origin::path(path.unwrap_or("defaults"))))
             }
-            Target::Variable(name) => {
+            DiagnosticTarget::Variable(name) => {
                 self.beside(group.element(Origin::path(format!("environment variable {name}"))))
             }
-            Target::Flag(name) => self.beside(group.element(Origin::path(format!("flag {name}")))),
+            DiagnosticTarget::Flag(name) => {
+                self.beside(group.element(Origin::path(format!("flag {name}"))))
+            }
         };
         match &self.hint {
             Some(hint) => group.element(Level::HELP.with_name("hint").message(hint.as_str())),

@@ -18,12 +18,12 @@ use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_harness::gate::GateMode;
 use selftest_harness::judge::judge_settings::JudgeSettings;
-use selftest_harness::outcome::usage::Prices;
-use selftest_harness::rubric::{Category, Rubric, RubricError};
+use selftest_harness::outcome::usage::ModelPrices;
+use selftest_harness::rubric::{Rubric, RubricCategory, RubricError};
 use selftest_harness::scenario::generator_settings::GeneratorSettings;
 use selftest_harness::sut::sut_settings::SutSettings;
 use selftest_models::model_settings::ModelSettings;
-use selftest_reports::ci::{FileKind, ReportRequest};
+use selftest_reports::ci::{ReportFileKind, ReportRequest};
 use selftest_service::jobs::job_settings::JobSettings;
 use selftest_stats::score::{Score, Strictness};
 
@@ -75,13 +75,13 @@ pub struct Config {
     /// The judge's rubric. Default: format, factuality, instruction following and safety.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20))]
-    pub rubric: Option<Vec<Category>>,
+    pub rubric: Option<Vec<RubricCategory>>,
     /// Limits for model calls.
     pub models: ModelSettings,
     /// Report files.
     pub reports: ReportSettings,
     /// Prices of models. Without a price no cost is reported.
-    pub prices: Prices,
+    pub prices: ModelPrices,
     /// Recorded sessions: sources and grading.
     pub grade: GradeSettings,
     /// Skills: scoring and automatic disabling.
@@ -152,14 +152,14 @@ impl ReportSettings {
     /// Returns the requested reports besides those of every run.
     pub fn requests(&self) -> Vec<ReportRequest> {
         let files = [
-            (FileKind::Junit, &self.junit),
-            (FileKind::Html, &self.html),
-            (FileKind::Markdown, &self.md),
-            (FileKind::Json, &self.json),
-            (FileKind::Ctrf, &self.ctrf),
-            (FileKind::Sarif, &self.sarif),
+            (ReportFileKind::Junit, &self.junit),
+            (ReportFileKind::Html, &self.html),
+            (ReportFileKind::Markdown, &self.md),
+            (ReportFileKind::Json, &self.json),
+            (ReportFileKind::Ctrf, &self.ctrf),
+            (ReportFileKind::Sarif, &self.sarif),
         ];
-        let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
+        let file = |(kind, path): (ReportFileKind, &Option<PathBuf>)| {
             path.clone().map(|path| ReportRequest::File(kind, path))
         };
         let github = self.github.then_some(ReportRequest::Github);
@@ -168,7 +168,7 @@ impl ReportSettings {
     }
 
     /// Replaces the requested reports with these.
-    pub fn keep_only(&mut self, requests: &[ReportRequest]) {
+    pub fn set_requests(&mut self, requests: &[ReportRequest]) {
         let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
         *self = Self { json_folder, markdown_folder, ..Self::default() };
         for request in requests {
@@ -184,12 +184,12 @@ impl ReportSettings {
                 }
             };
             let key = match kind {
-                FileKind::Junit => &mut self.junit,
-                FileKind::Html => &mut self.html,
-                FileKind::Markdown => &mut self.md,
-                FileKind::Json => &mut self.json,
-                FileKind::Ctrf => &mut self.ctrf,
-                FileKind::Sarif => &mut self.sarif,
+                ReportFileKind::Junit => &mut self.junit,
+                ReportFileKind::Html => &mut self.html,
+                ReportFileKind::Markdown => &mut self.md,
+                ReportFileKind::Json => &mut self.json,
+                ReportFileKind::Ctrf => &mut self.ctrf,
+                ReportFileKind::Sarif => &mut self.sarif,
             };
             *key = Some(path.clone());
         }
@@ -233,7 +233,7 @@ impl Default for Config {
             rubric: None,
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
-            prices: Prices::default(),
+            prices: ModelPrices::default(),
             grade: GradeSettings::default(),
             skills: SkillSettings::default(),
             jobs: JobSettings::default(),
@@ -437,7 +437,7 @@ mod tests {
         let validator = selftest_schema::Schema::compile(schema()).unwrap();
         let mut document = serde_json::to_value(Config::default()).unwrap();
         drop_nulls(&mut document);
-        let errors: Vec<String> = validator.faults(&document).map(|fault| fault.words).collect();
+        let errors: Vec<String> = validator.errors(&document).map(|fault| fault.message).collect();
         assert_eq!(errors, Vec::<String>::new());
         assert!(Config::default().rubric().is_ok());
     }

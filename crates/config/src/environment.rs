@@ -67,8 +67,10 @@ impl Environment {
         };
         let settings = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
         let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let secrets: Vec<String> =
-            variables.iter().flat_map(|(name, value)| known::of_setting(name, value)).collect();
+        let secrets: Vec<String> = variables
+            .iter()
+            .flat_map(|(name, value)| known::secrets_in_setting(name, value))
+            .collect();
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
         let secret_values = Vec::new();
         let mut environment = Self { variables, settings, models, ci, no_color, secret_values };

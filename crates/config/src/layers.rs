@@ -9,30 +9,30 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
+use super::diagnostics::{ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::{Config, drop_nulls, schema};
-use super::last_file::LastFile;
-use super::origin::{Origin, Overlay};
-use super::structure::{self, Structure};
-use super::yaml::{self, Document, SyntaxError};
-use super::{checks, places, shape, variables};
+use super::origin::{ValueOrigin, ValueOverlay};
+use super::parsed_file_cache::ParsedFileCache;
+use super::structure::{self, DocumentValidator};
+use super::yaml::{self, SyntaxError, YamlDocument};
+use super::{checks, locations, shape, variables};
 use selftest_harness::rubric::Rubric;
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
 /// Inputs of the configuration.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// Path and text of the file.
     pub file: Option<(PathBuf, String)>,
     /// Environment variables; only names that start with `SELFTEST_` are used.
     pub environment: Vec<(String, String)>,
     /// Flags in increasing precedence.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FlagValue>,
 }
 
 /// A key that is set by a flag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Flag {
+pub struct FlagValue {
     /// JSON Pointer of the key, such as `/judge/model`.
     pub pointer: String,
     /// The flag as typed, such as `--judge-model`.
@@ -43,65 +43,68 @@ pub struct Flag {
 
 /// The merged and validated configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedConfig {
     /// All settings. `sut` has exactly one adapter, and every check has passed.
     pub config: Config,
     /// Rubric built from the settings.
     pub rubric: Rubric,
     /// Origin of each scalar value, by JSON Pointer.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueOrigin>,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
     /// Path of the file, if one was read.
     pub path: Option<PathBuf>,
     /// Flags in increasing precedence.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FlagValue>,
 }
 
 /// Merges the layers and validates the result; reports all errors, not only the first.
-pub fn resolve(sources: Sources, last: &LastFile) -> Result<Resolved, ConfigErrors> {
+pub fn resolve(
+    sources: ConfigSources,
+    last: &ParsedFileCache,
+) -> Result<ResolvedConfig, ConfigErrors> {
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
-    let mut layers = Layers::new(path.is_some(), &text, last).map_err(|error| {
-        ConfigErrors::new(path.clone(), text.clone(), vec![places::unreadable(error)])
+    let mut layers = ConfigLayers::new(path.is_some(), &text, last).map_err(|error| {
+        ConfigErrors::new(path.clone(), text.clone(), vec![locations::syntax_diagnostic(error)])
     })?;
     let variables = variables::read(&sources.environment);
     layers.warnings = variables.warnings;
     let given = sources.flags.clone();
-    let flags = sources.flags.into_iter().map(|flag| Overlay {
+    let flags = sources.flags.into_iter().map(|flag| ValueOverlay {
         pointer: flag.pointer,
         value: flag.value,
-        origin: Origin::Flag { name: flag.flag },
+        origin: ValueOrigin::Flag { name: flag.flag },
     });
     layers.apply_overrides(variables.overlays.into_iter().chain(flags).collect());
 
     let mut diagnostics = variables.diagnostics;
-    diagnostics.extend(layers.file.iter().flat_map(|file| places::duplicate_keys(file)));
+    diagnostics.extend(layers.file.iter().flat_map(|file| locations::duplicate_keys(file)));
     let faults = layers.faults();
     diagnostics.extend(faults.into_iter().map(|fault| layers.locate(fault)));
     if !diagnostics.is_empty() {
         return Err(ConfigErrors::new(path, text, diagnostics));
     }
     layers.finish(path.clone(), given).map_err(|message| {
-        let diagnostic = Diagnostic::at(Target::File(None), message);
+        let diagnostic = Diagnostic::at(DiagnosticTarget::File(None), message);
         ConfigErrors::new(path, text, vec![diagnostic])
     })
 }
 
-struct Layers {
+struct ConfigLayers {
     /// Offsets of the line breaks in the file.
     breaks: Vec<usize>,
     /// The parsed file; `None` without a file.
-    file: Option<Arc<Document>>,
+    file: Option<Arc<YamlDocument>>,
     /// The file's values, or the defaults, merged with the layers above.
     value: Value,
     /// Origins of the values set above the file.
-    above: BTreeMap<String, Origin>,
+    above: BTreeMap<String, ValueOrigin>,
     warnings: Vec<String>,
 }
 
-impl Layers {
-    fn new(has_file: bool, text: &str, last: &LastFile) -> Result<Self, SyntaxError> {
+impl ConfigLayers {
+    fn new(has_file: bool, text: &str, last: &ParsedFileCache) -> Result<Self, SyntaxError> {
         let file = has_file.then(|| last.parse(text)).transpose()?;
         let value = match &file {
             Some(document) => document.value.clone(),
@@ -120,12 +123,12 @@ impl Layers {
 
     /// Merges values over the file. The file selects the adapter of the system under test; values
     /// for other adapters are ignored with a warning.
-    fn apply_overrides(&mut self, overlays: Vec<Overlay>) {
+    fn apply_overrides(&mut self, overlays: Vec<ValueOverlay>) {
         let adapters = match adapters(&self.value["sut"]) {
             none if none.is_empty() => vec!["chat".to_owned()],
             adapters => adapters,
         };
-        let (fitting, other): (Vec<Overlay>, Vec<Overlay>) =
+        let (fitting, other): (Vec<ValueOverlay>, Vec<ValueOverlay>) =
             overlays.into_iter().partition(|overlay| {
                 let key = overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
                 let adapter = key.filter(|key| ADAPTERS.contains(key));
@@ -134,7 +137,9 @@ impl Layers {
         for overlay in other {
             // A name that sets several keys, such as `--model`, needs to fit only one of them.
             if !fitting.iter().any(|other| other.origin == overlay.origin) {
-                let (Origin::Environment { name } | Origin::Flag { name }) = &overlay.origin else {
+                let (ValueOrigin::Environment { name } | ValueOrigin::Flag { name }) =
+                    &overlay.origin
+                else {
                     continue;
                 };
                 let chosen = adapters.join(" and ");
@@ -142,34 +147,34 @@ impl Layers {
                     .push(format!("{name} sets nothing: the system under test is `{chosen}`"));
             }
         }
-        for Overlay { pointer, value, origin } in fitting {
+        for ValueOverlay { pointer, value, origin } in fitting {
             if set(&mut self.value, &pointer, value) {
                 self.above.insert(pointer, origin);
             }
         }
     }
 
-    fn faults(&self) -> Vec<Fault> {
+    fn faults(&self) -> Vec<ConfigFault> {
         // Skipped because validation takes a third of the time of a short command. A test checks
         // the defaults.
         let are_defaults = self.file.is_none() && self.above.is_empty();
         if are_defaults { Vec::new() } else { self.check() }
     }
 
-    fn check(&self) -> Vec<Fault> {
-        let mut faults = Structure::of_config().check(&self.value);
-        faults.extend(checks::check(&structure::known(&self.value, &faults)));
+    fn check(&self) -> Vec<ConfigFault> {
+        let mut faults = DocumentValidator::for_config().check(&self.value);
+        faults.extend(checks::check(&structure::without_unknown_keys(&self.value, &faults)));
         faults
     }
 
     /// Maps a fault to a location that the user can open.
-    fn locate(&self, fault: Fault) -> Diagnostic {
+    fn locate(&self, fault: ConfigFault) -> Diagnostic {
         let target = match self.above.get(&fault.pointer) {
-            Some(Origin::Environment { name }) => Target::Variable(name.clone()),
-            Some(Origin::Flag { name }) => Target::Flag(name.clone()),
-            _ => return places::locate(self.file.as_deref(), fault),
+            Some(ValueOrigin::Environment { name }) => DiagnosticTarget::Variable(name.clone()),
+            Some(ValueOrigin::Flag { name }) => DiagnosticTarget::Flag(name.clone()),
+            _ => return locations::locate(self.file.as_deref(), fault),
         };
-        Diagnostic { target, ..places::locate(self.file.as_deref(), fault) }
+        Diagnostic { target, ..locations::locate(self.file.as_deref(), fault) }
     }
 
     fn line(&self, pointer: &str) -> Option<usize> {
@@ -180,7 +185,11 @@ impl Layers {
 
     /// Deserializes the settings. An error at this point has passed the schema, so it has no
     /// location.
-    fn finish(mut self, path: Option<PathBuf>, flags: Vec<Flag>) -> Result<Resolved, String> {
+    fn finish(
+        mut self,
+        path: Option<PathBuf>,
+        flags: Vec<FlagValue>,
+    ) -> Result<ResolvedConfig, String> {
         if adapters(&self.value["sut"]).is_empty() {
             set(&mut self.value, "/sut/chat", json!({}));
         }
@@ -201,10 +210,10 @@ impl Layers {
                 None => words,
             });
         }
-        Ok(Resolved { config, rubric, origins, warnings: self.warnings, path, flags })
+        Ok(ResolvedConfig { config, rubric, origins, warnings: self.warnings, path, flags })
     }
 
-    fn origins(&self, value: &Value, pointer: String, found: &mut BTreeMap<String, Origin>) {
+    fn origins(&self, value: &Value, pointer: String, found: &mut BTreeMap<String, ValueOrigin>) {
         match value {
             Value::Object(members) if !members.is_empty() => {
                 for (key, member) in members {
@@ -219,8 +228,8 @@ impl Layers {
             _ => {
                 let origin = match (self.above.get(&pointer), self.line(&pointer)) {
                     (Some(origin), _) => origin.clone(),
-                    (None, Some(line)) => Origin::File { line },
-                    (None, None) => Origin::Default,
+                    (None, Some(line)) => ValueOrigin::File { line },
+                    (None, None) => ValueOrigin::Default,
                 };
                 found.insert(pointer, origin);
             }
@@ -265,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_defaults_have_no_faults() {
-        let layers = Layers::new(false, "", &LastFile::default()).unwrap();
+        let layers = ConfigLayers::new(false, "", &ParsedFileCache::default()).unwrap();
         assert_eq!(layers.check().len(), 0);
     }
 }

@@ -13,8 +13,8 @@ pub mod suite;
 pub mod variables;
 
 mod checks;
-mod last_file;
-mod places;
+mod locations;
+mod parsed_file_cache;
 mod shape;
 mod structure;
 mod yaml;
@@ -26,12 +26,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-pub use diagnostics::{ConfigErrors, Diagnostic, Target};
+pub use diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
-pub use last_file::LastFile;
-pub use layers::{Flag, Resolved, Sources, resolve};
-pub use origin::Origin;
+pub use layers::{ConfigSources, FlagValue, ResolvedConfig, resolve};
+pub use origin::ValueOrigin;
+pub use parsed_file_cache::ParsedFileCache;
 pub use show::show;
 
 /// Default path of the configuration in a project.
@@ -46,9 +46,9 @@ pub fn load(
     project: &Path,
     explicit: Option<&Path>,
     environment: &Environment,
-    flags: Vec<Flag>,
-    last: &LastFile,
-) -> Result<Resolved, ConfigErrors> {
+    flags: Vec<FlagValue>,
+    last: &ParsedFileCache,
+) -> Result<ResolvedConfig, ConfigErrors> {
     let default = project.join(DEFAULT_PATH);
     // Strip a useless `./` prefix from the path in messages.
     let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
@@ -61,11 +61,11 @@ pub fn load(
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
-    resolve(Sources { file, environment: environment.settings.clone(), flags }, last)
+    resolve(ConfigSources { file, environment: environment.settings.clone(), flags }, last)
 }
 
 /// Reads a file; the error is `None` if it does not exist.
-fn read(path: &Path, kind: yaml::Kind) -> Result<String, Option<String>> {
+fn read(path: &Path, kind: yaml::YamlFileKind) -> Result<String, Option<String>> {
     if path.is_dir() {
         return Err(Some("expected a file, found a folder".to_owned()));
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Layer that a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// Not set in any layer.
     #[strum(to_string = "default")]
     Default,
@@ -30,8 +30,8 @@ pub enum Origin {
 
 /// A value set by a layer above the file.
 #[derive(Debug, Clone)]
-pub(super) struct Overlay {
+pub(super) struct ValueOverlay {
     pub(super) pointer: String,
     pub(super) value: Value,
-    pub(super) origin: Origin,
+    pub(super) origin: ValueOrigin,
 }

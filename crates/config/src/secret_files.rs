@@ -66,7 +66,7 @@ fn secrets_of(file: &Path) -> Vec<String> {
     let text = String::from_utf8_lossy(&bytes);
     // A token file contains nothing but the secret, so it has no names to search for.
     let is_whole = file.file_name().is_some_and(|name| name == "token" || name == ".vault-token");
-    if is_whole { known::of_setting("token", &text) } else { known::of_file(&text) }
+    if is_whole { known::secrets_in_setting("token", &text) } else { known::secrets_in_file(&text) }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::yaml;
 
 /// Kind of value expected at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Integer,
     Number,
     Boolean,
@@ -21,16 +21,16 @@ pub(super) enum Kind {
     Anything,
 }
 
-pub(super) fn kind(node: &Value) -> Kind {
+pub(super) fn kind(node: &Value) -> ValueKind {
     match node["type"].as_str() {
-        Some("integer") => Kind::Integer,
-        Some("number") => Kind::Number,
-        Some("boolean") => Kind::Boolean,
-        Some("string") => Kind::Text,
-        Some("array") => Kind::List,
-        Some("object") => Kind::Mapping,
-        _ if !words(node).is_empty() => Kind::Text,
-        _ => Kind::Anything,
+        Some("integer") => ValueKind::Integer,
+        Some("number") => ValueKind::Number,
+        Some("boolean") => ValueKind::Boolean,
+        Some("string") => ValueKind::Text,
+        Some("array") => ValueKind::List,
+        Some("object") => ValueKind::Mapping,
+        _ if !words(node).is_empty() => ValueKind::Text,
+        _ => ValueKind::Anything,
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
         // `~1` is decoded before `~0`, otherwise `~01` would become `/`.
         let key = part.replace("~1", "/").replace("~0", "~");
         match kind(node) {
-            Kind::List => node.get("items"),
+            ValueKind::List => node.get("items"),
             _ => node["properties"].get(&key).or_else(|| {
                 node.get("additionalProperties").filter(|additional| additional.is_object())
             }),
@@ -76,12 +76,12 @@ pub(super) fn scalars_of(schema: &Value) -> Vec<(String, &Value)> {
 
 fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Value)>) {
     match kind(node) {
-        Kind::Mapping => {
+        ValueKind::Mapping => {
             for (key, property) in node["properties"].as_object().into_iter().flatten() {
                 collect(property, yaml::join(&pointer, key), found);
             }
         }
-        Kind::List | Kind::Anything => {}
+        ValueKind::List | ValueKind::Anything => {}
         _ => found.push((pointer, node)),
     }
 }
@@ -103,21 +103,21 @@ pub(super) fn expectation(node: &Value) -> String {
         _ => String::new(),
     };
     match kind(node) {
-        Kind::Integer => format!("a whole number{range}"),
-        Kind::Number => format!("a number{range}"),
-        Kind::Boolean => "true or false".to_owned(),
-        Kind::Text => match node["pattern"].as_str() {
+        ValueKind::Integer => format!("a whole number{range}"),
+        ValueKind::Number => format!("a number{range}"),
+        ValueKind::Boolean => "true or false".to_owned(),
+        ValueKind::Text => match node["pattern"].as_str() {
             Some(pattern) => format!("text of the form `{pattern}`"),
             None if node["minLength"].is_number() => "text that is not empty".to_owned(),
             None => "text".to_owned(),
         },
-        Kind::List => match (node["minItems"].as_u64(), node["maxItems"].as_u64()) {
+        ValueKind::List => match (node["minItems"].as_u64(), node["maxItems"].as_u64()) {
             (Some(min), Some(max)) => format!("a list of {min} to {max} items"),
             (Some(_), None) => "a list that is not empty".to_owned(),
             _ => "a list".to_owned(),
         },
-        Kind::Mapping => "a mapping".to_owned(),
-        Kind::Anything => "a value".to_owned(),
+        ValueKind::Mapping => "a mapping".to_owned(),
+        ValueKind::Anything => "a value".to_owned(),
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let words_of = |pointer| words(at(schema(), pointer).unwrap());
         let statuses = ["AWAITING_RESPONSE", "COMPLETE", "ERROR"];
         assert_eq!(words_of("/scenarios/7/expected_status"), statuses);
-        assert_eq!(kind(at(schema(), "/sut/command/environment/HOME").unwrap()), Kind::Text);
+        assert_eq!(kind(at(schema(), "/sut/command/environment/HOME").unwrap()), ValueKind::Text);
         assert_eq!(at(schema(), "/judge/colour"), None);
         assert_eq!(expectation(at(schema(), "/version").unwrap()), "1");
         let weight = at(schema(), "/rubric/0/weight").unwrap();

@@ -5,31 +5,31 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::document::drop_nulls;
-use super::layers::Resolved;
-use super::origin::Origin;
+use super::layers::ResolvedConfig;
+use super::origin::ValueOrigin;
 use super::yaml;
 
 /// Column of the origin comments, unless the value is longer.
 const COMMENT_COLUMN: usize = 40;
 
 /// Formats the settings as YAML that loads again to the same settings.
-pub fn show(resolved: &Resolved) -> String {
+pub fn show(resolved: &ResolvedConfig) -> String {
     let mut document = serde_json::json!(resolved.config);
     drop_nulls(&mut document);
     let mut text = match &resolved.path {
         Some(path) => format!("# {}\n", selftest_text::one_line(&path.display().to_string(), 500)),
         None => "# no configuration file\n".to_owned(),
     };
-    Writer { resolved, text: &mut text }.members(&document, "", 0, 0);
+    YamlWriter { resolved, text: &mut text }.members(&document, "", 0, 0);
     text
 }
 
-struct Writer<'a> {
-    resolved: &'a Resolved,
+struct YamlWriter<'a> {
+    resolved: &'a ResolvedConfig,
     text: &'a mut String,
 }
 
-impl Writer<'_> {
+impl YamlWriter<'_> {
     /// Writes the members of a mapping or list. The first `begun` columns of the first line are
     /// already written.
     fn members(&mut self, value: &Value, pointer: &str, indent: usize, mut begun: usize) {
@@ -74,7 +74,7 @@ impl Writer<'_> {
             _ => {
                 let line = format!("{head} {}", scalar(value));
                 let width = COMMENT_COLUMN.saturating_sub(indent);
-                let origin = self.resolved.origins.get(pointer).unwrap_or(&Origin::Default);
+                let origin = self.resolved.origins.get(pointer).unwrap_or(&ValueOrigin::Default);
                 let _ = writeln!(self.text, "{line:<width$} # {origin}");
             }
         }

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::diagnostics::Fault;
+use super::diagnostics::ConfigFault;
 use super::{document, shape, yaml};
-use selftest_schema::{FaultKind, Schema, SchemaFault};
+use selftest_schema::{Schema, SchemaError, SchemaErrorKind};
 
 /// Validator of one kind of file.
-pub(super) struct Structure {
+pub(super) struct DocumentValidator {
     schema: &'static Value,
     validator: Schema,
     /// Pointer and schema of each scalar value outside lists.
@@ -19,11 +19,11 @@ pub(super) struct Structure {
     whole: &'static str,
 }
 
-impl Structure {
+impl DocumentValidator {
     /// Returns the validator of the configuration.
-    pub(super) fn of_config() -> &'static Self {
-        static CONFIG: LazyLock<Structure> =
-            LazyLock::new(|| Structure::new(document::schema(), "the configuration"));
+    pub(super) fn for_config() -> &'static Self {
+        static CONFIG: LazyLock<DocumentValidator> =
+            LazyLock::new(|| DocumentValidator::new(document::schema(), "the configuration"));
         &CONFIG
     }
 
@@ -34,29 +34,29 @@ impl Structure {
     }
 
     /// Returns all schema errors of a document.
-    pub(super) fn check(&self, document: &Value) -> Vec<Fault> {
-        let faults = self.validator.faults(document);
+    pub(super) fn check(&self, document: &Value) -> Vec<ConfigFault> {
+        let faults = self.validator.errors(document);
         // Checks have their own reader, which gives better error messages.
-        let faults = faults.filter(|fault| !fault.place.contains("/checks/"));
+        let faults = faults.filter(|fault| !fault.pointer.contains("/checks/"));
         faults.flat_map(|fault| self.faults(&fault, document)).collect()
     }
 
-    fn faults(&self, fault: &SchemaFault, document: &Value) -> Vec<Fault> {
-        let pointer = fault.place.as_str();
+    fn faults(&self, fault: &SchemaError, document: &Value) -> Vec<ConfigFault> {
+        let pointer = fault.pointer.as_str();
         let node = shape::at(self.schema, pointer).unwrap_or(&Value::Null);
         match &fault.kind {
-            FaultKind::UnknownKeys(keys) => {
+            SchemaErrorKind::UnknownKeys(keys) => {
                 keys.iter().map(|key| self.unknown_key(pointer, key, node)).collect()
             }
-            FaultKind::MissingKey(key) => vec![missing_key(pointer, key, node)],
-            FaultKind::WrongValue => {
+            SchemaErrorKind::MissingKey(key) => vec![missing_key(pointer, key, node)],
+            SchemaErrorKind::WrongValue => {
                 let found = document.pointer(pointer).unwrap_or(&Value::Null);
                 vec![self.wrong_value(pointer, found, node)]
             }
         }
     }
 
-    fn unknown_key(&self, pointer: &str, key: &str, node: &Value) -> Fault {
+    fn unknown_key(&self, pointer: &str, key: &str, node: &Value) -> ConfigFault {
         let shown = selftest_text::one_line(key, 60);
         let keys = shape::keys(node);
         let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
@@ -67,9 +67,9 @@ impl Structure {
         });
         let suggestion =
             suggestion.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-        Fault {
+        ConfigFault {
             pointer: yaml::join(pointer, key),
-            at_key: true,
+            is_at_key: true,
             message: match shape::path(pointer).as_str() {
                 "" => format!("unknown key `{shown}`"),
                 parent => format!("unknown key `{shown}` in `{parent}`"),
@@ -80,14 +80,14 @@ impl Structure {
         }
     }
 
-    fn wrong_value(&self, pointer: &str, found: &Value, node: &Value) -> Fault {
+    fn wrong_value(&self, pointer: &str, found: &Value, node: &Value) -> ConfigFault {
         let name = match shape::path(pointer).as_str() {
             "" => self.whole.to_owned(),
             path => format!("`{path}`"),
         };
-        Fault {
+        ConfigFault {
             pointer: pointer.to_owned(),
-            at_key: false,
+            is_at_key: false,
             message: format!("{name} must be {}", shape::expectation(node)),
             label: format!("found {}", shape::description(found)),
             hint: hint(found, node, self.is_required(pointer)),
@@ -104,12 +104,12 @@ impl Structure {
     }
 }
 
-fn missing_key(pointer: &str, key: &str, node: &Value) -> Fault {
+fn missing_key(pointer: &str, key: &str, node: &Value) -> ConfigFault {
     let wanted = &node["properties"][key];
     let about = wanted["description"].as_str().map(|text| selftest_text::one_line(text, 200));
-    Fault {
+    ConfigFault {
         pointer: pointer.to_owned(),
-        at_key: false,
+        is_at_key: false,
         message: match shape::path(pointer).as_str() {
             "" => format!("missing key `{key}`"),
             parent => format!("missing key `{key}` in `{parent}`"),
@@ -127,20 +127,20 @@ fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
         (_, Value::Null) => {
             Some("remove the key to get its default, or give it a value".to_owned())
         }
-        (shape::Kind::Integer | shape::Kind::Number, Value::String(text))
+        (shape::ValueKind::Integer | shape::ValueKind::Number, Value::String(text))
             if text.parse::<f64>().is_ok() =>
         {
             Some("remove the quotes".to_owned())
         }
-        (shape::Kind::Boolean, Value::String(_)) => Some("write `true` or `false`".to_owned()),
-        (shape::Kind::Text, Value::String(text)) => {
+        (shape::ValueKind::Boolean, Value::String(_)) => Some("write `true` or `false`".to_owned()),
+        (shape::ValueKind::Text, Value::String(text)) => {
             let near = shape::nearest(text, &shape::words(node))?;
             Some(format!("did you mean `{near}`?"))
         }
-        (shape::Kind::Text, Value::Number(_) | Value::Bool(_)) => {
+        (shape::ValueKind::Text, Value::Number(_) | Value::Bool(_)) => {
             Some("put it in quotes".to_owned())
         }
-        (shape::Kind::List, Value::String(_) | Value::Number(_) | Value::Object(_)) => {
+        (shape::ValueKind::List, Value::String(_) | Value::Number(_) | Value::Object(_)) => {
             Some("begin each item with `- `".to_owned())
         }
         _ => None,
@@ -148,9 +148,9 @@ fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
 }
 
 /// Returns the document without the unknown keys in `faults`, so that the rest can be deserialized.
-pub(super) fn known(document: &Value, faults: &[Fault]) -> Value {
+pub(super) fn without_unknown_keys(document: &Value, faults: &[ConfigFault]) -> Value {
     let unknown: BTreeSet<&str> =
-        faults.iter().filter(|fault| fault.at_key).map(|fault| fault.pointer.as_str()).collect();
+        faults.iter().filter(|fault| fault.is_at_key).map(|fault| fault.pointer.as_str()).collect();
     let mut known = document.clone();
     if !unknown.is_empty() {
         remove(&mut known, "", &unknown);

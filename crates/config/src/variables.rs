@@ -6,30 +6,30 @@ use std::cell::LazyCell;
 
 use serde_json::{Number, Value};
 
-use super::diagnostics::{Diagnostic, Target};
+use super::diagnostics::{Diagnostic, DiagnosticTarget};
 use super::document::schema;
-use super::origin::{Origin, Overlay};
-use super::shape::{self, Kind};
+use super::origin::{ValueOrigin, ValueOverlay};
+use super::shape::{self, ValueKind};
 
 /// Prefix of all names.
 pub const PREFIX: &str = "SELFTEST_";
 
 /// Sets one model for generator, judge and chat assistant.
-const MODEL: &str = "SELFTEST_MODEL";
+const MODEL_VARIABLE: &str = "SELFTEST_MODEL";
 
 /// Sets the owner of the skills.
-const USER: &str = "SELFTEST_USER";
+const USER_VARIABLE: &str = "SELFTEST_USER";
 
 /// Variables that are not derived from a key of the file.
-const OTHER_USES: [&str; 12] = [
-    MODEL,
-    USER,
+const OTHER_VARIABLES: [&str; 12] = [
+    MODEL_VARIABLE,
+    USER_VARIABLE,
     "SELFTEST_BIN",
     "SELFTEST_CACHE",
     "SELFTEST_CONFIG",
     "SELFTEST_LOG",
     "SELFTEST_MODEL_FILE",
-    selftest_clock::VARIABLE,
+    selftest_clock::NOW_VARIABLE,
     "SELFTEST_OFFLINE",
     "SELFTEST_PROFILE",
     "SELFTEST_SESSION_ID",
@@ -48,49 +48,49 @@ fn name(pointer: &str) -> String {
 
 /// Settings from variables, least specific first.
 #[derive(Debug, Default)]
-pub(super) struct Variables {
-    pub(super) overlays: Vec<Overlay>,
+pub(super) struct VariableSettings {
+    pub(super) overlays: Vec<ValueOverlay>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) warnings: Vec<String>,
 }
 
 /// Reads the pairs whose names start with [`PREFIX`]. An empty value counts as unset, because CI
 /// systems leave such variables behind.
-pub(super) fn read(environment: &[(String, String)]) -> Variables {
+pub(super) fn read(environment: &[(String, String)]) -> VariableSettings {
     // Lazy: deriving the names from the complete schema is only needed if a variable is set.
     let names = LazyCell::new(names);
-    let mut read = Variables::default();
+    let mut read = VariableSettings::default();
     let mut pairs: Vec<_> = environment
         .iter()
         .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
         .collect();
     let general: [(&str, &[&str]); 2] = [
-        (MODEL, &["/generator/model", "/judge/model", "/sut/chat/model"]),
-        (USER, &["/skills/user_id"]),
+        (MODEL_VARIABLE, &["/generator/model", "/judge/model", "/sut/chat/model"]),
+        (USER_VARIABLE, &["/skills/user_id"]),
     ];
     let general = |name: &str| general.into_iter().find(|(known, _)| *known == name);
     // General names come first, so that specific ones override them.
     pairs.sort_by_key(|(name, _)| (general(name).is_none(), name));
     for (name, text) in pairs {
-        let origin = Origin::Environment { name: name.clone() };
+        let origin = ValueOrigin::Environment { name: name.clone() };
         if let Some((_, pointers)) = general(name) {
             for &pointer in pointers {
                 let (pointer, value) = (pointer.to_owned(), text.as_str().into());
-                read.overlays.push(Overlay { pointer, value, origin: origin.clone() });
+                read.overlays.push(ValueOverlay { pointer, value, origin: origin.clone() });
             }
         } else if let Some((_, pointer)) = names.iter().find(|(known, _)| known == name) {
-            match value(text, pointer) {
+            match parse_value(text, pointer) {
                 Ok(value) => {
-                    read.overlays.push(Overlay { pointer: pointer.clone(), value, origin });
+                    read.overlays.push(ValueOverlay { pointer: pointer.clone(), value, origin });
                 }
                 Err(message) => read.diagnostics.push(Diagnostic {
                     label: format!("found {}", shape::description(&text.as_str().into())),
-                    ..Diagnostic::at(Target::Variable(name.clone()), message)
+                    ..Diagnostic::at(DiagnosticTarget::Variable(name.clone()), message)
                 }),
             }
-        } else if !OTHER_USES.contains(&name.as_str()) {
+        } else if !OTHER_VARIABLES.contains(&name.as_str()) {
             let known: Vec<&str> =
-                names.iter().map(|(name, _)| name.as_str()).chain(OTHER_USES).collect();
+                names.iter().map(|(name, _)| name.as_str()).chain(OTHER_VARIABLES).collect();
             let name = selftest_text::one_line(name, 80);
             read.warnings.push(match shape::nearest(&name, &known) {
                 Some(near) => {
@@ -104,16 +104,16 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
 }
 
 /// Parses the text as the kind of value that the schema expects at the pointer.
-fn value(text: &str, pointer: &str) -> Result<Value, String> {
+fn parse_value(text: &str, pointer: &str) -> Result<Value, String> {
     let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
     let trimmed = text.trim();
     let value = match shape::kind(node) {
-        Kind::Integer => trimmed.parse::<i64>().ok().map(Value::from),
-        Kind::Number => trimmed
+        ValueKind::Integer => trimmed.parse::<i64>().ok().map(Value::from),
+        ValueKind::Number => trimmed
             .parse::<f64>()
             .ok()
             .and_then(|number| Number::from_f64(number).map(Value::Number)),
-        Kind::Boolean => match trimmed.to_ascii_lowercase().as_str() {
+        ValueKind::Boolean => match trimmed.to_ascii_lowercase().as_str() {
             "true" | "1" => Some(true.into()),
             "false" | "0" => Some(false.into()),
             _ => None,
@@ -136,7 +136,7 @@ mod tests {
         let names = names();
         let unique: std::collections::BTreeSet<_> = names.iter().map(|(name, _)| name).collect();
         assert_eq!(unique.len(), names.len());
-        assert!(OTHER_USES.iter().all(|&other| !unique.contains(&other.to_owned())));
+        assert!(OTHER_VARIABLES.iter().all(|&other| !unique.contains(&other.to_owned())));
         for known in
             ["SELFTEST_STRICTNESS", "SELFTEST_GENERATOR_MAX_ATTEMPTS", "SELFTEST_JUDGE_MODEL"]
         {
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn values_have_the_kind_of_their_key() {
-        assert_eq!(value(" 0.5 ", "/strictness"), Ok(0.5.into()));
-        assert_eq!(value("4", "/generator/max_attempts"), Ok(4.into()));
-        assert_eq!(value("False", "/allow_minor_format_deviation"), Ok(false.into()));
-        assert_eq!(value("7", "/judge/model"), Ok("7".into()));
-        assert_eq!(value("text", "/sut/command/protocol"), Ok("text".into()));
+        assert_eq!(parse_value(" 0.5 ", "/strictness"), Ok(0.5.into()));
+        assert_eq!(parse_value("4", "/generator/max_attempts"), Ok(4.into()));
+        assert_eq!(parse_value("False", "/allow_minor_format_deviation"), Ok(false.into()));
+        assert_eq!(parse_value("7", "/judge/model"), Ok("7".into()));
+        assert_eq!(parse_value("text", "/sut/command/protocol"), Ok("text".into()));
         for (text, pointer) in [
             ("NaN", "/strictness"),
             ("1e999", "/strictness"),
             ("4.5", "/generator/max_attempts"),
             ("maybe", "/allow_minor_format_deviation"),
         ] {
-            assert!(value(text, pointer).is_err(), "{text}");
+            assert!(parse_value(text, pointer).is_err(), "{text}");
         }
     }
 

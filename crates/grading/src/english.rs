@@ -25,13 +25,13 @@ pub(crate) fn regex_set<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Rege
 }
 
 /// A set of patterns that rarely match.
-pub(crate) struct Patterns {
+pub(crate) struct EnglishPatterns {
     /// Alternation of all patterns, which is searched in a fraction of the time.
     any: Regex,
     each: RegexSet,
 }
 
-impl Patterns {
+impl EnglishPatterns {
     /// Compiles constant patterns.
     ///
     /// # Panics
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn any_of_several_patterns_is_found() {
-        let patterns = Patterns::new([r"(?i)\berror\b", r"(?m)^b$", "(?i)x|y"]);
+        let patterns = EnglishPatterns::new([r"(?i)\berror\b", r"(?m)^b$", "(?i)x|y"]);
         for (text, first, all) in [
             ("", None, 0),
             ("errors B", None, 0),

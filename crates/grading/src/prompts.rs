@@ -1,10 +1,10 @@
 //! Built-in prompts for grading sessions and drafting skills. A project can override each one with
 //! a file of the same name in its own `prompts/`.
 
-use selftest_models::prompts::BuiltIn;
+use selftest_models::prompts::BuiltInTemplates;
 
 /// Templates of `prompts/` embedded in this binary, as pairs of path and text.
-pub const BUILT_IN: BuiltIn = &[
+pub const BUILT_IN: BuiltInTemplates = &[
     ("grade/session_v1.md", include_str!("../../../prompts/grade/session_v1.md")),
     ("skill/draft_v1.md", include_str!("../../../prompts/skill/draft_v1.md")),
 ];

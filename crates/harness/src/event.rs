@@ -15,14 +15,14 @@ use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
 use crate::gate::baseline::JudgeIdentity;
 use crate::gate::finding::GateFinding;
-use crate::judge::fitness::{Fitness, Impression};
+use crate::judge::fitness::{JudgeFitness, QuickCheck};
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
-use crate::notice::Notice;
-use crate::outcome::usage::Prices;
-use crate::outcome::{CaseResult, RunOutcome, Summary};
-use crate::rubric::{Category, Rubric};
+use crate::notice::RunNotice;
+use crate::outcome::usage::ModelPrices;
+use crate::outcome::{CaseResult, RunOutcome, RunSummary};
+use crate::rubric::{Rubric, RubricCategory};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
 use selftest_stats::score::{Score, Strictness, Threshold};
@@ -72,7 +72,7 @@ pub enum RunEventKind {
     /// Last event.
     RunFinished {
         /// Counts over all cases.
-        summary: Summary,
+        summary: RunSummary,
         /// The outcome of the run.
         outcome: RunOutcome,
         /// Time when the run ended.
@@ -109,10 +109,10 @@ pub struct RunModels {
     pub judge: String,
     /// The judge's measured ability to tell good answers from bad. Absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge_fitness: Option<Fitness>,
+    pub judge_fitness: Option<JudgeFitness>,
     /// Result of the quick check, for a judge that was not measured in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge_impression: Option<Impression>,
+    pub judge_impression: Option<QuickCheck>,
     /// Digest of the judge's weights, or the model's name if no digest is available. Absent in
     /// reports of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct PanelMember {
     pub method: JudgeMethod,
     /// Its measured ability to tell good answers from bad. Absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fitness: Option<Fitness>,
+    pub fitness: Option<JudgeFitness>,
 }
 
 /// The suite whose cases a run executes.
@@ -245,7 +245,7 @@ pub struct RubricDocument {
 
 impl From<&Rubric> for RubricDocument {
     fn from(rubric: &Rubric) -> Self {
-        let weight = |category: &Category| CategoryWeight {
+        let weight = |category: &RubricCategory| CategoryWeight {
             id: category.id.clone(),
             weight: category.weight.get(),
         };
@@ -293,7 +293,7 @@ pub struct RunHeader {
     /// Comparison of the judge with human labels, if there are any.
     pub calibration: JudgeCalibration,
     /// Prices of models, if the configuration states them.
-    pub prices: Option<Prices>,
+    pub prices: Option<ModelPrices>,
     /// The suite. Absent if a generator writes the cases.
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.
@@ -301,7 +301,7 @@ pub struct RunHeader {
     /// The run whose answers are judged again. Absent if the system under test is asked.
     pub rejudged: Option<RejudgedRun>,
     /// Warnings shown before the numbers.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<RunNotice>,
     /// Parts of the suite that are not run, one line each, collected when the suite was read.
     pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats, each id occurs once per repeat.
@@ -312,7 +312,7 @@ pub struct RunHeader {
 /// and must be fast.
 pub trait EventLog: Send + Sync {
     /// Records one event. A log that fails reports this elsewhere.
-    fn keep(&self, event: &RunEventKind);
+    fn record(&self, event: &RunEventKind);
 }
 
 /// An observer failed.

@@ -11,20 +11,20 @@ use jiff::Timestamp;
 
 use crate::calibration::calibrate;
 
-use crate::calibration::{CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer};
+use crate::calibration::{CalibratedJudge, JudgeCalibration, LabelCalibration, LabelledAnswer};
 use crate::event::{
     CasePhase, RejudgedRun, RunConfig, RunEvent, RunEventKind, RunHeader, RunModels,
 };
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::panel::PanelVerdict;
 use crate::judge::probability::{AnsweredBy, QuestionAnswer};
-use crate::judge::question::Question;
+use crate::judge::question::JudgeQuestion;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::case::FormerVerdict;
 use crate::outcome::case::Interruption;
-use crate::outcome::usage::{Price, Prices};
-use crate::outcome::{CaseResult, CaseStatus, Ending, RunOutcome, Summary, gate};
-use crate::outcome::{GenerationRecord, Step, StepKind};
+use crate::outcome::usage::{ModelPrice, ModelPrices};
+use crate::outcome::{CaseResult, CaseStatus, RunEnding, RunOutcome, RunSummary, absolute_outcome};
+use crate::outcome::{CaseStep, GenerationRecord, StepKind};
 use crate::rubric::Rubric;
 use crate::scenario::generate::GenerationAttempt;
 use crate::sut::Isolation;
@@ -34,7 +34,8 @@ use crate::sut::{SutEvidence, SutReply};
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{
-    CallRecord, Finish, Message, RequestRecord, Sampling, StructuredMode, Usage,
+    CallRecord, FinishReason, PromptMessage, RequestRecord, SamplingParameters, StructuredMode,
+    TokenUsage,
 };
 use selftest_stats::score::{Score, Strictness, Threshold};
 
@@ -105,18 +106,18 @@ pub fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
 }
 
 /// Returns prices for the judge only; the generator has none.
-fn prices() -> Prices {
-    let judge = Price::new(0.25, 1.5);
+fn prices() -> ModelPrices {
+    let judge = ModelPrice::new(0.25, 1.5);
     let models = BTreeMap::from([("ollama/qwen2.5:7b".to_owned(), judge)]);
-    Prices { currency: "EUR".to_owned(), models, ..Prices::default() }
+    ModelPrices { currency: "EUR".to_owned(), models, ..ModelPrices::default() }
 }
 
-pub fn fold(cases: &[Arc<CaseResult>]) -> (Summary, RunOutcome) {
-    let mut summary = Summary::default();
+pub fn fold(cases: &[Arc<CaseResult>]) -> (RunSummary, RunOutcome) {
+    let mut summary = RunSummary::default();
     for case in cases {
         summary.add(case);
     }
-    let outcome = gate(&summary, Ending::Whole);
+    let outcome = absolute_outcome(&summary, RunEnding::Complete);
     (summary, outcome)
 }
 
@@ -197,17 +198,17 @@ fn call(model: &str, reply: &str) -> CallRecord {
         model: model.to_owned(),
         prompt_digest: "e".repeat(64),
         request: Some(RequestRecord {
-            messages: vec![Message::system("Judge."), Message::user("The answer: …")],
+            messages: vec![PromptMessage::system("Judge."), PromptMessage::user("The answer: …")],
             schema: Some("verdict".to_owned()),
             think: Some(false),
             first_token: false,
         }),
-        parameters: Sampling { temperature: 0.0, max_tokens: 1000, seed: 7 },
+        parameters: SamplingParameters { temperature: 0.0, max_tokens: 1000, seed: 7 },
         served_model: model.rsplit('/').next().map(str::to_owned),
         structured: Some(StructuredMode::Schema),
-        usage: Usage { prompt_tokens: Some(812), completion_tokens: Some(64) },
+        usage: TokenUsage { prompt_tokens: Some(812), completion_tokens: Some(64) },
         duration_ms: 950,
-        finish: Some(Finish::Stop),
+        finish: Some(FinishReason::Stop),
         raw_reply: Some(reply.to_owned()),
         first_token: None,
         likelihood: None,
@@ -220,7 +221,7 @@ fn call_without_reply() -> CallRecord {
     CallRecord {
         served_model: None,
         structured: None,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         finish: None,
         raw_reply: None,
         error: Some("http://127.0.0.1:11434 answered 500".to_owned()),
@@ -277,10 +278,10 @@ pub fn step(
     (expected_status, actual): (TaskStatus, TaskStatus),
     output: &str,
     judgement: Option<Judgement>,
-) -> Step {
+) -> CaseStep {
     let reply = SutReply::new(actual, output);
     let input = input.to_owned();
-    Step { kind, input, expected_status, reply: Some(reply), judgement, duration_ms: 700 }
+    CaseStep { kind, input, expected_status, reply: Some(reply), judgement, duration_ms: 700 }
 }
 
 /// Returns a case of one step that answered COMPLETE as expected.
@@ -409,8 +410,8 @@ pub fn rich_cases() -> Vec<Arc<CaseResult>> {
     let refused = {
         let mut case = judged(13, "refused", UnscoredReason::Refused, "I cannot help with that");
         let call = &mut case.steps[0].judgement.as_mut().unwrap().calls[0];
-        call.finish = Some(Finish::Refusal("I cannot help with that".to_owned()));
-        call.usage = Usage::default();
+        call.finish = Some(FinishReason::Refusal("I cannot help with that".to_owned()));
+        call.usage = TokenUsage::default();
         let reply = case.steps[0].reply.as_mut().unwrap();
         reply.status_rule = Some("no question at the end".to_owned());
         reply.call = Some(call_without_reply());
@@ -499,7 +500,7 @@ fn with_questions(mut case: CaseResult) -> CaseResult {
         .zip([0.91, 0.12])
         .map(|(text, probability)| ScoredQuestion {
             answer: QuestionAnswer {
-                question: Question {
+                question: JudgeQuestion {
                     category: "instruction_following_score".to_owned(),
                     expectation: None,
                     text: text.to_owned(),
@@ -542,7 +543,7 @@ pub fn answers(count: usize, wrong: usize) -> Vec<LabelledAnswer> {
         .collect()
 }
 
-pub fn calibrated(count: usize, wrong: usize) -> Calibration {
+pub fn calibrated(count: usize, wrong: usize) -> LabelCalibration {
     let features = vec!["score".to_owned(), "least".to_owned()];
     calibrate(judge(), features, &answers(count, wrong)).unwrap()
 }

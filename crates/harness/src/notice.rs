@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A caveat without which a reader could misinterpret the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Notice {
+pub enum RunNotice {
     /// The run tested the built-in assistant and not the user's own agent.
     BuiltInAssistant {
         /// The configuration file, if there is one.
@@ -34,7 +34,7 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl RunNotice {
     /// Returns the notice as one sentence for the user.
     pub fn sentence(&self) -> String {
         match self {

@@ -1,10 +1,10 @@
 //! The built-in prompts of generator, judge and assistant. A project overrides a prompt with a file
 //! of the same name in its own `prompts/` folder.
 
-use selftest_models::prompts::BuiltIn;
+use selftest_models::prompts::BuiltInTemplates;
 
 /// The templates of `prompts/` compiled into the binary: path and text.
-pub const BUILT_IN: BuiltIn = &[
+pub const BUILT_IN: BuiltInTemplates = &[
     ("generator/clear_summary.md", include_str!("../../../prompts/generator/clear_summary.md")),
     (
         "generator/docs_reorganization.md",

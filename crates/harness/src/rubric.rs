@@ -15,7 +15,7 @@ pub const RESERVED: [&str; 3] = ["reasoning", "overall_score", "pass"];
 /// The meaning of a particular score in a category.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Anchor {
+pub struct CategoryAnchor {
     /// The score that this anchor describes.
     pub score: Score,
     /// The quality that deserves this score.
@@ -25,7 +25,7 @@ pub struct Anchor {
 /// One aspect of quality that the judge scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Category {
+pub struct RubricCategory {
     /// The field of the verdict, such as `format_score`: lower-case letters, digits and `_`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]{0,39}$"))]
     pub id: String,
@@ -34,7 +34,7 @@ pub struct Category {
     /// The subject of the category, in one line.
     pub description: String,
     /// The meaning of some scores, best first.
-    pub anchors: Vec<Anchor>,
+    pub anchors: Vec<CategoryAnchor>,
     /// The yes-or-no question used for judging by probability; a good answer gets a yes. If absent,
     /// the specified category's question is used, or one is built from the description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct Category {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Rubric {
-    categories: Vec<Category>,
+    categories: Vec<RubricCategory>,
 }
 
 /// An invalid list of categories. `index` is the position of the category.
@@ -81,7 +81,7 @@ pub enum RubricError {
 
 impl Rubric {
     /// Validates the categories and reports every error, not only the first.
-    pub fn new(categories: Vec<Category>) -> Result<Self, Vec<RubricError>> {
+    pub fn new(categories: Vec<RubricCategory>) -> Result<Self, Vec<RubricError>> {
         let mut errors = Vec::new();
         if categories.is_empty() {
             errors.push(RubricError::Empty);
@@ -104,14 +104,14 @@ impl Rubric {
     }
 
     /// Returns the categories in the order of the file.
-    pub fn categories(&self) -> &[Category] {
+    pub fn categories(&self) -> &[RubricCategory] {
         &self.categories
     }
 
     /// Returns the SHA-256 over all categories. Two runs are comparable only if their digests are
     /// equal.
     pub fn digest(&self) -> String {
-        digest::of_json(serde_json::json!(self.categories))
+        digest::json_sha256_hex(serde_json::json!(self.categories))
     }
 }
 
@@ -119,20 +119,21 @@ impl Default for Rubric {
     /// The four categories of docs/spec/selftest.md#rubric with their weights, descriptions and
     /// anchors.
     fn default() -> Self {
-        let category = |id: &str, weight: f64, description: &str, anchors: [&str; 4]| Category {
-            id: id.to_owned(),
-            weight: Weight::new(weight).expect("the specified weights are in range"),
-            description: description.to_owned(),
-            anchors: [1.0, 0.7, 0.3, 0.0]
-                .into_iter()
-                .zip(anchors)
-                .map(|(score, meaning)| Anchor {
-                    score: Score::new(score).expect("the specified anchors are in range"),
-                    meaning: meaning.to_owned(),
-                })
-                .collect(),
-            question: None,
-        };
+        let category =
+            |id: &str, weight: f64, description: &str, anchors: [&str; 4]| RubricCategory {
+                id: id.to_owned(),
+                weight: Weight::new(weight).expect("the specified weights are in range"),
+                description: description.to_owned(),
+                anchors: [1.0, 0.7, 0.3, 0.0]
+                    .into_iter()
+                    .zip(anchors)
+                    .map(|(score, meaning)| CategoryAnchor {
+                        score: Score::new(score).expect("the specified anchors are in range"),
+                        meaning: meaning.to_owned(),
+                    })
+                    .collect(),
+                question: None,
+            };
         Self {
             categories: vec![
                 category(

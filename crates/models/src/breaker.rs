@@ -8,40 +8,40 @@ use std::time::{Duration, Instant};
 
 /// Time after which one call may retry a server that was given up. Most runs have ended by then,
 /// but a worker that runs for weeks needs its model back.
-const REST: Duration = Duration::from_mins(1);
+const OPEN_DURATION: Duration = Duration::from_mins(1);
 
 /// Minimum number of consecutive unanswered calls before giving up on a reachable server: some
 /// servers fail only on some requests.
-const MIN_GIVEN_UP: usize = 5;
+const MIN_FAILURES: usize = 5;
 
 /// Limits of a breaker.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct BreakerLimits {
     /// Maximum number of further calls after the first, regardless of how long they take.
     pub(crate) max_retries: u32,
     /// Time to wait for an unresponsive server, which may be restarting.
-    pub(crate) restart: Duration,
+    pub(crate) restart_time: Duration,
     /// Number of concurrent calls. That many can fail at once by chance, so a reachable server is
     /// given up only after more consecutive failures than this, and at least five.
-    pub(crate) calls_at_once: usize,
+    pub(crate) concurrency: usize,
 }
 
 /// The circuit breaker of one endpoint.
 #[derive(Debug)]
-pub(crate) struct Breaker {
-    patience: Patience,
-    state: Mutex<State>,
+pub(crate) struct CircuitBreaker {
+    patience: BreakerLimits,
+    state: Mutex<BreakerState>,
     outages: Arc<Outages>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     /// Time of the last answer of any kind.
-    answered: Option<Instant>,
+    last_answer: Option<Instant>,
     /// Start of the current series of unanswered calls.
     failing_since: Option<Instant>,
     /// Number of consecutive calls that were given up.
-    given_up: usize,
+    consecutive_failures: usize,
     /// Set after the server was given up: the reason, and when one call may retry it.
     open: Option<(String, Instant)>,
 }
@@ -56,18 +56,18 @@ impl Outages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, words: &str) {
+    fn record(&self, words: &str) {
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| words.to_owned());
     }
 }
 
-impl Breaker {
-    pub(crate) fn new(patience: Patience, outages: Arc<Outages>) -> Self {
+impl CircuitBreaker {
+    pub(crate) fn new(patience: BreakerLimits, outages: Arc<Outages>) -> Self {
         Self { patience, state: Mutex::default(), outages }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl Breaker {
             Some((why, until)) if now < *until => Err(why.clone()),
             // Moving the deadline lets only this one call through.
             Some((_, until)) => {
-                *until = now + REST;
+                *until = now + OPEN_DURATION;
                 Ok(())
             }
             None => Ok(()),
@@ -85,12 +85,12 @@ impl Breaker {
     }
 
     /// Records that the server answered, even if with an error specific to the call.
-    pub(crate) fn answered(&self, now: Instant) {
-        *self.state() = State { answered: Some(now), ..State::default() };
+    pub(crate) fn record_answer(&self, now: Instant) {
+        *self.state() = BreakerState { last_answer: Some(now), ..BreakerState::default() };
     }
 
     /// Records an unanswered call; `since` is when this call first found the server unresponsive.
-    pub(crate) fn failed(&self, since: Instant) {
+    pub(crate) fn record_failure(&self, since: Instant) {
         let mut state = self.state();
         // Concurrent calls can report out of order.
         let since = state.failing_since.map_or(since, |earlier| earlier.min(since));
@@ -105,7 +105,7 @@ impl Breaker {
             return false;
         }
         // A server that answers other calls is not restarting.
-        let serves_others = state.answered.is_some_and(|answered| answered > since);
+        let serves_others = state.last_answer.is_some_and(|answered| answered > since);
         // While the server may be restarting, the number of retries is not limited.
         retries < self.patience.max_retries || (!serves_others && !self.has_waited(&state, now))
     }
@@ -116,31 +116,34 @@ impl Breaker {
         state.open.is_some() || self.has_waited(&state, now)
     }
 
-    fn has_waited(&self, state: &State, now: Instant) -> bool {
+    fn has_waited(&self, state: &BreakerState, now: Instant) -> bool {
         let since = state.failing_since.unwrap_or(now);
-        now.saturating_duration_since(since) >= self.patience.restart
+        now.saturating_duration_since(since) >= self.patience.restart_time
     }
 
     /// Gives up on a call. Also gives up on the server, unless it is reachable (`present`) and too
     /// few calls have failed to rule out a problem with single calls. `why` is the last error.
     pub(crate) fn give_up(&self, present: bool, why: &str, now: Instant) {
         let mut state = self.state();
-        state.given_up += 1;
-        let enough = MIN_GIVEN_UP.max(self.patience.calls_at_once + 1);
-        if state.open.is_some() || (present && state.given_up < enough) {
+        state.consecutive_failures += 1;
+        let enough = MIN_FAILURES.max(self.patience.concurrency + 1);
+        if state.open.is_some() || (present && state.consecutive_failures < enough) {
             return;
         }
         let since = state.failing_since.unwrap_or(now);
         let seconds = now.saturating_duration_since(since).as_secs_f64();
         let words = if present {
-            format!("{why}; given up after {} calls in a row without an answer", state.given_up)
+            format!(
+                "{why}; given up after {} calls in a row without an answer",
+                state.consecutive_failures
+            )
         } else if seconds < 1.0 {
             format!("{why}; given up")
         } else {
             format!("{why}; given up after {seconds:.0} s")
         };
-        self.outages.note(&words);
-        state.open = Some((words, now + REST));
+        self.outages.record(&words);
+        state.open = Some((words, now + OPEN_DURATION));
     }
 }
 
@@ -150,22 +153,23 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn breaker(max_retries: u32, calls_at_once: usize) -> (Breaker, Arc<Outages>) {
+    fn breaker(max_retries: u32, calls_at_once: usize) -> (CircuitBreaker, Arc<Outages>) {
         let outages = Arc::new(Outages::default());
-        let patience = Patience { max_retries, restart: 10 * SECOND, calls_at_once };
-        (Breaker::new(patience, Arc::clone(&outages)), outages)
+        let patience =
+            BreakerLimits { max_retries, restart_time: 10 * SECOND, concurrency: calls_at_once };
+        (CircuitBreaker::new(patience, Arc::clone(&outages)), outages)
     }
 
     #[test]
     fn a_server_that_comes_back_in_time_loses_nothing() {
         let (breaker, outages) = breaker(0, 1);
         let start = Instant::now();
-        breaker.failed(start);
+        breaker.record_failure(start);
         assert!(breaker.allows_retry(start, 50, start + 9 * SECOND));
-        breaker.answered(start + 9 * SECOND);
+        breaker.record_answer(start + 9 * SECOND);
         // The next failure starts a new series.
         let later = start + 20 * SECOND;
-        breaker.failed(later);
+        breaker.record_failure(later);
         assert!(breaker.allows_retry(later, 0, later + 9 * SECOND));
         assert_eq!(outages.first(), None);
     }
@@ -174,7 +178,7 @@ mod tests {
     fn a_server_that_is_gone_is_given_up_when_both_time_and_retries_are_used_up() {
         let (breaker, outages) = breaker(3, 1);
         let start = Instant::now();
-        breaker.failed(start);
+        breaker.record_failure(start);
         assert!(breaker.allows_retry(start, 3, start + 9 * SECOND), "time is left");
         assert!(breaker.allows_retry(start, 2, start + 60 * SECOND), "a retry is left");
         let end = start + 11 * SECOND;
@@ -191,10 +195,10 @@ mod tests {
         let (breaker, outages) = breaker(0, 1);
         let start = Instant::now();
         for _ in 0..3 {
-            breaker.failed(start);
+            breaker.record_failure(start);
             breaker.give_up(true, "x answered 500", start);
             assert_eq!(breaker.admit(start), Ok(()));
-            breaker.answered(start);
+            breaker.record_answer(start);
         }
         (0..5).for_each(|_| breaker.give_up(true, "x answered 500", start));
         let words = outages.first().unwrap();
@@ -215,9 +219,9 @@ mod tests {
     fn a_server_that_answers_others_is_not_waited_for() {
         let (breaker, _) = breaker(1, 8);
         let start = Instant::now();
-        breaker.failed(start);
-        breaker.answered(start + SECOND);
-        breaker.failed(start + SECOND);
+        breaker.record_failure(start);
+        breaker.record_answer(start + SECOND);
+        breaker.record_failure(start + SECOND);
         assert!(breaker.allows_retry(start, 0, start + 2 * SECOND));
         assert!(!breaker.allows_retry(start, 1, start + 2 * SECOND));
     }
@@ -227,15 +231,15 @@ mod tests {
         let (breaker, outages) = breaker(3, 1);
         let start = Instant::now();
         breaker.give_up(false, "gone", start);
-        let rested = start + REST;
+        let rested = start + OPEN_DURATION;
         assert!(breaker.admit(rested).is_ok());
         assert!(breaker.admit(rested).is_err(), "one only");
-        breaker.failed(rested);
+        breaker.record_failure(rested);
         assert!(!breaker.allows_retry(rested, 0, rested), "and once only");
         breaker.give_up(false, "gone", rested);
-        let again = rested + REST;
+        let again = rested + OPEN_DURATION;
         assert!(breaker.admit(again).is_ok());
-        breaker.answered(again);
+        breaker.record_answer(again);
         assert!(breaker.admit(again).is_ok() && breaker.admit(again).is_ok());
         assert_eq!(outages.first().as_deref(), Some("gone; given up"), "what happened stays");
     }
@@ -244,7 +248,7 @@ mod tests {
     fn silence_is_overdue_when_a_restart_would_be_done() {
         let (breaker, _) = breaker(3, 1);
         let start = Instant::now();
-        breaker.failed(start);
+        breaker.record_failure(start);
         assert!(!breaker.is_overdue(start + 9 * SECOND));
         assert!(breaker.is_overdue(start + 10 * SECOND));
     }

@@ -19,16 +19,16 @@ const DIGEST_LENGTH: usize = 16;
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
-struct Recording {
+struct RecordedCall {
     model: String,
     request: Value,
     reply: ChatReply,
 }
 
 /// Number of occurrences of each digest.
-type Counts = Mutex<HashMap<String, usize>>;
+type OccurrenceCounts = Mutex<HashMap<String, usize>>;
 
-fn next_occurrence(counts: &Counts, digest: &str) -> usize {
+fn next_occurrence(counts: &OccurrenceCounts, digest: &str) -> usize {
     let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
     let count = counts.entry(digest.to_owned()).or_default();
     *count += 1;
@@ -40,29 +40,29 @@ fn file_name(digest: &str, occurrence: usize) -> String {
 }
 
 /// A model wrapper that writes each reply to a folder.
-pub struct Recorder {
+pub struct RecordingModel {
     inner: Arc<dyn ChatModel>,
     folder: PathBuf,
-    counts: Arc<Counts>,
+    counts: Arc<OccurrenceCounts>,
 }
 
 /// Numbering of recordings, shared by all recorders of a run.
 #[derive(Clone, Default)]
-pub struct Numbering(Arc<Counts>);
+pub struct RecordingCounter(Arc<OccurrenceCounts>);
 
-impl Numbering {
+impl RecordingCounter {
     /// Continues numbering after the given number of recordings for each digest.
-    pub fn after(recorded: HashMap<String, usize>) -> Self {
+    pub fn starting_at(recorded: HashMap<String, usize>) -> Self {
         Self(Arc::new(Mutex::new(recorded)))
     }
 }
 
-impl Recorder {
+impl RecordingModel {
     /// Creates a recorder and its folder.
     pub fn new(
         inner: Arc<dyn ChatModel>,
         folder: &Path,
-        numbering: &Numbering,
+        numbering: &RecordingCounter,
     ) -> Result<Self, ModelError> {
         std::fs::create_dir_all(folder).map_err(|error| {
             ModelError::engine(
@@ -76,7 +76,7 @@ impl Recorder {
     fn write(&self, request: &ChatRequest, reply: &ChatReply) -> Result<(), ModelError> {
         let digest = request.digest();
         let path = self.folder.join(file_name(&digest, next_occurrence(&self.counts, &digest)));
-        let recording = Recording {
+        let recording = RecordedCall {
             model: self.inner.id().to_owned(),
             request: request.identity(),
             reply: reply.clone(),
@@ -89,7 +89,7 @@ impl Recorder {
     }
 }
 
-impl ChatModel for Recorder {
+impl ChatModel for RecordingModel {
     fn id(&self) -> &str {
         self.inner.id()
     }
@@ -109,8 +109,8 @@ impl ChatModel for Recorder {
         self.inner.check()
     }
 
-    fn may_be_asked_unchecked(&self) -> bool {
-        self.inner.may_be_asked_unchecked()
+    fn supports_lazy_check(&self) -> bool {
+        self.inner.supports_lazy_check()
     }
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
@@ -121,12 +121,12 @@ impl ChatModel for Recorder {
         self.inner.fingerprint()
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
-        self.inner.tells_probabilities()
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
+        self.inner.supports_logprobs()
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.inner.tells_likelihoods()
+    fn supports_scoring(&self) -> bool {
+        self.inner.supports_scoring()
     }
 
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
@@ -138,8 +138,8 @@ impl ChatModel for Recorder {
 pub struct Cassette {
     id: String,
     folder: PathBuf,
-    recordings: HashMap<String, Recording>,
-    counts: Counts,
+    recordings: HashMap<String, RecordedCall>,
+    counts: OccurrenceCounts,
 }
 
 impl Cassette {
@@ -163,7 +163,7 @@ impl Cassette {
             let recording = std::fs::read(&path)
                 .ok()
                 .filter(|_| !too_long)
-                .and_then(|bytes| serde_json::from_slice::<Recording>(&bytes).ok())
+                .and_then(|bytes| serde_json::from_slice::<RecordedCall>(&bytes).ok())
                 .ok_or_else(|| failed(format!("{} is not a recording", path.display())))?;
             recordings.insert(name.to_owned(), recording);
         }
@@ -174,13 +174,13 @@ impl Cassette {
             id: format!("cassette/{}", name.display()),
             folder: folder.to_owned(),
             recordings,
-            counts: Counts::default(),
+            counts: OccurrenceCounts::default(),
         })
     }
 
     /// Continues after the given number of calls for each digest.
     #[must_use]
-    pub fn after(self, answered: HashMap<String, usize>) -> Self {
+    pub fn starting_at(self, answered: HashMap<String, usize>) -> Self {
         Self { counts: Mutex::new(answered), ..self }
     }
 
@@ -202,12 +202,12 @@ impl Cassette {
 
     /// Describes the first difference from the most similar recording.
     fn nearest_difference(&self, wanted: &Value) -> String {
-        let leaves = leaves(wanted);
+        let leaves = flatten_scalars(wanted);
         let nearest = self
             .recordings
             .iter()
             .map(|(name, recording)| {
-                (name, differences(&leaves, &self::leaves(&recording.request)))
+                (name, describe_difference(&leaves, &self::flatten_scalars(&recording.request)))
             })
             // Ties are broken by name, because the order of a `HashMap` is random.
             .min_by_key(|(name, (missing, _))| (*missing, (*name).clone()));
@@ -230,12 +230,12 @@ impl ChatModel for Cassette {
         Box::pin(async move { self.replay(request) })
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         let tells = self.recordings.values().any(|one| one.reply.first_token.is_some());
         Box::pin(async move { tells })
     }
 
-    fn tells_likelihoods(&self) -> bool {
+    fn supports_scoring(&self) -> bool {
         self.recordings.values().any(|one| one.reply.likelihood.is_some())
     }
 
@@ -245,7 +245,7 @@ impl ChatModel for Cassette {
 }
 
 /// Flattens the scalars of a JSON value, keyed by JSON pointer.
-fn leaves(value: &Value) -> Vec<(String, String)> {
+fn flatten_scalars(value: &Value) -> Vec<(String, String)> {
     fn walk(value: &Value, path: String, into: &mut Vec<(String, String)>) {
         match value {
             Value::Object(map) => {
@@ -269,7 +269,10 @@ fn leaves(value: &Value) -> Vec<(String, String)> {
 
 /// Returns the size of the difference (bytes after the common start of each differing leaf) and a
 /// description of the first one.
-fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (usize, String) {
+fn describe_difference(
+    wanted: &[(String, String)],
+    recorded: &[(String, String)],
+) -> (usize, String) {
     let mut cost = 0;
     let mut first = None;
     for (path, wanted) in wanted {
@@ -298,7 +301,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, Thinking};
+    use crate::{FinishReason, PromptMessage, SamplingParameters, ThinkingMode};
 
     struct Echo;
     impl ChatModel for Echo {
@@ -311,7 +314,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
             Box::pin(async move {
                 let text = format!("{} {}", request.messages[0].text, request.sampling.seed);
-                Ok(ChatReply::plain(text, Finish::Stop))
+                Ok(ChatReply::plain(text, FinishReason::Stop))
             })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
@@ -321,11 +324,11 @@ mod tests {
 
     fn request(text: &str, seed: u64, nonce: Option<&str>) -> ChatRequest {
         ChatRequest {
-            messages: vec![Message::user(text)],
+            messages: vec![PromptMessage::user(text)],
             schema: None,
-            sampling: Sampling { temperature: 0.0, max_tokens: 9, seed },
+            sampling: SamplingParameters { temperature: 0.0, max_tokens: 9, seed },
             context_tokens: 1024,
-            think: Thinking::Off,
+            think: ThinkingMode::Off,
             nonce: nonce.map(str::to_owned),
             first_token: None,
         }
@@ -334,7 +337,9 @@ mod tests {
     #[tokio::test]
     async fn recorded_replies_come_back_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let recorder = Recorder::new(Arc::new(Echo), folder.path(), &Numbering::default()).unwrap();
+        let recorder =
+            RecordingModel::new(Arc::new(Echo), folder.path(), &RecordingCounter::default())
+                .unwrap();
         for (text, seed, nonce) in [("a", 1, None), ("a", 2, None), ("n1 b", 3, Some("n1"))] {
             recorder.chat(&request(text, seed, nonce)).await.unwrap();
         }
@@ -350,7 +355,9 @@ mod tests {
     #[tokio::test]
     async fn a_missing_recording_shows_the_difference() {
         let folder = tempfile::tempdir().unwrap();
-        let recorder = Recorder::new(Arc::new(Echo), folder.path(), &Numbering::default()).unwrap();
+        let recorder =
+            RecordingModel::new(Arc::new(Echo), folder.path(), &RecordingCounter::default())
+                .unwrap();
         recorder.chat(&request("say hello to Ann", 1, None)).await.unwrap();
         recorder.chat(&request("zzz", 1, None)).await.unwrap();
         let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();

@@ -14,25 +14,25 @@ const NO: [&str; 13] =
 
 /// Meaning of a first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum YesNoAnswer {
     /// Yes.
     Yes,
     /// No.
     No,
 }
 
-impl Answer {
+impl YesNoAnswer {
     /// Parses a token's text: one of the words, or a prefix of `yes` or `no`.
-    pub fn of_token(text: &str) -> Option<Self> {
+    pub fn from_token(text: &str) -> Option<Self> {
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
         if word.is_empty() || word.len() > 12 {
             return None;
         }
         let word = word.to_lowercase();
         if YES.contains(&&*word) || "yes".starts_with(&word) {
-            Some(Answer::Yes)
+            Some(YesNoAnswer::Yes)
         } else if NO.contains(&&*word) || "no".starts_with(&word) {
-            Some(Answer::No)
+            Some(YesNoAnswer::No)
         } else {
             None
         }
@@ -41,26 +41,26 @@ impl Answer {
 
 /// Probabilities of yes and no in the first-token distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct YesNo {
+pub struct YesNoProbability {
     /// Total probability of all spellings of yes.
     pub yes: f64,
     /// Total probability of all spellings of no.
     pub no: f64,
 }
 
-impl YesNo {
+impl YesNoProbability {
     /// Sums the probabilities of tokens. Returns `None` if any probability is not a number from 0
     /// to 1, or if neither word occurs.
-    pub fn of(tokens: &[TokenProbability]) -> Option<Self> {
+    pub fn from_tokens(tokens: &[TokenProbability]) -> Option<Self> {
         let mut sum = Self { yes: 0.0, no: 0.0 };
         for token in tokens {
             // Rounding can push a probability slightly above 1.
             if !(0.0..=1.001).contains(&token.probability) {
                 return None;
             }
-            match Answer::of_token(&token.text) {
-                Some(Answer::Yes) => sum.yes += token.probability,
-                Some(Answer::No) => sum.no += token.probability,
+            match YesNoAnswer::from_token(&token.text) {
+                Some(YesNoAnswer::Yes) => sum.yes += token.probability,
+                Some(YesNoAnswer::No) => sum.no += token.probability,
                 None => {}
             }
         }
@@ -100,37 +100,37 @@ mod tests {
     #[test]
     fn every_spelling_counts() {
         let all = tokens(&[("Yes", 0.3), (" yes", 0.1), ("YES", 0.1), ("No", 0.2), ("The", 0.3)]);
-        let found = YesNo::of(&all).unwrap();
+        let found = YesNoProbability::from_tokens(&all).unwrap();
         assert!((found.yes - 0.5).abs() < 1e-12 && (found.no - 0.2).abs() < 1e-12);
         assert!((found.share() - 5.0 / 7.0).abs() < 1e-12);
         assert!((found.neither() - 0.3).abs() < 1e-12);
         for (text, answer) in [
-            ("▁Yes", Some(Answer::Yes)),
-            ("**No", Some(Answer::No)),
-            ("Ja", Some(Answer::Yes)),
-            ("Nein", Some(Answer::No)),
-            ("はい", Some(Answer::Yes)),
-            ("否", Some(Answer::No)),
+            ("▁Yes", Some(YesNoAnswer::Yes)),
+            ("**No", Some(YesNoAnswer::No)),
+            ("Ja", Some(YesNoAnswer::Yes)),
+            ("Nein", Some(YesNoAnswer::No)),
+            ("はい", Some(YesNoAnswer::Yes)),
+            ("否", Some(YesNoAnswer::No)),
             // Prefixes of words.
-            ("Y", Some(Answer::Yes)),
-            ("n", Some(Answer::No)),
+            ("Y", Some(YesNoAnswer::Yes)),
+            ("n", Some(YesNoAnswer::No)),
             ("Yesterday", None),
             ("Now", None),
             ("", None),
             ("\n", None),
         ] {
-            assert_eq!(Answer::of_token(text), answer, "{text:?}");
+            assert_eq!(YesNoAnswer::from_token(text), answer, "{text:?}");
         }
     }
 
     #[test]
     fn what_is_no_probability_is_no_answer() {
-        assert_eq!(YesNo::of(&tokens(&[("Yes", f64::NAN), ("No", 0.2)])), None);
-        assert_eq!(YesNo::of(&tokens(&[("Yes", 7.0)])), None);
-        assert_eq!(YesNo::of(&tokens(&[("Yes", -0.1)])), None);
-        assert_eq!(YesNo::of(&tokens(&[("The", 0.9)])), None);
-        assert_eq!(YesNo::of(&[]), None);
-        let only_one = YesNo::of(&tokens(&[("Yes", 0.9)])).unwrap();
+        assert_eq!(YesNoProbability::from_tokens(&tokens(&[("Yes", f64::NAN), ("No", 0.2)])), None);
+        assert_eq!(YesNoProbability::from_tokens(&tokens(&[("Yes", 7.0)])), None);
+        assert_eq!(YesNoProbability::from_tokens(&tokens(&[("Yes", -0.1)])), None);
+        assert_eq!(YesNoProbability::from_tokens(&tokens(&[("The", 0.9)])), None);
+        assert_eq!(YesNoProbability::from_tokens(&[]), None);
+        let only_one = YesNoProbability::from_tokens(&tokens(&[("Yes", 0.9)])).unwrap();
         assert_eq!(only_one.share(), 1.0);
         assert!(only_one.log_odds().is_finite());
     }
@@ -139,7 +139,7 @@ mod tests {
         #[test]
         fn never_panics(text in "\\PC{0,20}", probability in -1.0f64..2.0) {
             let list = [TokenProbability { text, probability }];
-            if let Some(found) = YesNo::of(&list) {
+            if let Some(found) = YesNoProbability::from_tokens(&list) {
                 prop_assert!((0.0..=1.0).contains(&found.share()));
                 prop_assert!((0.0..=1.0).contains(&found.neither()));
             }

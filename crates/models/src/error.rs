@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Time limit that a call exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-pub enum Phase {
+pub enum TimeoutPhase {
     /// Opening the connection.
     #[strum(to_string = "no connection")]
     Connect,
@@ -18,15 +18,15 @@ pub enum Phase {
 
 /// Cause of an error, which determines if other calls to the same server are affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FailureScope {
     /// Specific to this call: the server is up and reports the error.
-    OfCall,
+    Request,
     /// Broken connection or internal server error.
-    Broken,
+    Connection,
     /// The server did not answer in time.
-    Silent,
+    NoAnswer,
     /// The response did not come from a model server.
-    Garbled,
+    NotModelServer,
     /// The embedded engine failed and may be unusable.
     Engine,
 }
@@ -37,7 +37,7 @@ pub(crate) enum Fault {
 pub enum ModelError {
     /// The name is not of the form `provider/model`, or the provider is unknown.
     #[error("`{name}` is not a model name: {why}")]
-    Name {
+    InvalidName {
         /// Name as written.
         name: String,
         /// Reason why it is invalid.
@@ -55,7 +55,7 @@ pub enum ModelError {
     },
     /// The server does not have the model.
     #[error("{endpoint} has no model `{model}`; it has: {}", if available.is_empty() { "none".to_owned() } else { available.join(", ") })]
-    Missing {
+    ModelNotFound {
         /// Address.
         endpoint: String,
         /// Requested name.
@@ -83,7 +83,7 @@ pub enum ModelError {
         /// Address.
         endpoint: String,
         /// Exceeded limit.
-        phase: Phase,
+        phase: TimeoutPhase,
         /// Value of the limit.
         after: Duration,
     },
@@ -109,7 +109,7 @@ pub enum ModelError {
     },
     /// The response is not JSON, so the server is probably not a model server.
     #[error("{endpoint} answered with {what}")]
-    Garbled {
+    NotJson {
         /// Address.
         endpoint: String,
         /// Description of the response.
@@ -117,7 +117,7 @@ pub enum ModelError {
     },
     /// The server did not answer earlier calls and is no longer used.
     #[error("{why}")]
-    GivenUp {
+    CircuitOpen {
         /// Last error, and for how long it was retried.
         why: String,
     },
@@ -171,38 +171,40 @@ impl ModelError {
             ModelError::Protocol { broken, .. } => *broken,
             ModelError::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
             // A call that timed out later would probably be as slow again.
-            ModelError::Timeout { phase, .. } => *phase == Phase::Connect,
+            ModelError::Timeout { phase, .. } => *phase == TimeoutPhase::Connect,
             _ => false,
         }
     }
 
     /// Returns true if the server or connection is at fault, and not the request.
     pub fn is_outage(&self) -> bool {
-        match self.fault() {
-            Fault::Broken | Fault::Silent | Fault::Garbled => true,
-            Fault::OfCall | Fault::Engine => {
-                matches!(self, ModelError::GivenUp { .. } | ModelError::WrongReply { .. })
+        match self.scope() {
+            FailureScope::Connection | FailureScope::NoAnswer | FailureScope::NotModelServer => {
+                true
+            }
+            FailureScope::Request | FailureScope::Engine => {
+                matches!(self, ModelError::CircuitOpen { .. } | ModelError::WrongReply { .. })
             }
         }
     }
 
-    pub(crate) fn fault(&self) -> Fault {
+    pub(crate) fn scope(&self) -> FailureScope {
         match self {
             ModelError::Unreachable { .. }
             | ModelError::Status { status: 500..=599, .. }
-            | ModelError::Timeout { phase: Phase::Connect, .. }
-            | ModelError::Protocol { broken: true, .. } => Fault::Broken,
-            ModelError::Timeout { .. } => Fault::Silent,
-            ModelError::Garbled { .. } => Fault::Garbled,
-            ModelError::Engine { .. } => Fault::Engine,
-            ModelError::Name { .. }
-            | ModelError::Missing { .. }
+            | ModelError::Timeout { phase: TimeoutPhase::Connect, .. }
+            | ModelError::Protocol { broken: true, .. } => FailureScope::Connection,
+            ModelError::Timeout { .. } => FailureScope::NoAnswer,
+            ModelError::NotJson { .. } => FailureScope::NotModelServer,
+            ModelError::Engine { .. } => FailureScope::Engine,
+            ModelError::InvalidName { .. }
+            | ModelError::ModelNotFound { .. }
             | ModelError::Status { .. }
             | ModelError::Protocol { .. }
             | ModelError::WrongReply { .. }
-            | ModelError::GivenUp { .. }
+            | ModelError::CircuitOpen { .. }
             | ModelError::NotRecorded { .. }
-            | ModelError::PromptTooLong { .. } => Fault::OfCall,
+            | ModelError::PromptTooLong { .. } => FailureScope::Request,
         }
     }
 
@@ -216,17 +218,17 @@ impl ModelError {
 
     /// Applies a function to the text that comes from servers and systems.
     #[must_use]
-    pub fn map_words(mut self, change: impl Fn(String) -> String) -> Self {
+    pub fn map_message(mut self, change: impl Fn(String) -> String) -> Self {
         let words = match &mut self {
             ModelError::Unreachable { why: words, .. }
             | ModelError::Status { body: words, .. }
             | ModelError::Protocol { what: words, .. }
             | ModelError::WrongReply { what: words, .. }
-            | ModelError::Garbled { what: words, .. }
-            | ModelError::GivenUp { why: words }
+            | ModelError::NotJson { what: words, .. }
+            | ModelError::CircuitOpen { why: words }
             | ModelError::Engine { what: words, .. } => words,
-            ModelError::Name { .. }
-            | ModelError::Missing { .. }
+            ModelError::InvalidName { .. }
+            | ModelError::ModelNotFound { .. }
             | ModelError::Timeout { .. }
             | ModelError::PromptTooLong { .. }
             | ModelError::NotRecorded { .. } => return self,
@@ -238,11 +240,11 @@ impl ModelError {
     /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ModelError::Unreachable { hint, .. } | ModelError::Missing { hint, .. } => {
+            ModelError::Unreachable { hint, .. } | ModelError::ModelNotFound { hint, .. } => {
                 Some(hint.clone())
             }
             ModelError::Engine { hint, .. } | ModelError::WrongReply { hint, .. } => hint.clone(),
-            ModelError::Name { .. } => Some(
+            ModelError::InvalidName { .. } => Some(
                 "write provider/model: ollama/qwen2.5:7b, openai/gpt-4o-mini, \
                  embedded/smollm2-135m, cassette/<dir>, or auto"
                     .to_owned(),
@@ -252,14 +254,16 @@ impl ModelError {
             }
             ModelError::Status { .. } => None,
             ModelError::Timeout { phase, .. } => Some(match phase {
-                Phase::Connect => "is the address right and the server running?".to_owned(),
-                Phase::FirstByte => "raise models.first_byte_seconds in the config".to_owned(),
-                Phase::Total => "raise models.total_seconds in the config".to_owned(),
+                TimeoutPhase::Connect => "is the address right and the server running?".to_owned(),
+                TimeoutPhase::FirstByte => {
+                    "raise models.first_byte_seconds in the config".to_owned()
+                }
+                TimeoutPhase::Total => "raise models.total_seconds in the config".to_owned(),
             }),
-            ModelError::GivenUp { .. } => {
+            ModelError::CircuitOpen { .. } => {
                 Some("start the server again; `selftest doctor` says whether it answers".to_owned())
             }
-            ModelError::Protocol { .. } | ModelError::Garbled { .. } => {
+            ModelError::Protocol { .. } | ModelError::NotJson { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
             ModelError::PromptTooLong { most: Some(most), .. } => Some(format!(

@@ -8,9 +8,9 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::breaker::Breaker;
-use super::error::Fault;
-use super::repeated::RepeatedTexts;
+use super::breaker::CircuitBreaker;
+use super::error::FailureScope;
+use super::redaction_cache::RedactionCache;
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 use selftest_text::redact::Redactor;
 
@@ -19,35 +19,35 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 /// Maximum wait between attempts to reach a server that may be restarting.
 const RESTART_WAIT: Duration = Duration::from_secs(2);
 /// Time limit for a health check of a server that just failed to answer.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State shared by all models of one endpoint.
-pub(crate) struct Gate {
-    pub(crate) places: Semaphore,
-    pub(crate) breaker: Breaker,
+pub(crate) struct EndpointGate {
+    pub(crate) permits: Semaphore,
+    pub(crate) breaker: CircuitBreaker,
 }
 
 /// A provider's model behind its guards.
-pub struct Guarded {
+pub struct GuardedModel {
     pub(crate) inner: Arc<dyn ChatModel>,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gate: Arc<EndpointGate>,
     /// Needed because a server may repeat an API key in its response.
     pub(crate) redactor: Arc<Redactor>,
-    pub(crate) repeated: RepeatedTexts,
+    pub(crate) redactions: RedactionCache,
 }
 
-impl Guarded {
-    fn redacted(&self, error: ModelError) -> ModelError {
-        error.map_words(|words| self.redactor.apply(&words).into_owned())
+impl GuardedModel {
+    fn redact_error(&self, error: ModelError) -> ModelError {
+        error.map_message(|words| self.redactor.apply(&words).into_owned())
     }
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
-        let mut reply = self.inner.chat(request).await.map_err(|error| self.redacted(error))?;
+        let mut reply = self.inner.chat(request).await.map_err(|error| self.redact_error(error))?;
         reply.text = self.redactor.apply(&reply.text).into_owned();
         Ok(reply)
     }
 
-    async fn call_patiently(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+    async fn call_with_retries(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let breaker = &self.gate.breaker;
         let mut waits = ExponentialBuilder::default()
             .with_jitter()
@@ -61,28 +61,29 @@ impl Guarded {
         loop {
             let began = Instant::now();
             // Checked before each attempt, because other calls can open the breaker meanwhile.
-            breaker.admit(began).map_err(|why| ModelError::GivenUp { why })?;
+            breaker.admit(began).map_err(|why| ModelError::CircuitOpen { why })?;
             let error = match self.call(request).await {
                 Ok(reply) => {
-                    breaker.answered(Instant::now());
+                    breaker.record_answer(Instant::now());
                     return Ok(reply);
                 }
                 Err(error) => error,
             };
             // A silent server has been unresponsive since the call started.
-            let since = *failing_since.get_or_insert(match error.fault() {
-                Fault::Silent => began,
+            let since = *failing_since.get_or_insert(match error.scope() {
+                FailureScope::NoAnswer => began,
                 _ => Instant::now(),
             });
-            if !self.may_try_again(&error, since, retries).await {
-                return Err(match (error.fault(), breaker.admit(Instant::now())) {
+            if !self.should_retry(&error, since, retries).await {
+                return Err(match (error.scope(), breaker.admit(Instant::now())) {
                     // The engine's message does not state that it is unusable.
-                    (Fault::Engine, Err(why)) => ModelError::GivenUp { why },
+                    (FailureScope::Engine, Err(why)) => ModelError::CircuitOpen { why },
                     _ => error,
                 });
             }
             let wait = waits.next().unwrap_or(RESTART_WAIT);
-            let restarts = error.fault() != Fault::OfCall && !breaker.is_overdue(Instant::now());
+            let restarts =
+                error.scope() != FailureScope::Request && !breaker.is_overdue(Instant::now());
             let wait = match error.retry_after() {
                 Some(asked) => asked.min(MAX_WAIT),
                 None if restarts => wait.min(RESTART_WAIT),
@@ -95,35 +96,35 @@ impl Guarded {
     }
 
     /// Reports an error to the breaker. Returns true if the call may be retried.
-    async fn may_try_again(&self, error: &ModelError, since: Instant, retries: u32) -> bool {
+    async fn should_retry(&self, error: &ModelError, since: Instant, retries: u32) -> bool {
         let breaker = &self.gate.breaker;
-        match error.fault() {
-            Fault::OfCall => {
-                breaker.answered(Instant::now());
+        match error.scope() {
+            FailureScope::Request => {
+                breaker.record_answer(Instant::now());
                 // For example 429; waiting for a restart would be pointless.
                 error.is_transient() && breaker.allows_retry(since, retries, Instant::now())
             }
-            Fault::Broken => {
-                breaker.failed(since);
+            FailureScope::Connection => {
+                breaker.record_failure(since);
                 if breaker.allows_retry(since, retries, Instant::now()) {
                     return true;
                 }
-                self.give_up(self.is_present().await, error)
+                self.give_up(self.is_reachable().await, error)
             }
-            Fault::Silent => {
-                breaker.failed(since);
-                let present = self.is_present().await;
+            FailureScope::NoAnswer => {
+                breaker.record_failure(since);
+                let present = self.is_reachable().await;
                 // A reachable server is slow and would time out again.
                 if !present && !breaker.is_overdue(Instant::now()) {
                     return true;
                 }
                 self.give_up(present, error)
             }
-            Fault::Garbled => {
-                breaker.failed(since);
+            FailureScope::NotModelServer => {
+                breaker.record_failure(since);
                 self.give_up(true, error)
             }
-            Fault::Engine => {
+            FailureScope::Engine => {
                 if self.inner.check().await.is_err() {
                     self.give_up(false, error);
                 }
@@ -139,12 +140,14 @@ impl Guarded {
     }
 
     /// Returns true if the server answers a cheap request.
-    async fn is_present(&self) -> bool {
-        tokio::time::timeout(LOOK, self.inner.check()).await.is_ok_and(|answer| answer.is_ok())
+    async fn is_reachable(&self) -> bool {
+        tokio::time::timeout(CHECK_TIMEOUT, self.inner.check())
+            .await
+            .is_ok_and(|answer| answer.is_ok())
     }
 }
 
-impl ChatModel for Guarded {
+impl ChatModel for GuardedModel {
     fn id(&self) -> &str {
         self.inner.id()
     }
@@ -155,17 +158,17 @@ impl ChatModel for Guarded {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             let closed = |_| ModelError::engine("the queue of model calls is closed".into(), None);
-            let _place = self.gate.places.acquire().await.map_err(closed)?;
-            self.call_patiently(request).await
+            let _place = self.gate.permits.acquire().await.map_err(closed)?;
+            self.call_with_retries(request).await
         })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        Box::pin(async { self.inner.check().await.map_err(|error| self.redacted(error)) })
+        Box::pin(async { self.inner.check().await.map_err(|error| self.redact_error(error)) })
     }
 
-    fn may_be_asked_unchecked(&self) -> bool {
-        self.inner.may_be_asked_unchecked()
+    fn supports_lazy_check(&self) -> bool {
+        self.inner.supports_lazy_check()
     }
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
@@ -176,15 +179,15 @@ impl ChatModel for Guarded {
         self.inner.fingerprint()
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
-        self.inner.tells_probabilities()
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
+        self.inner.supports_logprobs()
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.inner.tells_likelihoods()
+    fn supports_scoring(&self) -> bool {
+        self.inner.supports_scoring()
     }
 
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
-        self.repeated.made(text, |text| self.redactor.apply(text))
+        self.redactions.get_or_insert_with(text, |text| self.redactor.apply(text))
     }
 }

@@ -11,15 +11,15 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fault::{Fault, TooLong};
+use super::error_body::{ErrorBody, PromptOverflow};
 use super::model_settings::ModelSettings;
-use super::{ModelError, Phase};
+use super::{ModelError, TimeoutPhase};
 
 /// Maximum size in bytes of a response body.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// A server at a base address.
-pub struct Endpoint {
+pub struct HttpEndpoint {
     client: reqwest::Client,
     base: String,
     /// The last URL posted to, which is usually the next one as well.
@@ -31,7 +31,7 @@ pub struct Endpoint {
 }
 
 /// A response with any status; providers interpret error statuses.
-pub struct Answer {
+pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
     /// Complete body.
@@ -39,24 +39,24 @@ pub struct Answer {
     retry_after: Option<Duration>,
 }
 
-impl Answer {
+impl HttpResponse {
     #[cfg(test)]
     pub(crate) fn new(status: u16, body: Vec<u8>) -> Self {
         Self { status, body, retry_after: None }
     }
 
     /// Returns the error message in the body.
-    pub fn words(&self) -> String {
-        Fault::of_body(&self.body).words
+    pub fn error_message(&self) -> String {
+        ErrorBody::parse(&self.body).message
     }
 
     /// Returns true if the body contains this lower-case word, ignoring case.
-    pub fn names(&self, word: &str) -> bool {
+    pub fn mentions(&self, word: &str) -> bool {
         String::from_utf8_lossy(&self.body).to_lowercase().contains(word)
     }
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Creates an endpoint for `base`, which has no trailing slash. Opens no connection.
     pub fn new(
         base: &str,
@@ -92,7 +92,7 @@ impl Endpoint {
     }
 
     /// Sends `GET base + path`.
-    pub async fn get(&self, path: &str) -> Result<Answer, ModelError> {
+    pub async fn get(&self, path: &str) -> Result<HttpResponse, ModelError> {
         self.exchange(self.client.get(format!("{}{path}", self.base))).await
     }
 
@@ -102,10 +102,10 @@ impl Endpoint {
         path: &str,
         body: &impl Serialize,
         bytes: usize,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<HttpResponse, ModelError> {
         let mut json = Vec::with_capacity(bytes);
         serde_json::to_writer(&mut json, body)
-            .map_err(|error| self.protocol(&error.to_string(), false))?;
+            .map_err(|error| self.protocol_error(&error.to_string(), false))?;
         let request = match self.url(path) {
             Some(url) => self.client.post(url),
             // Sending it returns an error that describes the invalid URL.
@@ -127,40 +127,40 @@ impl Endpoint {
         }
     }
 
-    async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Answer, ModelError> {
+    async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<HttpResponse, ModelError> {
         tokio::time::timeout(self.total, self.exchange_unbounded(request))
             .await
-            .unwrap_or_else(|_| Err(self.timeout(Phase::Total, self.total)))
+            .unwrap_or_else(|_| Err(self.timeout_error(TimeoutPhase::Total, self.total)))
     }
 
     async fn exchange_unbounded(
         &self,
         request: reqwest::RequestBuilder,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<HttpResponse, ModelError> {
         let response = tokio::time::timeout(self.first_byte, request.send())
             .await
-            .map_err(|_| self.timeout(Phase::FirstByte, self.first_byte))?
-            .map_err(|error| self.transport(&error))?;
+            .map_err(|_| self.timeout_error(TimeoutPhase::FirstByte, self.first_byte))?
+            .map_err(|error| self.transport_error(&error))?;
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let mut response = response;
         let mut body = Vec::new();
         while let Some(chunk) =
-            response.chunk().await.map_err(|error| self.protocol(&error.to_string(), true))?
+            response.chunk().await.map_err(|error| self.protocol_error(&error.to_string(), true))?
         {
             // Counted, because `Content-Length` can be missing or wrong.
             if body.len() + chunk.len() > MAX_BODY {
-                return Err(self.protocol(&format!("more than {MAX_BODY} bytes"), false));
+                return Err(self.protocol_error(&format!("more than {MAX_BODY} bytes"), false));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status, body, retry_after })
+        Ok(HttpResponse { status, body, retry_after })
     }
 
     /// Parses the response as JSON if its status is a success.
-    pub fn json(&self, answer: &Answer) -> Result<Value, ModelError> {
+    pub fn parse_json(&self, answer: &HttpResponse) -> Result<Value, ModelError> {
         if !(200..300).contains(&answer.status) {
-            return Err(self.status(answer));
+            return Err(self.status_error(answer));
         }
         serde_json::from_slice(&answer.body).map_err(|_| {
             let text = String::from_utf8_lossy(&answer.body);
@@ -173,16 +173,16 @@ impl Endpoint {
                     format!("something that is not JSON: {}", selftest_text::one_line(body, 120))
                 }
             };
-            ModelError::Garbled { endpoint: self.base.clone(), what }
+            ModelError::NotJson { endpoint: self.base.clone(), what }
         })
     }
 
     /// Converts a response with an error status to an error.
-    pub fn status(&self, answer: &Answer) -> ModelError {
-        let Fault { words, too_long } = Fault::of_body(&answer.body);
+    pub fn status_error(&self, answer: &HttpResponse) -> ModelError {
+        let ErrorBody { message: words, too_long } = ErrorBody::parse(&answer.body);
         // Only for client errors: the message of any other failure may quote arbitrary text.
         if matches!(answer.status, 400 | 413 | 422)
-            && let Some(TooLong { prompt_tokens, context_tokens }) = too_long
+            && let Some(PromptOverflow { prompt_tokens, context_tokens }) = too_long
         {
             let length = prompt_tokens.map(|tokens| format!("{tokens} tokens"));
             let limit = context_tokens.and_then(|tokens| usize::try_from(tokens).ok());
@@ -197,17 +197,17 @@ impl Endpoint {
     }
 
     /// Creates an error for a response that violates the protocol.
-    pub fn protocol(&self, what: &str, broken: bool) -> ModelError {
+    pub fn protocol_error(&self, what: &str, broken: bool) -> ModelError {
         ModelError::Protocol { endpoint: self.base.clone(), what: what.to_owned(), broken }
     }
 
-    fn timeout(&self, phase: Phase, after: Duration) -> ModelError {
+    fn timeout_error(&self, phase: TimeoutPhase, after: Duration) -> ModelError {
         ModelError::Timeout { endpoint: self.base.clone(), phase, after }
     }
 
-    fn transport(&self, error: &reqwest::Error) -> ModelError {
+    fn transport_error(&self, error: &reqwest::Error) -> ModelError {
         if error.is_connect() && error.is_timeout() {
-            self.timeout(Phase::Connect, self.connect)
+            self.timeout_error(TimeoutPhase::Connect, self.connect)
         } else if error.is_connect() {
             ModelError::Unreachable {
                 endpoint: self.base.clone(),
@@ -215,7 +215,7 @@ impl Endpoint {
                 hint: self.unreachable_hint.clone(),
             }
         } else {
-            self.protocol(&format!("a broken connection: {}", root_cause(error)), true)
+            self.protocol_error(&format!("a broken connection: {}", root_cause(error)), true)
         }
     }
 }

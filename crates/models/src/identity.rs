@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
-use super::{ChatRequest, Message, Role};
+use super::{ChatRequest, ChatRole, PromptMessage};
 use selftest_text::digest;
 
 impl ChatRequest {
@@ -36,25 +36,28 @@ impl ChatRequest {
     /// Returns the SHA-256 of [`ChatRequest::identity`] in canonical form. Serialises directly
     /// without building a JSON value, because every call needs it twice and its texts are long.
     pub fn digest(&self) -> String {
-        let identity = Canonical {
+        let identity = CanonicalRequest {
             first_token: self.first_token.as_ref().map(|_| true),
             likelihood_of: self.first_token.as_ref().and_then(|probe| probe.reply.as_deref()),
             max_tokens: self.sampling.max_tokens,
             messages: self
                 .messages
                 .iter()
-                .map(|message| Said { role: message.role, text: self.without_nonce(message) })
+                .map(|message| CanonicalMessage {
+                    role: message.role,
+                    text: self.without_nonce(message),
+                })
                 .collect(),
-            schema: self.schema.as_ref().map(|schema| Sorted(&schema.schema)),
+            schema: self.schema.as_ref().map(|schema| SortedJson(&schema.schema)),
             temperature: self.sampling.temperature,
         };
-        let mut text = Vec::with_capacity(self.written_bytes());
+        let mut text = Vec::with_capacity(self.estimated_json_bytes());
         // Serialising strings, numbers and JSON values cannot fail.
         let _ = serde_json::to_writer(&mut text, &identity);
-        digest::of_bytes(&text)
+        digest::sha256_hex(&text)
     }
 
-    fn without_nonce<'a>(&self, message: &'a Message) -> Cow<'a, str> {
+    fn without_nonce<'a>(&self, message: &'a PromptMessage) -> Cow<'a, str> {
         match &self.nonce {
             Some(nonce) if message.text.contains(nonce.as_str()) => {
                 message.text.replace(nonce.as_str(), "<nonce>").into()
@@ -66,27 +69,27 @@ impl ChatRequest {
 
 /// Members of an identity in canonical (alphabetical) order.
 #[derive(serde::Serialize)]
-struct Canonical<'a> {
+struct CanonicalRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     first_token: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     likelihood_of: Option<&'a str>,
     max_tokens: u32,
-    messages: Vec<Said<'a>>,
-    schema: Option<Sorted<'a>>,
+    messages: Vec<CanonicalMessage<'a>>,
+    schema: Option<SortedJson<'a>>,
     temperature: f64,
 }
 
 #[derive(serde::Serialize)]
-struct Said<'a> {
-    role: Role,
+struct CanonicalMessage<'a> {
+    role: ChatRole,
     text: Cow<'a, str>,
 }
 
 /// A JSON value serialised with sorted object keys.
-struct Sorted<'a>(&'a Value);
+struct SortedJson<'a>(&'a Value);
 
-impl Serialize for Sorted<'_> {
+impl Serialize for SortedJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(members) => {
@@ -94,11 +97,11 @@ impl Serialize for Sorted<'_> {
                 members.sort_unstable_by_key(|(name, _)| *name);
                 let mut map = serializer.serialize_map(Some(members.len()))?;
                 for (name, value) in members {
-                    map.serialize_entry(name, &Sorted(value))?;
+                    map.serialize_entry(name, &SortedJson(value))?;
                 }
                 map.end()
             }
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(SortedJson)),
             other => other.serialize(serializer),
         }
     }
@@ -111,15 +114,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{FirstToken, ReplySchema, Sampling, Thinking};
+    use crate::{FirstTokenProbe, ReplySchema, SamplingParameters, ThinkingMode};
 
     fn request(text: &str, schema: Option<Value>) -> ChatRequest {
         ChatRequest {
-            messages: vec![Message::system("Judge <7f> \"it\"."), Message::user(text)],
+            messages: vec![PromptMessage::system("Judge <7f> \"it\"."), PromptMessage::user(text)],
             schema: schema.map(|schema| ReplySchema { name: "x", schema: Arc::new(schema) }),
-            sampling: Sampling { temperature: 0.2, max_tokens: 9, seed: 4 },
+            sampling: SamplingParameters { temperature: 0.2, max_tokens: 9, seed: 4 },
             context_tokens: 1024,
-            think: Thinking::Off,
+            think: ThinkingMode::Off,
             nonce: None,
             first_token: None,
         }
@@ -141,9 +144,9 @@ mod tests {
                 let mut request = request(&text, schema);
                 request.sampling.temperature = temperature;
                 let reply = reply.clone();
-                request.first_token = first.then(|| FirstToken { cuts: Vec::new(), reply });
+                request.first_token = first.then(|| FirstTokenProbe { cuts: Vec::new(), reply });
                 request.nonce = has_nonce.then(|| "7f".to_owned());
-                prop_assert_eq!(request.digest(), digest::of_json(request.identity()));
+                prop_assert_eq!(request.digest(), digest::json_sha256_hex(request.identity()));
             }
         }
     }

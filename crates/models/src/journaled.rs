@@ -25,7 +25,7 @@ pub struct CallKey {
 }
 
 impl CallKey {
-    fn of(model: &dyn ChatModel, request: &ChatRequest) -> Self {
+    fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
         let seed = request.sampling.seed;
         Self { model: model.id().to_owned(), digest: request.digest(), seed }
     }
@@ -43,7 +43,7 @@ pub struct FinishedCall<'a> {
 /// A finished call read back from a journal. Its reply is parsed only on demand: most are never
 /// needed, because their cases are finished.
 #[derive(Debug, Deserialize)]
-pub struct KeptCall {
+pub struct StoredCall {
     /// Identity of the call.
     pub key: CallKey,
     /// Reply in JSON.
@@ -51,10 +51,10 @@ pub struct KeptCall {
 }
 
 /// Stores finished calls.
-pub trait CallKeeper: Send + Sync {
+pub trait CallSink: Send + Sync {
     /// Stores a call durably before returning. On failure, the implementation reports the problem
     /// elsewhere, because the reply itself is still usable.
-    fn keep(&self, call: &FinishedCall<'_>);
+    fn record(&self, call: &FinishedCall<'_>);
 }
 
 tokio::task_local! {
@@ -82,43 +82,43 @@ pub struct CallLog {
 /// Calls of one run.
 #[derive(Default)]
 struct RunLog {
-    keeper: OnceLock<Arc<dyn CallKeeper>>,
+    sink: OnceLock<Arc<dyn CallSink>>,
     /// Calls made before a keeper was set.
-    early: Mutex<Vec<(CallKey, ChatReply)>>,
+    pending: Mutex<Vec<(CallKey, ChatReply)>>,
     finished: Mutex<HashMap<CallKey, VecDeque<Box<RawValue>>>>,
 }
 
 impl CallLog {
     /// Creates a log with these finished calls; each answers one request.
-    pub fn knowing(calls: Vec<KeptCall>) -> Self {
-        Self { first: RunLog::knowing(calls), others: Vec::new() }
+    pub fn with_calls(calls: Vec<StoredCall>) -> Self {
+        Self { first: RunLog::with_calls(calls), others: Vec::new() }
     }
 
     /// Adds another run with its own calls.
     #[must_use]
-    pub fn and_run(mut self, calls: Vec<KeptCall>) -> Self {
-        self.others.push(RunLog::knowing(calls));
+    pub fn with_run(mut self, calls: Vec<StoredCall>) -> Self {
+        self.others.push(RunLog::with_calls(calls));
         self
     }
 
     /// Sets the keeper of a run, and passes it the calls that were already made. Later keepers are
     /// ignored.
-    pub fn keep_in(&self, run: usize, keeper: Arc<dyn CallKeeper>) {
-        self.of(run).keep_in(keeper);
+    pub fn set_sink(&self, run: usize, keeper: Arc<dyn CallSink>) {
+        self.run_log(run).set_sink(keeper);
     }
 
-    fn of(&self, run: usize) -> &RunLog {
+    fn run_log(&self, run: usize) -> &RunLog {
         run.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
     }
 
     /// Returns the log of the current run.
-    fn own(&self) -> &RunLog {
-        self.of(RUN.try_with(|run| *run).unwrap_or(0))
+    fn current_run(&self) -> &RunLog {
+        self.run_log(RUN.try_with(|run| *run).unwrap_or(0))
     }
 
     /// Returns how often each request was answered, by digest, for all models or only this one.
     /// Recordings are numbered by it.
-    pub(crate) fn answered(&self, model: Option<&str>) -> HashMap<String, usize> {
+    pub(crate) fn answer_counts(&self, model: Option<&str>) -> HashMap<String, usize> {
         let mut answered = HashMap::new();
         for log in std::iter::once(&self.first).chain(&self.others) {
             let finished = log.finished.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,7 @@ impl CallLog {
 }
 
 impl RunLog {
-    fn knowing(calls: Vec<KeptCall>) -> Self {
+    fn with_calls(calls: Vec<StoredCall>) -> Self {
         let mut finished = HashMap::<CallKey, VecDeque<_>>::new();
         for call in calls {
             finished.entry(call.key).or_default().push_back(call.reply);
@@ -141,30 +141,30 @@ impl RunLog {
         Self { finished: Mutex::new(finished), ..Self::default() }
     }
 
-    fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
+    fn set_sink(&self, keeper: Arc<dyn CallSink>) {
         // Locked while the early calls are stored, so that later ones follow them.
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-        let keeper = self.keeper.get_or_init(|| keeper);
+        let mut early = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeper = self.sink.get_or_init(|| keeper);
         for (key, reply) in early.drain(..) {
-            keeper.keep(&FinishedCall { key: &key, reply: &reply });
+            keeper.record(&FinishedCall { key: &key, reply: &reply });
         }
     }
 
-    fn keep(&self, key: CallKey, reply: &ChatReply) {
-        if self.keeper.get().is_none() {
-            let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+    fn record(&self, key: CallKey, reply: &ChatReply) {
+        if self.sink.get().is_none() {
+            let mut early = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             // Checked again under the lock: a keeper may have been set in the meantime.
-            if self.keeper.get().is_none() {
+            if self.sink.get().is_none() {
                 return early.push((key, reply.clone()));
             }
         }
-        if let Some(keeper) = self.keeper.get() {
-            keeper.keep(&FinishedCall { key: &key, reply });
+        if let Some(keeper) = self.sink.get() {
+            keeper.record(&FinishedCall { key: &key, reply });
         }
     }
 
     /// Returns the reply of a finished call. An unreadable reply is requested again.
-    fn recall(&self, key: &CallKey) -> Option<ChatReply> {
+    fn take_reply(&self, key: &CallKey) -> Option<ChatReply> {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         // In the order in which the calls were made.
         let reply = finished.get_mut(key)?.pop_front()?;
@@ -173,19 +173,19 @@ impl RunLog {
 }
 
 /// A model wrapper that records its finished calls.
-pub struct Journaled {
+pub struct JournaledModel {
     inner: Arc<dyn ChatModel>,
     log: Arc<CallLog>,
 }
 
-impl Journaled {
+impl JournaledModel {
     /// Wraps a model with a log.
     pub fn new(inner: Arc<dyn ChatModel>, log: Arc<CallLog>) -> Self {
         Self { inner, log }
     }
 }
 
-impl ChatModel for Journaled {
+impl ChatModel for JournaledModel {
     fn id(&self) -> &str {
         self.inner.id()
     }
@@ -195,14 +195,14 @@ impl ChatModel for Journaled {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
-            let key = CallKey::of(&*self.inner, request);
-            let (log, request_digest) = (self.log.own(), Some(key.digest.clone()));
-            if let Some(reply) = log.recall(&key) {
+            let key = CallKey::new(&*self.inner, request);
+            let (log, request_digest) = (self.log.current_run(), Some(key.digest.clone()));
+            if let Some(reply) = log.take_reply(&key) {
                 return Ok(ChatReply { request_digest, ..reply });
             }
             let reply = self.inner.chat(request).await?;
             // Stored before the reply is used, so that a resumed run does not repeat the call.
-            log.keep(key, &reply);
+            log.record(key, &reply);
             Ok(ChatReply { request_digest, ..reply })
         })
     }
@@ -211,8 +211,8 @@ impl ChatModel for Journaled {
         self.inner.check()
     }
 
-    fn may_be_asked_unchecked(&self) -> bool {
-        self.inner.may_be_asked_unchecked()
+    fn supports_lazy_check(&self) -> bool {
+        self.inner.supports_lazy_check()
     }
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
@@ -223,12 +223,12 @@ impl ChatModel for Journaled {
         self.inner.fingerprint()
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
-        self.inner.tells_probabilities()
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
+        self.inner.supports_logprobs()
     }
 
-    fn tells_likelihoods(&self) -> bool {
-        self.inner.tells_likelihoods()
+    fn supports_scoring(&self) -> bool {
+        self.inner.supports_scoring()
     }
 
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
@@ -239,7 +239,7 @@ impl ChatModel for Journaled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, Thinking};
+    use crate::{FinishReason, PromptMessage, SamplingParameters, ThinkingMode};
 
     /// Counts the requests.
     #[derive(Default)]
@@ -256,7 +256,7 @@ mod tests {
             let mut asked = self.0.lock().unwrap();
             *asked += 1;
             let text = format!("{} {asked}", request.messages[0].text);
-            let reply = ChatReply::plain(text, Finish::Stop);
+            let reply = ChatReply::plain(text, FinishReason::Stop);
             Box::pin(async move { Ok(reply) })
         }
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
@@ -267,19 +267,19 @@ mod tests {
     #[derive(Default)]
     struct Keeper(Mutex<Vec<String>>);
 
-    impl CallKeeper for Keeper {
-        fn keep(&self, call: &FinishedCall<'_>) {
+    impl CallSink for Keeper {
+        fn record(&self, call: &FinishedCall<'_>) {
             self.0.lock().unwrap().push(serde_json::to_string(call).unwrap());
         }
     }
 
     fn request(text: &str, seed: u64) -> ChatRequest {
         ChatRequest {
-            messages: vec![Message::user(text)],
+            messages: vec![PromptMessage::user(text)],
             schema: None,
-            sampling: Sampling { temperature: 0.0, max_tokens: 9, seed },
+            sampling: SamplingParameters { temperature: 0.0, max_tokens: 9, seed },
             context_tokens: 1024,
-            think: Thinking::Off,
+            think: ThinkingMode::Off,
             nonce: None,
             first_token: None,
         }
@@ -289,22 +289,22 @@ mod tests {
     async fn kept_calls_are_answered_once_each_and_by_their_seed() {
         let keeper = Arc::new(Keeper::default());
         let log = Arc::new(CallLog::default());
-        let model = Journaled::new(Arc::new(Counting::default()), Arc::clone(&log));
+        let model = JournaledModel::new(Arc::new(Counting::default()), Arc::clone(&log));
         for (text, seed) in [("a", 1), ("a", 2), ("a", 2)] {
             model.chat(&request(text, seed)).await.unwrap();
             // The first call is made before a keeper is set.
-            log.keep_in(0, Arc::clone(&keeper) as Arc<dyn CallKeeper>);
+            log.set_sink(0, Arc::clone(&keeper) as Arc<dyn CallSink>);
         }
         let kept = keeper.0.lock().unwrap().clone();
-        let kept: Vec<KeptCall> =
+        let kept: Vec<StoredCall> =
             kept.iter().map(|one| serde_json::from_str(one).unwrap()).collect();
 
         let inner = Arc::new(Counting::default());
-        let log = Arc::new(CallLog::knowing(kept));
+        let log = Arc::new(CallLog::with_calls(kept));
         let digest = request("a", 0).digest();
-        assert_eq!(log.answered(Some("counting"))[&digest], 3);
-        assert!(log.answered(Some("other")).is_empty());
-        let model = Journaled::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
+        assert_eq!(log.answer_counts(Some("counting"))[&digest], 3);
+        assert!(log.answer_counts(Some("other")).is_empty());
+        let model = JournaledModel::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
         let mut replies = Vec::new();
         for seed in [2, 1, 2, 2] {
             replies.push(model.chat(&request("a", seed)).await.unwrap().text);
@@ -316,16 +316,16 @@ mod tests {
     #[tokio::test]
     async fn runs_that_share_a_model_have_calls_of_their_own() {
         let keepers = [Arc::new(Keeper::default()), Arc::new(Keeper::default())];
-        let log = Arc::new(CallLog::default().and_run(Vec::new()));
+        let log = Arc::new(CallLog::default().with_run(Vec::new()));
         for (run, keeper) in keepers.iter().enumerate() {
-            log.keep_in(run, Arc::clone(keeper) as Arc<dyn CallKeeper>);
+            log.set_sink(run, Arc::clone(keeper) as Arc<dyn CallSink>);
         }
-        let model = Journaled::new(Arc::new(Counting::default()), log);
+        let model = JournaledModel::new(Arc::new(Counting::default()), log);
         for run in [0, 1] {
             for_run(run, model.chat(&request("a", 1))).await.unwrap();
         }
         model.chat(&request("outside", 1)).await.unwrap();
-        let kept = keepers.map(|keeper| -> Vec<KeptCall> {
+        let kept = keepers.map(|keeper| -> Vec<StoredCall> {
             let kept = keeper.0.lock().unwrap();
             kept.iter().map(|one| serde_json::from_str(one).unwrap()).collect()
         });
@@ -333,9 +333,9 @@ mod tests {
 
         let inner = Arc::new(Counting::default());
         let [first, second] = kept;
-        let log = Arc::new(CallLog::knowing(first).and_run(second));
-        assert_eq!(log.answered(None)[&request("a", 0).digest()], 2);
-        let model = Journaled::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
+        let log = Arc::new(CallLog::with_calls(first).with_run(second));
+        assert_eq!(log.answer_counts(None)[&request("a", 0).digest()], 2);
+        let model = JournaledModel::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
         let mut replies = Vec::new();
         for run in [1, 0, 1] {
             replies.push(for_run(run, model.chat(&request("a", 1))).await.unwrap().text);

@@ -17,15 +17,14 @@ pub mod breaker;
 pub mod cassette;
 pub mod choice;
 pub mod embedded;
-mod envelope;
 pub mod error;
-mod fault;
+mod error_body;
 pub mod fence;
 pub mod guarded;
 pub mod http;
 mod identity;
 pub mod journaled;
-pub mod locate;
+pub mod locator;
 mod log_probabilities;
 pub mod model_files;
 pub mod model_settings;
@@ -34,7 +33,8 @@ pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub mod prompts;
-mod repeated;
+mod redaction_cache;
+mod reply_validator;
 pub mod structured;
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use error::{ModelError, Phase};
+pub use error::{ModelError, TimeoutPhase};
 
 /// A model that answers a conversation. Dropping the future of a call cancels the call.
 pub trait ChatModel: Send + Sync {
@@ -61,18 +61,18 @@ pub trait ChatModel: Send + Sync {
 
     /// Returns true if calls may be made before [`ChatModel::check`] has finished. This is the case
     /// if errors of a call are as clear as those of the check.
-    fn may_be_asked_unchecked(&self) -> bool {
+    fn supports_lazy_check(&self) -> bool {
         false
     }
 
     /// Returns true if the model probably supports requests for the first token. May send one
     /// request to the server.
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { false })
     }
 
     /// Returns true if the model can compute the likelihood of a given reply. Servers cannot.
-    fn tells_likelihoods(&self) -> bool {
+    fn supports_scoring(&self) -> bool {
         false
     }
 
@@ -96,7 +96,7 @@ pub trait ChatModel: Send + Sync {
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ChatRole {
     /// Instructions. Text that is the same in all calls belongs here, because it forms the cached
     /// prefix.
     System,
@@ -108,38 +108,38 @@ pub enum Role {
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Message {
+pub struct PromptMessage {
     /// Author of the message.
-    pub role: Role,
+    pub role: ChatRole,
     /// Text. Shared, because a run keeps the requests of all its calls, and most start with the
     /// same text.
     pub text: Arc<str>,
 }
 
-impl Message {
+impl PromptMessage {
     /// Creates a system message.
     pub fn system(text: impl Into<Arc<str>>) -> Self {
-        Self { role: Role::System, text: text.into() }
+        Self { role: ChatRole::System, text: text.into() }
     }
     /// Creates a user message.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
-        Self { role: Role::User, text: text.into() }
+        Self { role: ChatRole::User, text: text.into() }
     }
     /// Creates a message with an earlier reply of the model.
     pub fn assistant(text: impl Into<Arc<str>>) -> Self {
-        Self { role: Role::Assistant, text: text.into() }
+        Self { role: ChatRole::Assistant, text: text.into() }
     }
 }
 
 /// A message in the protocols of OpenAI and Ollama.
 #[derive(Serialize)]
 struct WireMessage<'a> {
-    role: Role,
+    role: ChatRole,
     content: &'a str,
 }
 
-impl<'a> From<&'a Message> for WireMessage<'a> {
-    fn from(message: &'a Message) -> Self {
+impl<'a> From<&'a PromptMessage> for WireMessage<'a> {
+    fn from(message: &'a PromptMessage) -> Self {
         Self { role: message.role, content: &message.text }
     }
 }
@@ -161,7 +161,7 @@ pub const DEFAULT_THINK_TOKENS: u32 = 2000;
 /// Thinking mode of a model that supports it. Always sent to the server, because servers have
 /// different defaults, and thinking would use up the tokens of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Thinking {
+pub enum ThinkingMode {
     /// Replies without thinking.
     #[default]
     Off,
@@ -172,29 +172,29 @@ pub enum Thinking {
     },
 }
 
-impl Thinking {
+impl ThinkingMode {
     /// Converts the effective `think` and `think_tokens` settings of a role.
-    pub fn configured(think: Option<bool>, tokens: u32) -> Self {
-        if think == Some(true) { Thinking::On { tokens } } else { Thinking::Off }
+    pub fn from_settings(think: Option<bool>, tokens: u32) -> Self {
+        if think == Some(true) { ThinkingMode::On { tokens } } else { ThinkingMode::Off }
     }
 
     /// Returns true if thinking is enabled.
     pub fn is_on(self) -> bool {
-        self != Thinking::Off
+        self != ThinkingMode::Off
     }
 
     /// Returns the maximum number of thinking tokens.
     pub fn tokens(self) -> u32 {
         match self {
-            Thinking::Off => 0,
-            Thinking::On { tokens } => tokens,
+            ThinkingMode::Off => 0,
+            ThinkingMode::On { tokens } => tokens,
         }
     }
 }
 
 /// Parameters for choosing the next token.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sampling {
+pub struct SamplingParameters {
     /// Temperature; 0.0 is greedy.
     pub temperature: f64,
     /// Maximum number of tokens of the reply.
@@ -207,26 +207,26 @@ pub struct Sampling {
 #[derive(Debug, Clone)]
 pub struct ChatRequest {
     /// Messages: system first, user last.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PromptMessage>,
     /// Schema of the reply; `None` for free text.
     pub schema: Option<ReplySchema>,
     /// Sampling parameters.
-    pub sampling: Sampling,
+    pub sampling: SamplingParameters,
     /// Context window in tokens to request, if the protocol supports it. Constant during a run,
     /// because Ollama reloads the model when it changes.
     pub context_tokens: u32,
     /// Thinking mode.
-    pub think: Thinking,
+    pub think: ThinkingMode,
     /// Random text in the messages to exclude from the digest.
     pub nonce: Option<String>,
     /// Set to read the next token's probabilities instead of a reply.
-    pub first_token: Option<FirstToken>,
+    pub first_token: Option<FirstTokenProbe>,
 }
 
 /// A request for the model's likeliest replies and their probabilities, instead of a generated
 /// reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FirstToken {
+pub struct FirstTokenProbe {
     /// Ascending byte offsets into the last message. Several calls share the text up to each
     /// offset, so an engine can cache its state there.
     pub cuts: Vec<usize>,
@@ -238,19 +238,19 @@ pub struct FirstToken {
 impl ChatRequest {
     /// Creates a request for a structured reply.
     pub fn structured(
-        prompt: impl Into<Vec<Message>>,
+        prompt: impl Into<Vec<PromptMessage>>,
         schema: &ReplySchema,
-        sampling: Sampling,
+        sampling: SamplingParameters,
         context_tokens: u32,
     ) -> Self {
         let (messages, schema) = (prompt.into(), Some(schema.clone()));
-        let (think, nonce, first_token) = (Thinking::Off, None, None);
+        let (think, nonce, first_token) = (ThinkingMode::Off, None, None);
         Self { messages, schema, sampling, context_tokens, think, nonce, first_token }
     }
 
     /// Creates a request for the probabilities of the first token, without thinking.
     pub fn first_token(
-        prompt: impl Into<Vec<Message>>,
+        prompt: impl Into<Vec<PromptMessage>>,
         cuts: Vec<usize>,
         seed: u64,
         context_tokens: u32,
@@ -258,39 +258,39 @@ impl ChatRequest {
         Self {
             messages: prompt.into(),
             schema: None,
-            sampling: Sampling { temperature: 0.0, max_tokens: 1, seed },
+            sampling: SamplingParameters { temperature: 0.0, max_tokens: 1, seed },
             context_tokens,
-            think: Thinking::Off,
+            think: ThinkingMode::Off,
             nonce: None,
-            first_token: Some(FirstToken { cuts, reply: None }),
+            first_token: Some(FirstTokenProbe { cuts, reply: None }),
         }
     }
 
     /// Creates a request for the likelihood of this text as the reply.
     pub fn likelihood(
-        prompt: impl Into<Vec<Message>>,
+        prompt: impl Into<Vec<PromptMessage>>,
         cuts: Vec<usize>,
         reply: String,
         context_tokens: u32,
     ) -> Self {
-        let first_token = Some(FirstToken { cuts, reply: Some(reply) });
+        let first_token = Some(FirstTokenProbe { cuts, reply: Some(reply) });
         Self { first_token, ..Self::first_token(prompt, Vec::new(), 0, context_tokens) }
     }
 
     /// Sets the nonce of the evidence fences in the messages.
     #[must_use]
-    pub fn fenced(self, nonce: &fence::Nonce) -> Self {
+    pub fn with_nonce(self, nonce: &fence::FenceNonce) -> Self {
         Self { nonce: Some(nonce.as_str().to_owned()), ..self }
     }
 
     /// Sets the thinking mode.
     #[must_use]
-    pub fn thinking(self, think: Thinking) -> Self {
+    pub fn with_thinking(self, think: ThinkingMode) -> Self {
         Self { think, ..self }
     }
 
     /// Returns the maximum number of tokens to generate, including thinking.
-    fn most_tokens(&self) -> u32 {
+    fn max_output_tokens(&self) -> u32 {
         match self.first_token {
             Some(_) => 1,
             None => self.sampling.max_tokens.saturating_add(self.think.tokens()),
@@ -307,7 +307,7 @@ impl ChatRequest {
     }
 
     /// Estimates the size of the request in JSON, rounded up.
-    fn written_bytes(&self) -> usize {
+    fn estimated_json_bytes(&self) -> usize {
         self.prompt_bytes() * 9 / 8 + 4096
     }
 
@@ -320,7 +320,7 @@ impl ChatRequest {
 /// Reason why a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum FinishReason {
     /// The model finished.
     Stop,
     /// A limit cut the reply. Never complete, even if it parses.
@@ -348,7 +348,7 @@ pub enum StructuredMode {
 
 /// Token counts reported by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: Option<u64>,
     /// Tokens of the reply.
@@ -361,9 +361,9 @@ pub struct ChatReply {
     /// Text without thinking.
     pub text: String,
     /// Reason why the reply ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// Token counts.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Method by which the schema was enforced.
     pub structured: StructuredMode,
     /// Likeliest first tokens, if requested and supported.
@@ -371,7 +371,7 @@ pub struct ChatReply {
     pub first_token: Option<Vec<TokenProbability>>,
     /// Likelihood of the reply, if requested and supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub likelihood: Option<Likelihood>,
+    pub likelihood: Option<ReplyLikelihood>,
     /// Model name reported by the server, clipped; absent for models without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
@@ -382,14 +382,14 @@ pub struct ChatReply {
 
 /// Likelihood of a text as a model's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Likelihood {
+pub struct ReplyLikelihood {
     /// Sum of the natural logarithms of its tokens' probabilities; at most 0.
     pub log_probability: f64,
     /// Number of tokens, at least 1.
     pub tokens: u32,
 }
 
-impl Likelihood {
+impl ReplyLikelihood {
     /// Returns the mean log-probability per token, in nats.
     pub fn per_token(self) -> f64 {
         self.log_probability / f64::from(self.tokens.max(1))
@@ -407,8 +407,8 @@ pub struct TokenProbability {
 
 impl ChatReply {
     /// Creates a reply with only a text and a finish reason.
-    pub fn plain(text: String, finish: Finish) -> Self {
-        let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
+    pub fn plain(text: String, finish: FinishReason) -> Self {
+        let (usage, structured) = (TokenUsage::default(), StructuredMode::Prompt);
         let (first_token, likelihood, served_model, request_digest) = (None, None, None, None);
         Self {
             text,
@@ -424,7 +424,7 @@ impl ChatReply {
 
     /// Returns true if the reported token count shows that the server truncated the prompt.
     /// Tokenizers average at most eight bytes per token, so a lower count means truncation.
-    pub fn prompt_was_cut(&self, request: &ChatRequest) -> bool {
+    pub fn is_prompt_truncated(&self, request: &ChatRequest) -> bool {
         self.usage
             .prompt_tokens
             .is_some_and(|tokens| tokens.saturating_mul(8) < request.prompt_bytes() as u64)
@@ -448,18 +448,18 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestRecord>,
     /// Sampling parameters.
-    pub parameters: Sampling,
+    pub parameters: SamplingParameters,
     /// Model name reported by the server; absent without a server or a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
     /// Method by which the schema was enforced; absent without a reply.
     pub structured: Option<StructuredMode>,
     /// Token counts.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Wall time, including time in the queue.
     pub duration_ms: u64,
     /// Reason why the reply ended; absent without a reply.
-    pub finish: Option<Finish>,
+    pub finish: Option<FinishReason>,
     /// Unmodified reply, clipped.
     pub raw_reply: Option<String>,
     /// Likeliest first tokens, if requested, clipped.
@@ -467,7 +467,7 @@ pub struct CallRecord {
     pub first_token: Option<Vec<TokenProbability>>,
     /// Likelihood of the reply, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub likelihood: Option<Likelihood>,
+    pub likelihood: Option<ReplyLikelihood>,
     /// Error message if there was no reply.
     pub error: Option<String>,
     /// True if the server or its connection caused the missing reply.
@@ -484,7 +484,7 @@ fn is_false(value: &bool) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestRecord {
     /// The whole conversation, including evidence fences.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PromptMessage>,
     /// Name of the reply's schema; absent for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
@@ -498,14 +498,14 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
-        let mut room = MAX_RAW;
-        let message = |message: &Message| {
+        let mut room = MAX_RECORDED_BYTES;
+        let message = |message: &PromptMessage| {
             // Redacted before clipping, so that no part of a secret remains at the cut.
             let text = model.redact(&message.text);
             let text =
                 if text.len() <= room { text } else { selftest_text::clip(&text, room).into() };
             room = room.saturating_sub(message.text.len());
-            Message { role: message.role, text }
+            PromptMessage { role: message.role, text }
         };
         Self {
             messages: request.messages.iter().map(message).collect(),
@@ -517,12 +517,12 @@ impl RequestRecord {
 }
 
 /// Maximum size in bytes of a stored request or reply.
-const MAX_RAW: usize = 64 * 1024;
+const MAX_RECORDED_BYTES: usize = 64 * 1024;
 /// Maximum number of stored first tokens per call.
 const MAX_FIRST_TOKENS: usize = 20;
 
 /// Calls the model and records the call.
-pub async fn call(
+pub async fn call_and_record(
     model: &dyn ChatModel,
     request: &ChatRequest,
 ) -> (CallRecord, Result<ChatReply, ModelError>) {
@@ -541,7 +541,7 @@ pub async fn call(
         usage: reply.map(|reply| reply.usage).unwrap_or_default(),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         finish: reply.map(|reply| reply.finish.clone()),
-        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, MAX_RAW)),
+        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, MAX_RECORDED_BYTES)),
         first_token: reply
             .and_then(|reply| reply.first_token.as_ref())
             .map(|tokens| tokens.iter().take(MAX_FIRST_TOKENS).cloned().collect()),
@@ -579,18 +579,22 @@ mod tests {
     #[tokio::test]
     async fn a_record_has_what_was_sent_without_secrets_and_bounded() {
         let messages = vec![
-            Message::system("Judge. The password is hunter2."),
-            Message::user("x".repeat(MAX_RAW)),
-            Message::user("one more"),
+            PromptMessage::system("Judge. The password is hunter2."),
+            PromptMessage::user("x".repeat(MAX_RECORDED_BYTES)),
+            PromptMessage::user("one more"),
         ];
         let request = ChatRequest::first_token(messages, Vec::new(), 7, 4096);
-        let (record, _) = call(&Gone, &request).await;
+        let (record, _) = call_and_record(&Gone, &request).await;
         assert!(record.outage && record.error.is_some());
         let sent = record.request.unwrap();
         assert_eq!((sent.schema, sent.think, sent.first_token), (None, Some(false), true));
         let texts: Vec<&str> = sent.messages.iter().map(|message| &*message.text).collect();
         assert_eq!(texts[0], "Judge. The password is [REDACTED].");
-        assert!(texts[1].ends_with("… [31 bytes left out]"), "{}", &texts[1][MAX_RAW - 99..]);
+        assert!(
+            texts[1].ends_with("… [31 bytes left out]"),
+            "{}",
+            &texts[1][MAX_RECORDED_BYTES - 99..]
+        );
         assert_eq!(texts[2], "… [8 bytes left out]");
     }
 }

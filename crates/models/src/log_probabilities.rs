@@ -11,7 +11,7 @@ pub(crate) const MAX_ALTERNATIVES: u8 = 20;
 /// Parses the alternatives for the first token from the list of reply tokens. Returns `None` if the
 /// server returns none or only the chosen token, which leaves the others' share unknown, or if the
 /// reply starts with thinking.
-pub(crate) fn first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
+pub(crate) fn parse_first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
     let first = tokens?.as_array()?.first()?;
     let chosen = first.get("token").and_then(Value::as_str).unwrap_or_default();
     if chosen.trim_start().starts_with("<think") {
@@ -30,7 +30,7 @@ pub(crate) fn first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability
 
 /// Returns true if the message contains separate thinking; the token list then starts with the
 /// thoughts.
-pub(crate) fn thought(message: &Value) -> bool {
+pub(crate) fn has_thinking(message: &Value) -> bool {
     ["thinking", "reasoning", "reasoning_content"].iter().any(|field| {
         message.get(*field).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
     })
@@ -41,7 +41,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::choice::YesNo;
+    use crate::choice::YesNoProbability;
 
     fn list(chosen: &str, alternatives: &Value) -> Value {
         json!([{ "token": chosen, "logprob": -0.5, "top_logprobs": alternatives }])
@@ -58,9 +58,9 @@ mod tests {
                 { "token": "yes", "logprob": -5.263_957_977_294_922, "bytes": [121, 101, 115] },
             ]),
         );
-        let read = first_token(Some(&tokens)).unwrap();
+        let read = parse_first_token(Some(&tokens)).unwrap();
         assert_eq!(read.len(), 3);
-        let found = YesNo::of(&read).unwrap();
+        let found = YesNoProbability::from_tokens(&read).unwrap();
         assert!((found.share() - 0.61).abs() < 0.01, "{found:?}");
         assert!(found.neither() < 0.02);
     }
@@ -82,14 +82,17 @@ mod tests {
             ),
             list("<think>", &two),
         ] {
-            assert_eq!(first_token(Some(&tokens)), None, "{tokens}");
+            assert_eq!(parse_first_token(Some(&tokens)), None, "{tokens}");
         }
-        assert_eq!(first_token(None), None);
+        assert_eq!(parse_first_token(None), None);
         // Not a probability; the reader of the choice detects this.
         let positive = list(
             "Yes",
             &json!([{ "token": "Yes", "logprob": 3 }, { "token": "No", "logprob": -1 }]),
         );
-        assert_eq!(YesNo::of(&first_token(Some(&positive)).unwrap()), None);
+        assert_eq!(
+            YesNoProbability::from_tokens(&parse_first_token(Some(&positive)).unwrap()),
+            None
+        );
     }
 }

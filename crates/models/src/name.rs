@@ -26,7 +26,8 @@ impl ModelName {
     /// Parses a name. An unknown provider before a slash is an error, so an Ollama name with a
     /// namespace must be written `ollama/namespace/name`.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
-        let error = |why: &str| ModelError::Name { name: text.to_owned(), why: why.to_owned() };
+        let error =
+            |why: &str| ModelError::InvalidName { name: text.to_owned(), why: why.to_owned() };
         let name = text.trim();
         if name.is_empty() {
             return Err(error("it is empty"));

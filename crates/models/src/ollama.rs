@@ -10,11 +10,12 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::Envelope;
-use super::http::{Answer, Endpoint};
+use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
+use super::reply_validator::ReplyValidator;
 use super::{
-    ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage, log_probabilities,
+    ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage,
+    log_probabilities,
 };
 
 /// Ollama's default address.
@@ -65,17 +66,17 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 /// An Ollama server.
 pub struct OllamaServer {
-    endpoint: Endpoint,
+    endpoint: HttpEndpoint,
 }
 
 #[derive(Deserialize)]
-struct Tags {
-    models: Vec<Tag>,
+struct TagList {
+    models: Vec<OllamaTag>,
 }
 
 /// A model installed on a server.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Tag {
+pub struct OllamaTag {
     /// Name, such as `qwen2.5:7b`.
     pub name: String,
     /// Size on disk in bytes.
@@ -99,7 +100,7 @@ struct TagDetails {
     family: Option<String>,
 }
 
-impl Tag {
+impl OllamaTag {
     /// Returns true if the server forwards calls to the cloud. Newer servers report it, and such
     /// models also have a naming convention.
     pub fn is_cloud(&self) -> bool {
@@ -131,7 +132,7 @@ impl OllamaServer {
         let hint = "start it with `ollama serve`, set OLLAMA_HOST to where it listens, or use \
                     --model embedded/smollm2-135m, which needs no server"
             .to_owned();
-        Ok(Self { endpoint: Endpoint::new(base, HeaderMap::new(), settings, hint)? })
+        Ok(Self { endpoint: HttpEndpoint::new(base, HeaderMap::new(), settings, hint)? })
     }
 
     /// Returns the base address.
@@ -141,23 +142,23 @@ impl OllamaServer {
 
     /// Returns the server's version, such as `0.12.3`.
     pub async fn version(&self) -> Result<String, ModelError> {
-        let answer = self.endpoint.json(&self.endpoint.get("/api/version").await?)?;
+        let answer = self.endpoint.parse_json(&self.endpoint.get("/api/version").await?)?;
         let version = answer.get("version").and_then(Value::as_str);
         version.map(str::to_owned).ok_or_else(|| {
-            self.endpoint.protocol("a reply without `version`: it may not be Ollama", false)
+            self.endpoint.protocol_error("a reply without `version`: it may not be Ollama", false)
         })
     }
 
     /// Returns the installed models in the server's order.
-    pub async fn models(&self) -> Result<Vec<Tag>, ModelError> {
-        let answer = self.endpoint.json(&self.endpoint.get("/api/tags").await?)?;
-        serde_json::from_value::<Tags>(answer)
+    pub async fn models(&self) -> Result<Vec<OllamaTag>, ModelError> {
+        let answer = self.endpoint.parse_json(&self.endpoint.get("/api/tags").await?)?;
+        serde_json::from_value::<TagList>(answer)
             .map(|tags| tags.models)
-            .map_err(|_| self.endpoint.protocol("a model list that is not Ollama's", false))
+            .map_err(|_| self.endpoint.protocol_error("a model list that is not Ollama's", false))
     }
 
     /// Finds a model by name; `llama3.2` also matches `llama3.2:latest`.
-    pub fn find<'a>(models: &'a [Tag], name: &str) -> Option<&'a Tag> {
+    pub fn find_tag<'a>(models: &'a [OllamaTag], name: &str) -> Option<&'a OllamaTag> {
         let latest = format!("{name}:latest");
         models.iter().find(|tag| tag.name == name || tag.name == latest)
     }
@@ -168,10 +169,10 @@ pub struct OllamaModel {
     id: String,
     name: String,
     server: OllamaServer,
-    envelope: Envelope,
+    validator: ReplyValidator,
     keep_alive: String,
     /// True if `format` accepts a schema (0.5 and later); determined once.
-    takes_schema: OnceLock<bool>,
+    supports_schema: OnceLock<bool>,
     /// Set once the server reports that this model cannot think.
     cannot_think: AtomicBool,
 }
@@ -183,22 +184,22 @@ impl OllamaModel {
             id: format!("ollama/{name}"),
             name: name.to_owned(),
             server: OllamaServer::new(base, settings)?,
-            envelope: Envelope::new("ollama", name, base, settings),
+            validator: ReplyValidator::new("ollama", name, base, settings),
             keep_alive: settings.keep_alive.clone(),
-            takes_schema: OnceLock::new(),
+            supports_schema: OnceLock::new(),
             cannot_think: AtomicBool::new(false),
         })
     }
 
-    async fn takes_schema(&self) -> Result<bool, ModelError> {
-        if let Some(&known) = self.takes_schema.get() {
+    async fn supports_schema(&self) -> Result<bool, ModelError> {
+        if let Some(&known) = self.supports_schema.get() {
             return Ok(known);
         }
-        let takes = version_takes_schema(&self.server.version().await?);
-        Ok(*self.takes_schema.get_or_init(|| takes))
+        let takes = version_supports_schema(&self.server.version().await?);
+        Ok(*self.supports_schema.get_or_init(|| takes))
     }
 
-    fn body(&self, request: &ChatRequest, takes_schema: bool) -> Value {
+    fn request_body(&self, request: &ChatRequest, takes_schema: bool) -> Value {
         let mut body = json!({
             "model": self.name,
             "messages": request.wire_messages(),
@@ -210,7 +211,7 @@ impl OllamaModel {
             "keep_alive": self.keep_alive,
             "options": {
                 "num_ctx": request.context_tokens,
-                "num_predict": request.most_tokens(),
+                "num_predict": request.max_output_tokens(),
                 "temperature": request.temperature(),
                 // Ollama's seed is a signed 32-bit number in some runners.
                 "seed": request.sampling.seed % (1 << 31),
@@ -226,9 +227,9 @@ impl OllamaModel {
         body
     }
 
-    async fn missing(&self) -> ModelError {
+    async fn not_found_error(&self) -> ModelError {
         let available = self.server.models().await.unwrap_or_default();
-        ModelError::Missing {
+        ModelError::ModelNotFound {
             endpoint: self.server.base().to_owned(),
             model: self.name.clone(),
             available: available.into_iter().map(|tag| tag.name).collect(),
@@ -237,21 +238,25 @@ impl OllamaModel {
     }
 
     /// Sends a call. Retries without any key that this server or model rejects.
-    async fn send(&self, request: &ChatRequest, takes_schema: bool) -> Result<Answer, ModelError> {
-        let mut body = self.body(request, takes_schema);
+    async fn send(
+        &self,
+        request: &ChatRequest,
+        takes_schema: bool,
+    ) -> Result<HttpResponse, ModelError> {
+        let mut body = self.request_body(request, takes_schema);
         loop {
-            let bytes = request.written_bytes();
+            let bytes = request.estimated_json_bytes();
             let answer = self.server.endpoint.post("/api/chat", &body, bytes).await?;
             let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
                 return Ok(answer);
             };
             // Models without thinking reject `think: true`.
-            if answer.names("think") && keys.get("think") == Some(&Value::Bool(true)) {
+            if answer.mentions("think") && keys.get("think") == Some(&Value::Bool(true)) {
                 self.cannot_think.store(true, Ordering::Relaxed);
                 keys.insert("think".to_owned(), json!(false));
-            } else if answer.names("logprobs") && keys.remove("logprobs").is_some() {
+            } else if answer.mentions("logprobs") && keys.remove("logprobs").is_some() {
                 keys.remove("top_logprobs");
-            } else if !answer.names("think") || keys.remove("think").is_none() {
+            } else if !answer.mentions("think") || keys.remove("think").is_none() {
                 return Ok(answer);
             }
         }
@@ -259,13 +264,13 @@ impl OllamaModel {
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let wants_schema = request.schema.is_some() && request.first_token.is_none();
-        let takes_schema = wants_schema && self.takes_schema().await?;
+        let takes_schema = wants_schema && self.supports_schema().await?;
         let endpoint = &self.server.endpoint;
         let answer = self.send(request, takes_schema).await?;
         if answer.status == 404 {
-            return Err(self.missing().await);
+            return Err(self.not_found_error().await);
         }
-        let value = match endpoint.json(&answer) {
+        let value = match endpoint.parse_json(&answer) {
             Err(ModelError::PromptTooLong { length, limit, .. }) => {
                 // Without a reported limit, the requested context size applies.
                 let limit = limit.or(usize::try_from(request.context_tokens).ok());
@@ -274,10 +279,12 @@ impl OllamaModel {
             }
             other => other?,
         };
-        self.envelope.refuse_error(&value)?;
-        let mut reply = read_reply(&value, reply_mode(request, takes_schema))
-            .ok_or_else(|| endpoint.protocol("JSON that is not an Ollama chat reply", false))?;
-        reply.served_model = self.envelope.served(&value)?;
+        self.validator.check_error(&value)?;
+        let mut reply =
+            parse_reply(&value, reply_mode(request, takes_schema)).ok_or_else(|| {
+                endpoint.protocol_error("JSON that is not an Ollama chat reply", false)
+            })?;
+        reply.served_model = self.validator.check_model(&value)?;
         if request.first_token.is_some() {
             reply.first_token = first_token(&value);
         }
@@ -288,8 +295,8 @@ impl OllamaModel {
 /// Returns the likeliest first tokens of a reply. `None` before 0.12.11, or if the model thought
 /// anyway, since the list does not separate thoughts from the reply.
 fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
-    let thought = value.get("message").is_none_or(log_probabilities::thought);
-    if thought { None } else { log_probabilities::first_token(value.get("logprobs")) }
+    let thought = value.get("message").is_none_or(log_probabilities::has_thinking);
+    if thought { None } else { log_probabilities::parse_first_token(value.get("logprobs")) }
 }
 
 const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode {
@@ -300,12 +307,12 @@ const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode
     }
 }
 
-fn version_takes_schema(version: &str) -> bool {
+fn version_supports_schema(version: &str) -> bool {
     is_at_least(version, [0, 5, 0])
 }
 
 /// `logprobs` was added in 0.12.11.
-fn version_tells_probabilities(version: &str) -> bool {
+fn version_supports_logprobs(version: &str) -> bool {
     is_at_least(version, [0, 12, 11])
 }
 
@@ -318,16 +325,16 @@ fn is_at_least(version: &str, least: [u32; 3]) -> bool {
 
 /// Parses a non-streamed reply of `/api/chat`, or returns `None` for other JSON. Thinking is in a
 /// separate field (`message.thinking`) and is ignored.
-pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
+pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
     let text = value.get("message")?.get("content")?.as_str()?;
     let finish = match value.get("done_reason").and_then(Value::as_str) {
-        _ if value.get("done") == Some(&Value::Bool(false)) => Finish::Length,
-        Some("stop") | None => Finish::Stop,
-        Some("length") => Finish::Length,
-        Some(other) => Finish::Other(selftest_text::one_line(other, 60)),
+        _ if value.get("done") == Some(&Value::Bool(false)) => FinishReason::Length,
+        Some("stop") | None => FinishReason::Stop,
+        Some("length") => FinishReason::Length,
+        Some(other) => FinishReason::Other(selftest_text::one_line(other, 60)),
     };
     Some(ChatReply {
-        usage: Usage {
+        usage: TokenUsage {
             prompt_tokens: value.get("prompt_eval_count").and_then(Value::as_u64),
             completion_tokens: value.get("eval_count").and_then(Value::as_u64),
         },
@@ -351,23 +358,23 @@ impl ChatModel for OllamaModel {
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
         Box::pin(async move {
             let models = self.server.models().await?;
-            match OllamaServer::find(&models, &self.name) {
+            match OllamaServer::find_tag(&models, &self.name) {
                 Some(_) => Ok(()),
-                None => Err(self.missing().await),
+                None => Err(self.not_found_error().await),
             }
         })
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         Box::pin(async {
-            self.server.version().await.is_ok_and(|version| version_tells_probabilities(&version))
+            self.server.version().await.is_ok_and(|version| version_supports_logprobs(&version))
         })
     }
 
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async move {
             let models = self.server.models().await.ok()?;
-            OllamaServer::find(&models, &self.name)?.digest.clone()
+            OllamaServer::find_tag(&models, &self.name)?.digest.clone()
         })
     }
 
@@ -376,7 +383,7 @@ impl ChatModel for OllamaModel {
             let endpoint = &self.server.endpoint;
             let asked = json!({ "model": self.name });
             let answer = endpoint.post("/api/show", &asked, 256).await.ok()?;
-            let shown = endpoint.json(&answer).ok()?;
+            let shown = endpoint.parse_json(&answer).ok()?;
             let info = shown.get("model_info")?.as_object()?;
             // The key starts with the architecture: `llama.context_length`.
             let limit = info.iter().find(|(key, _)| key.ends_with(".context_length"))?.1;
@@ -421,13 +428,13 @@ mod tests {
             ("0.0.0", true),
             ("1.0", true),
         ] {
-            assert_eq!(version_takes_schema(version), takes, "{version}");
+            assert_eq!(version_supports_schema(version), takes, "{version}");
         }
     }
 
     #[test]
     fn embedding_models_do_not_chat() {
-        let tag = |json: Value| serde_json::from_value::<Tag>(json).unwrap();
+        let tag = |json: Value| serde_json::from_value::<OllamaTag>(json).unwrap();
         assert!(!tag(json!({"name": "nomic-embed-text:latest"})).can_chat());
         assert!(!tag(json!({"name": "x", "details": {"family": "bert"}})).can_chat());
         assert!(!tag(json!({"name": "x", "capabilities": ["embedding"]})).can_chat());
@@ -441,7 +448,7 @@ mod tests {
             "message": {"role": "assistant", "thinking": "{\"format_score\": 1.0}", "content": ""},
             "done": true, "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 3,
         });
-        let reply = read_reply(&value, StructuredMode::Schema).unwrap();
+        let reply = parse_reply(&value, StructuredMode::Schema).unwrap();
         assert_eq!(reply.text, "");
         assert_eq!(reply.usage.prompt_tokens, Some(7));
     }
@@ -463,6 +470,9 @@ mod tests {
     #[test]
     fn a_limit_is_seen() {
         let value = json!({"message": {"content": "{}"}, "done": true, "done_reason": "length"});
-        assert_eq!(read_reply(&value, StructuredMode::Schema).unwrap().finish, Finish::Length);
+        assert_eq!(
+            parse_reply(&value, StructuredMode::Schema).unwrap().finish,
+            FinishReason::Length
+        );
     }
 }

@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::envelope::Envelope;
-use super::http::{Answer, Endpoint};
+use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
+use super::reply_validator::ReplyValidator;
 use super::{
-    ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, StructuredMode,
-    TokenProbability, Usage, WireMessage, log_probabilities,
+    ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage, StructuredMode,
+    TokenProbability, TokenUsage, WireMessage, log_probabilities,
 };
 
 /// OpenAI's own address.
@@ -28,11 +28,11 @@ pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 /// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that a server may refuse")]
-struct Dialect {
+struct ServerFeatures {
     /// Strictest supported form of `response_format`.
     mode: StructuredMode,
     /// True if a schema may bound the length of strings. OpenAI's own server rejects that.
-    lengths: bool,
+    string_lengths: bool,
     /// True if the limit may be called `max_tokens`. OpenAI's newer models require
     /// `max_completion_tokens`.
     max_tokens: bool,
@@ -44,11 +44,11 @@ struct Dialect {
     top_logprobs: u8,
 }
 
-impl Dialect {
+impl ServerFeatures {
     const fn assumed(is_openai: bool) -> Self {
         Self {
             mode: StructuredMode::Schema,
-            lengths: !is_openai,
+            string_lengths: !is_openai,
             max_tokens: true,
             temperature: true,
             thinking_switch: !is_openai,
@@ -58,12 +58,12 @@ impl Dialect {
 
     /// Removes the feature that the server rejected, according to the error messages of OpenAI,
     /// vLLM, llama.cpp and LM Studio. Returns `None` if nothing can be removed.
-    fn without_refused(self, answer: &Answer, request: &ChatRequest) -> Option<Self> {
-        let names = |parts: &[&str]| parts.iter().any(|part| answer.names(part));
+    fn without_rejected(self, answer: &HttpResponse, request: &ChatRequest) -> Option<Self> {
+        let names = |parts: &[&str]| parts.iter().any(|part| answer.mentions(part));
         if request.first_token.is_some() && matches!(answer.status, 400..=499 | 501) {
             let refused = self.top_logprobs > 0 && names(&["logprobs"]);
             if refused {
-                let top_logprobs = allowed(&answer.words(), self.top_logprobs);
+                let top_logprobs = allowed_alternatives(&answer.error_message(), self.top_logprobs);
                 return Some(Self { top_logprobs, ..self });
             }
         }
@@ -83,8 +83,8 @@ impl Dialect {
             return self.temperature.then_some(Self { temperature: false, ..self });
         }
         request.schema.as_ref()?;
-        if self.lengths && names(&["maxlength", "minlength"]) {
-            return Some(Self { lengths: false, ..self });
+        if self.string_lengths && names(&["maxlength", "minlength"]) {
+            return Some(Self { string_lengths: false, ..self });
         }
         let format = ["response_format", "json_schema", "json_object", "schema", "grammar"];
         let mode = match self.mode {
@@ -96,7 +96,7 @@ impl Dialect {
     }
 
     /// Intersects two dialects, since concurrent calls may discover different limits.
-    fn and(self, other: Self) -> Self {
+    fn intersection(self, other: Self) -> Self {
         let laxer = |mode| match mode {
             StructuredMode::Schema => 0,
             StructuredMode::JsonObject => 1,
@@ -104,7 +104,7 @@ impl Dialect {
         };
         Self {
             mode: if laxer(self.mode) < laxer(other.mode) { other.mode } else { self.mode },
-            lengths: self.lengths && other.lengths,
+            string_lengths: self.string_lengths && other.string_lengths,
             max_tokens: self.max_tokens && other.max_tokens,
             temperature: self.temperature && other.temperature,
             thinking_switch: self.thinking_switch && other.thinking_switch,
@@ -115,7 +115,7 @@ impl Dialect {
 
 /// Parses the number of allowed alternatives from an error message: the largest number below the
 /// requested one. Returns 0 if there is none, which disables log-probabilities.
-fn allowed(words: &str, asked: u8) -> u8 {
+fn allowed_alternatives(words: &str, asked: u8) -> u8 {
     let numbers = words.split_whitespace().filter_map(|word| {
         word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').parse::<u8>().ok()
     });
@@ -142,19 +142,19 @@ fn without_lengths(schema: &Value) -> Value {
 pub struct OpenAiModel {
     id: String,
     name: String,
-    endpoint: Endpoint,
-    envelope: Envelope,
-    dialect: Mutex<Dialect>,
+    endpoint: HttpEndpoint,
+    validator: ReplyValidator,
+    features: Mutex<ServerFeatures>,
     /// True if first tokens come with probabilities; determined once.
-    tells_probabilities: OnceCell<bool>,
+    supports_logprobs: OnceCell<bool>,
 }
 
 /// Time limit for the request that tests support for probabilities.
-const PROBE: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Request body. `None` values are not sent.
 #[derive(Serialize)]
-struct Body<'a> {
+struct CompletionRequest<'a> {
     model: &'a str,
     messages: Vec<WireMessage<'a>>,
     stream: bool,
@@ -166,7 +166,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    chat_template_kwargs: Option<TemplateValues>,
+    chat_template_kwargs: Option<TemplateArguments>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,19 +176,19 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct TemplateValues {
+struct TemplateArguments {
     enable_thinking: bool,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponseFormat<'a> {
-    JsonSchema { json_schema: JsonSchema<'a> },
+    JsonSchema { json_schema: SchemaFormat<'a> },
     JsonObject,
 }
 
 #[derive(Serialize)]
-struct JsonSchema<'a> {
+struct SchemaFormat<'a> {
     name: &'a str,
     strict: bool,
     schema: Cow<'a, Value>,
@@ -222,25 +222,29 @@ impl OpenAiModel {
         Ok(Self {
             id: format!("openai/{name}"),
             name: name.to_owned(),
-            endpoint: Endpoint::new(base, headers, settings, hint)?,
-            envelope: Envelope::new("openai", name, base, settings),
-            dialect: Mutex::new(Dialect::assumed(is_openai)),
-            tells_probabilities: OnceCell::new(),
+            endpoint: HttpEndpoint::new(base, headers, settings, hint)?,
+            validator: ReplyValidator::new("openai", name, base, settings),
+            features: Mutex::new(ServerFeatures::assumed(is_openai)),
+            supports_logprobs: OnceCell::new(),
         })
     }
 
-    fn body<'a>(&'a self, request: &'a ChatRequest, dialect: Dialect) -> Body<'a> {
-        let limit = Some(request.most_tokens());
+    fn request_body<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        dialect: ServerFeatures,
+    ) -> CompletionRequest<'a> {
+        let limit = Some(request.max_output_tokens());
         let (max_tokens, max_completion_tokens) =
             if dialect.max_tokens { (limit, None) } else { (None, limit) };
         let tells = request.first_token.is_some();
         let schema = request.schema.as_ref().filter(|_| !tells);
         let response_format = schema.and_then(|schema| match dialect.mode {
             StructuredMode::Schema => Some(ResponseFormat::JsonSchema {
-                json_schema: JsonSchema {
+                json_schema: SchemaFormat {
                     name: schema.name,
                     strict: true,
-                    schema: if dialect.lengths {
+                    schema: if dialect.string_lengths {
                         Cow::Borrowed(&*schema.schema)
                     } else {
                         Cow::Owned(without_lengths(&schema.schema))
@@ -250,7 +254,7 @@ impl OpenAiModel {
             StructuredMode::JsonObject => Some(ResponseFormat::JsonObject),
             StructuredMode::Prompt => None,
         });
-        Body {
+        CompletionRequest {
             model: &self.name,
             messages: request.wire_messages(),
             stream: false,
@@ -261,7 +265,7 @@ impl OpenAiModel {
             temperature: dialect.temperature.then(|| request.temperature()),
             chat_template_kwargs: dialect
                 .thinking_switch
-                .then(|| TemplateValues { enable_thinking: request.think.is_on() }),
+                .then(|| TemplateArguments { enable_thinking: request.think.is_on() }),
             logprobs: tells.then_some(true),
             top_logprobs: tells.then_some(dialect.top_logprobs),
             response_format,
@@ -270,31 +274,33 @@ impl OpenAiModel {
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         loop {
-            let dialect = *self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+            let dialect = *self.features.lock().unwrap_or_else(PoisonError::into_inner);
             if request.first_token.is_some() && dialect.top_logprobs == 0 {
-                return Ok(untold());
+                return Ok(unsupported_reply());
             }
-            let body = self.body(request, dialect);
-            let answer =
-                self.endpoint.post("/chat/completions", &body, request.written_bytes()).await?;
-            if let Some(known) = dialect.without_refused(&answer, request) {
-                let mut dialect = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
-                *dialect = dialect.and(known);
+            let body = self.request_body(request, dialect);
+            let answer = self
+                .endpoint
+                .post("/chat/completions", &body, request.estimated_json_bytes())
+                .await?;
+            if let Some(known) = dialect.without_rejected(&answer, request) {
+                let mut dialect = self.features.lock().unwrap_or_else(PoisonError::into_inner);
+                *dialect = dialect.intersection(known);
                 continue;
             }
             if answer.status == 404 {
-                return Err(self.missing(&answer).await);
+                return Err(self.not_found_error(&answer).await);
             }
             let mode = match request.schema {
                 Some(_) => dialect.mode,
                 None => StructuredMode::Prompt,
             };
-            let value = self.endpoint.json(&answer)?;
-            self.envelope.refuse_error(&value)?;
-            let mut reply = read_reply(&value, mode).ok_or_else(|| {
-                self.endpoint.protocol("JSON that is not a chat completion", false)
+            let value = self.endpoint.parse_json(&answer)?;
+            self.validator.check_error(&value)?;
+            let mut reply = parse_reply(&value, mode).ok_or_else(|| {
+                self.endpoint.protocol_error("JSON that is not a chat completion", false)
             })?;
-            reply.served_model = self.envelope.served(&value)?;
+            reply.served_model = self.validator.check_model(&value)?;
             if request.first_token.is_some() {
                 reply.first_token = first_token(&value);
             }
@@ -304,40 +310,40 @@ impl OpenAiModel {
 
     async fn models(&self) -> Option<Vec<String>> {
         let answer = self.endpoint.get("/models").await.ok()?;
-        let list = self.endpoint.json(&answer).ok()?;
+        let list = self.endpoint.parse_json(&answer).ok()?;
         let names = list.get("data")?.as_array()?.iter();
         Some(names.filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect())
     }
 
-    async fn missing(&self, answer: &Answer) -> ModelError {
+    async fn not_found_error(&self, answer: &HttpResponse) -> ModelError {
         match self.models().await {
-            Some(available) if !available.contains(&self.name) => ModelError::Missing {
+            Some(available) if !available.contains(&self.name) => ModelError::ModelNotFound {
                 endpoint: self.endpoint.base().to_owned(),
                 model: self.name.clone(),
                 available: available.into_iter().take(20).collect(),
                 hint: "use one of these names, or another OPENAI_BASE_URL".to_owned(),
             },
-            _ => self.endpoint.status(answer),
+            _ => self.endpoint.status_error(answer),
         }
     }
 }
 
 /// Creates the reply for a server known to return no probabilities, without a request.
-fn untold() -> ChatReply {
-    ChatReply::plain(String::new(), Finish::Other("no log-probabilities".to_owned()))
+fn unsupported_reply() -> ChatReply {
+    ChatReply::plain(String::new(), FinishReason::Other("no log-probabilities".to_owned()))
 }
 
 /// Returns the likeliest first tokens of a reply, or `None` if the model thought anyway.
 fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
     let choice = value.get("choices")?.get(0)?;
-    let thought = choice.get("message").is_none_or(log_probabilities::thought);
+    let thought = choice.get("message").is_none_or(log_probabilities::has_thinking);
     let tokens = choice.get("logprobs").and_then(|told| told.get("content"));
-    if thought { None } else { log_probabilities::first_token(tokens) }
+    if thought { None } else { log_probabilities::parse_first_token(tokens) }
 }
 
 /// Parses a chat completion, or returns `None` for other JSON. Ignores `reasoning_content` and
 /// similar fields.
-pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
+pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
     let choice = value.get("choices")?.get(0)?;
     let message = choice.get("message")?;
     let text = match message.get("content") {
@@ -348,17 +354,17 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
     };
     let refusal = message.get("refusal").and_then(Value::as_str);
     let finish = match (refusal, choice.get("finish_reason").and_then(Value::as_str)) {
-        (Some(words), _) => Finish::Refusal(selftest_text::one_line(words, 200)),
-        (None, Some("stop") | None) => Finish::Stop,
-        (None, Some("length")) => Finish::Length,
+        (Some(words), _) => FinishReason::Refusal(selftest_text::one_line(words, 200)),
+        (None, Some("stop") | None) => FinishReason::Stop,
+        (None, Some("length")) => FinishReason::Length,
         (None, Some("content_filter")) => {
-            Finish::Refusal("the provider's content filter".to_owned())
+            FinishReason::Refusal("the provider's content filter".to_owned())
         }
-        (None, Some(other)) => Finish::Other(selftest_text::one_line(other, 60)),
+        (None, Some(other)) => FinishReason::Other(selftest_text::one_line(other, 60)),
     };
     let count = |name: &str| value.get("usage")?.get(name)?.as_u64();
     Some(ChatReply {
-        usage: Usage {
+        usage: TokenUsage {
             prompt_tokens: count("prompt_tokens"),
             completion_tokens: count("completion_tokens"),
         },
@@ -380,18 +386,20 @@ impl ChatModel for OpenAiModel {
     }
 
     /// Sends one small request, since servers do not state their support.
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         let probe = async || {
-            let prompt =
-                [Message::system("Reply with one word: yes or no."), Message::user("Is 2 even?")];
+            let prompt = [
+                PromptMessage::system("Reply with one word: yes or no."),
+                PromptMessage::user("Is 2 even?"),
+            ];
             let request = ChatRequest::first_token(prompt, Vec::new(), 0, 2048);
-            let reply = tokio::time::timeout(PROBE, self.call(&request)).await;
+            let reply = tokio::time::timeout(PROBE_TIMEOUT, self.call(&request)).await;
             reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.first_token.is_some()))
         };
-        Box::pin(async move { *self.tells_probabilities.get_or_init(probe).await })
+        Box::pin(async move { *self.supports_logprobs.get_or_init(probe).await })
     }
 
-    fn may_be_asked_unchecked(&self) -> bool {
+    fn supports_lazy_check(&self) -> bool {
         true
     }
 
@@ -401,7 +409,7 @@ impl ChatModel for OpenAiModel {
         Box::pin(async move {
             let answer = self.endpoint.get("/models").await?;
             match answer.status {
-                401 | 403 => Err(self.endpoint.status(&answer)),
+                401 | 403 => Err(self.endpoint.status_error(&answer)),
                 _ => Ok(()),
             }
         })
@@ -413,41 +421,51 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Message, ReplySchema, Sampling, Thinking};
+    use crate::{PromptMessage, ReplySchema, SamplingParameters, ThinkingMode};
 
     #[test]
     fn finish_reasons() {
         let finish = |message: Value, reason: &str| {
             let value = json!({"choices": [{"message": message, "finish_reason": reason}]});
-            read_reply(&value, StructuredMode::Schema).unwrap().finish
+            parse_reply(&value, StructuredMode::Schema).unwrap().finish
         };
-        assert_eq!(finish(json!({"content": "{}"}), "stop"), Finish::Stop);
-        assert_eq!(finish(json!({"content": "{}"}), "length"), Finish::Length);
+        assert_eq!(finish(json!({"content": "{}"}), "stop"), FinishReason::Stop);
+        assert_eq!(finish(json!({"content": "{}"}), "length"), FinishReason::Length);
         assert!(matches!(
             finish(json!({"content": null, "refusal": "I can't"}), "stop"),
-            Finish::Refusal(_)
+            FinishReason::Refusal(_)
         ));
-        assert!(matches!(finish(json!({"content": ""}), "content_filter"), Finish::Refusal(_)));
-        assert!(matches!(finish(json!({}), "tool_calls"), Finish::Other(_)));
+        assert!(matches!(
+            finish(json!({"content": ""}), "content_filter"),
+            FinishReason::Refusal(_)
+        ));
+        assert!(matches!(finish(json!({}), "tool_calls"), FinishReason::Other(_)));
     }
 
-    fn answer(status: u16, message: &str) -> Answer {
-        Answer::new(status, json!({ "error": { "message": message } }).to_string().into_bytes())
+    fn answer(status: u16, message: &str) -> HttpResponse {
+        HttpResponse::new(
+            status,
+            json!({ "error": { "message": message } }).to_string().into_bytes(),
+        )
     }
 
     /// Returns the remaining features after this error message.
-    fn after(dialect: Dialect, request: &ChatRequest, words: &str) -> Option<Dialect> {
-        dialect.without_refused(&answer(400, words), request)
+    fn after(
+        dialect: ServerFeatures,
+        request: &ChatRequest,
+        words: &str,
+    ) -> Option<ServerFeatures> {
+        dialect.without_rejected(&answer(400, words), request)
     }
 
     fn question() -> ChatRequest {
-        ChatRequest::first_token(vec![Message::user("Is it?")], Vec::new(), 1, 4096)
+        ChatRequest::first_token(vec![PromptMessage::user("Is it?")], Vec::new(), 1, 4096)
     }
 
     #[test]
     fn limits_of_alternatives_are_read_from_the_words() {
         let request = question();
-        let assumed = Dialect::assumed(true);
+        let assumed = ServerFeatures::assumed(true);
         for (words, allowed) in [
             ("top_logprobs must be between 0 and 5", 5),
             ("Requested sample logprobs of 20, which is greater than max allowed: 8", 8),
@@ -456,48 +474,55 @@ mod tests {
             ("top_logprobs must be at most 1", 0),
         ] {
             let left = after(assumed, &request, words).unwrap();
-            assert_eq!(left, Dialect { top_logprobs: allowed, ..assumed }, "{words}");
+            assert_eq!(left, ServerFeatures { top_logprobs: allowed, ..assumed }, "{words}");
         }
         let refused = answer(403, "You are not allowed to request logprobs from this model");
-        assert_eq!(assumed.without_refused(&refused, &request).unwrap().top_logprobs, 0);
-        let none = Dialect { top_logprobs: 0, ..assumed };
+        assert_eq!(assumed.without_rejected(&refused, &request).unwrap().top_logprobs, 0);
+        let none = ServerFeatures { top_logprobs: 0, ..assumed };
         assert_eq!(after(none, &request, "no logprobs"), None);
     }
 
     #[test]
     fn each_refusal_costs_one_thing() {
         let schema = ReplySchema { name: "x", schema: std::sync::Arc::new(json!({})) };
-        let sampling = Sampling { temperature: 0.0, max_tokens: 9, seed: 1 };
-        let request = ChatRequest::structured(vec![Message::user("x")], &schema, sampling, 4096);
-        let all = Dialect::assumed(false);
+        let sampling = SamplingParameters { temperature: 0.0, max_tokens: 9, seed: 1 };
+        let request =
+            ChatRequest::structured(vec![PromptMessage::user("x")], &schema, sampling, 4096);
+        let all = ServerFeatures::assumed(false);
         for (words, left) in [
             (
                 "Unsupported parameter: use 'max_completion_tokens' instead",
-                Dialect { max_tokens: false, ..all },
+                ServerFeatures { max_tokens: false, ..all },
             ),
-            ("'temperature' is not supported", Dialect { temperature: false, ..all }),
-            ("body.chat_template_kwargs: Extra inputs", Dialect { thinking_switch: false, ..all }),
-            ("Unknown field in the request", Dialect { thinking_switch: false, ..all }),
+            ("'temperature' is not supported", ServerFeatures { temperature: false, ..all }),
+            (
+                "body.chat_template_kwargs: Extra inputs",
+                ServerFeatures { thinking_switch: false, ..all },
+            ),
+            ("Unknown field in the request", ServerFeatures { thinking_switch: false, ..all }),
             (
                 "Invalid schema: 'maxLength' is not permitted here",
-                Dialect { thinking_switch: false, ..all },
+                ServerFeatures { thinking_switch: false, ..all },
             ),
             (
                 "response_format is not supported",
-                Dialect { mode: StructuredMode::JsonObject, ..all },
+                ServerFeatures { mode: StructuredMode::JsonObject, ..all },
             ),
         ] {
             assert_eq!(after(all, &request, words), Some(left), "{words}");
-            assert_eq!(all.and(left), left);
+            assert_eq!(all.intersection(left), left);
         }
-        let openai = Dialect::assumed(true);
+        let openai = ServerFeatures::assumed(true);
         let lengths = "Invalid schema: 'maxLength' is not permitted";
-        let strict = Dialect { mode: StructuredMode::JsonObject, ..openai };
+        let strict = ServerFeatures { mode: StructuredMode::JsonObject, ..openai };
         assert_eq!(after(openai, &request, lengths), Some(strict), "it was not sent");
-        let plain = Dialect { thinking_switch: false, ..all };
-        assert_eq!(after(plain, &request, lengths), Some(Dialect { lengths: false, ..plain }));
+        let plain = ServerFeatures { thinking_switch: false, ..all };
+        assert_eq!(
+            after(plain, &request, lengths),
+            Some(ServerFeatures { string_lengths: false, ..plain })
+        );
         assert_eq!(after(all, &request, "the prompt is empty"), None);
-        assert_eq!(all.without_refused(&answer(500, "response_format"), &request), None);
+        assert_eq!(all.without_rejected(&answer(500, "response_format"), &request), None);
     }
 
     #[test]
@@ -509,13 +534,14 @@ mod tests {
             "properties": { "maxLength": { "type": "string", "maxLength": 9, "enum": ["a"] } },
         });
         let schema = ReplySchema { name: "x", schema: std::sync::Arc::new(schema) };
-        let sampling = Sampling { temperature: 0.5, max_tokens: 9, seed: 1 };
-        let request = ChatRequest::structured(vec![Message::user("x")], &schema, sampling, 4096)
-            .thinking(Thinking::On { tokens: 100 });
+        let sampling = SamplingParameters { temperature: 0.5, max_tokens: 9, seed: 1 };
+        let request =
+            ChatRequest::structured(vec![PromptMessage::user("x")], &schema, sampling, 4096)
+                .with_thinking(ThinkingMode::On { tokens: 100 });
         let body = |base: &str| {
             let model = open(base);
-            let dialect = *model.dialect.lock().unwrap();
-            serde_json::to_value(model.body(&request, dialect)).unwrap()
+            let dialect = *model.features.lock().unwrap();
+            serde_json::to_value(model.request_body(&request, dialect)).unwrap()
         };
         let length = "/response_format/json_schema/schema/properties/maxLength/maxLength";
         let own = body(DEFAULT_BASE);
@@ -543,9 +569,9 @@ mod tests {
     #[test]
     fn other_json_is_no_completion() {
         for value in [json!({}), json!([]), json!({"choices": []}), json!({"error": "x"})] {
-            assert_eq!(read_reply(&value, StructuredMode::Schema), None, "{value}");
+            assert_eq!(parse_reply(&value, StructuredMode::Schema), None, "{value}");
         }
         let parts = json!({"choices": [{"message": {"content": [{"type": "text"}]}}]});
-        assert_eq!(read_reply(&parts, StructuredMode::Schema), None);
+        assert_eq!(parse_reply(&parts, StructuredMode::Schema), None);
     }
 }

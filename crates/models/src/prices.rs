@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// Prices of models: the `prices` section of the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Prices {
+pub struct ModelPrices {
     /// Currency of all prices, for display only.
     #[schemars(length(min = 1, max = 12))]
     pub currency: String,
     /// Prices by full model name, such as `openai/gpt-4o-mini`. A name that ends in `*` matches by
     /// prefix; the longest match applies.
-    pub models: BTreeMap<String, Price>,
+    pub models: BTreeMap<String, ModelPrice>,
     /// Use the providers' list prices, in USD, for recorded sessions whose model matches no name in
     /// `models`. Never used for self-test runs.
     #[serde(skip_serializing_if = "is_default")]
@@ -30,7 +30,7 @@ const fn is_default(list: &bool) -> bool {
 /// The price of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct ModelPrice {
     /// Price per million input tokens.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub input: f64,
@@ -47,13 +47,13 @@ pub struct Price {
     pub cache_read: Option<f64>,
     /// Prices for tokens of each kind beyond the first 200,000 of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub above_200k: Option<LongPrice>,
+    pub above_200k: Option<LongContextPrice>,
 }
 
 /// Prices for tokens beyond the first 200,000 of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LongPrice {
+pub struct LongContextPrice {
     /// Price per million input tokens.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub input: f64,
@@ -94,28 +94,28 @@ impl std::ops::AddAssign for PricedTokens {
 }
 
 /// Number of tokens above which the long-context price applies.
-const LONG: u64 = 200_000;
+const LONG_CONTEXT_TOKENS: u64 = 200_000;
 
 impl PricedTokens {
     /// Returns the tokens of one call beyond the first 200,000 of each kind.
     #[must_use]
     pub fn beyond_200k(self) -> Self {
         Self {
-            input: self.input.saturating_sub(LONG),
-            output: self.output.saturating_sub(LONG),
-            cache_write: self.cache_write.saturating_sub(LONG),
-            cache_read: self.cache_read.saturating_sub(LONG),
+            input: self.input.saturating_sub(LONG_CONTEXT_TOKENS),
+            output: self.output.saturating_sub(LONG_CONTEXT_TOKENS),
+            cache_write: self.cache_write.saturating_sub(LONG_CONTEXT_TOKENS),
+            cache_read: self.cache_read.saturating_sub(LONG_CONTEXT_TOKENS),
         }
     }
 }
 
-impl Default for Prices {
+impl Default for ModelPrices {
     fn default() -> Self {
         Self { currency: USD.to_owned(), models: BTreeMap::new(), list: true }
     }
 }
 
-impl Price {
+impl ModelPrice {
     /// Creates a price without cache or long-context prices.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_write: None, cache_read: None, above_200k: None }
@@ -125,8 +125,8 @@ impl Price {
     ///
     /// As in ccusage, each kind of tokens is counted separately, and the higher price applies only
     /// to the tokens above the limit.
-    pub fn of(&self, tokens: PricedTokens, long: PricedTokens) -> f64 {
-        let tier = self.above_200k.unwrap_or(LongPrice {
+    pub fn cost(&self, tokens: PricedTokens, long: PricedTokens) -> f64 {
+        let tier = self.above_200k.unwrap_or(LongContextPrice {
             input: self.input,
             output: self.output,
             cache_write: self.cache_write,
@@ -160,28 +160,31 @@ fn count(tokens: u64) -> f64 {
     tokens as f64
 }
 
-impl Prices {
+impl ModelPrices {
     /// Returns the configured price of a model.
-    pub fn of(&self, model: &str) -> Option<Price> {
-        longest(model, self.models.iter().map(|(name, price)| (name.as_str(), *price)))
+    pub fn price_of(&self, model: &str) -> Option<ModelPrice> {
+        longest_match(model, self.models.iter().map(|(name, price)| (name.as_str(), *price)))
     }
 
     /// Returns the price of a model in a recorded session. Falls back to the provider's list price,
     /// for which a provider or region before the name (`anthropic/…`) is ignored.
-    pub fn of_recorded(&self, model: &str) -> Option<Price> {
-        let own = self.of(model);
+    pub fn recorded_price_of(&self, model: &str) -> Option<ModelPrice> {
+        let own = self.price_of(model);
         if own.is_some() || !self.list || self.currency != USD {
             return own;
         }
         let name = model.rsplit('/').next().unwrap_or(model);
         // Bedrock names, such as `us.anthropic.claude-…`.
         let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
-        longest(name, LISTED.iter().copied())
+        longest_match(name, LIST_PRICES.iter().copied())
     }
 }
 
 /// Returns the price with the longest matching name; exact names take precedence over prefixes.
-fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> Option<Price> {
+fn longest_match<'a>(
+    model: &str,
+    prices: impl Iterator<Item = (&'a str, ModelPrice)>,
+) -> Option<ModelPrice> {
     let fits = |name: &str| match name.strip_suffix('*') {
         Some(start) => model.starts_with(start),
         None => model == name,
@@ -194,7 +197,7 @@ const USD: &str = "USD";
 
 /// List prices of providers per million tokens, from `LiteLLM`'s table or public copies of such
 /// tables, as of April 2026 or earlier. Models not found there are omitted.
-const LISTED: [(&str, Price); 15] = [
+const LIST_PRICES: [(&str, ModelPrice); 15] = [
     ("claude-opus-4-5*", cached([5.0, 25.0, 6.25, 0.5])),
     ("claude-opus-4-2025*", cached([15.0, 75.0, 18.75, 1.5])),
     ("claude-3-opus*", cached([15.0, 75.0, 18.75, 1.5])),
@@ -213,21 +216,21 @@ const LISTED: [(&str, Price); 15] = [
 ];
 
 /// Input, output, cache write, cache read.
-const fn cached([input, output, write, from]: [f64; 4]) -> Price {
+const fn cached([input, output, write, from]: [f64; 4]) -> ModelPrice {
     let (cache_write, cache_read) = (Some(write), Some(from));
-    Price { input, output, cache_write, cache_read, above_200k: None }
+    ModelPrice { input, output, cache_write, cache_read, above_200k: None }
 }
 
 /// Input, output, cache read. Writing to the cache is free.
-const fn read([input, output, from]: [f64; 3]) -> Price {
+const fn read([input, output, from]: [f64; 3]) -> ModelPrice {
     let cache_read = Some(from);
-    Price { input, output, cache_write: None, cache_read, above_200k: None }
+    ModelPrice { input, output, cache_write: None, cache_read, above_200k: None }
 }
 
-const fn long(first: [f64; 4], [input, output, write, from]: [f64; 4]) -> Price {
+const fn long(first: [f64; 4], [input, output, write, from]: [f64; 4]) -> ModelPrice {
     let (cache_write, cache_read) = (Some(write), Some(from));
-    let above = LongPrice { input, output, cache_write, cache_read };
-    Price { above_200k: Some(above), ..cached(first) }
+    let above = LongContextPrice { input, output, cache_write, cache_read };
+    ModelPrice { above_200k: Some(above), ..cached(first) }
 }
 
 #[cfg(test)]
@@ -238,7 +241,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_tokens_has_its_price() {
-        let price = Prices::default().of_recorded("claude-opus-4-5-20251101").unwrap();
+        let price = ModelPrices::default().recorded_price_of("claude-opus-4-5-20251101").unwrap();
         let tokens = PricedTokens {
             input: MILLION,
             output: MILLION,
@@ -246,38 +249,41 @@ mod tests {
             cache_read: MILLION,
         };
         let none = PricedTokens::default();
-        assert!((price.of(tokens, none) - 36.75).abs() < 1e-9);
-        assert_eq!(price.of(none, none), 0.0);
+        assert!((price.cost(tokens, none) - 36.75).abs() < 1e-9);
+        assert_eq!(price.cost(none, none), 0.0);
         // Without a price of their own, cache tokens cost the same as input tokens.
-        assert!((Price::new(2.0, 3.0).of(tokens, none) - 9.0).abs() < 1e-9);
+        assert!((ModelPrice::new(2.0, 3.0).cost(tokens, none) - 9.0).abs() < 1e-9);
     }
 
     #[test]
     fn only_what_is_beyond_200k_of_a_call_costs_more() {
-        let price = Prices::default().of_recorded("claude-sonnet-4-5").unwrap();
+        let price = ModelPrices::default().recorded_price_of("claude-sonnet-4-5").unwrap();
         let call = PricedTokens { input: 300_000, output: 1000, ..PricedTokens::default() };
         assert_eq!(call.beyond_200k(), PricedTokens { input: 100_000, ..PricedTokens::default() });
-        let money = price.of(call, call.beyond_200k());
+        let money = price.cost(call, call.beyond_200k());
         assert!((money - (0.2 * 3.0 + 0.1 * 6.0 + 0.015)).abs() < 1e-9, "{money}");
-        let flat = Price::new(3.0, 15.0).of(call, call.beyond_200k());
+        let flat = ModelPrice::new(3.0, 15.0).cost(call, call.beyond_200k());
         assert!((flat - 0.915).abs() < 1e-9, "{flat}");
     }
 
     #[test]
     fn a_stated_price_goes_before_a_listed_one() {
         let stated = r#"{"models":{"claude-*":{"input":1,"output":2}}}"#;
-        let own: Prices = serde_json::from_str(stated).unwrap();
-        assert_eq!(own.of_recorded("claude-opus-4-5").map(|price| price.input), Some(1.0));
-        assert_eq!(own.of_recorded("openai/gpt-5").map(|price| price.input), Some(1.25));
-        assert_eq!(own.of("gpt-5"), None, "runs of the self-test go by stated prices alone");
+        let own: ModelPrices = serde_json::from_str(stated).unwrap();
+        assert_eq!(own.recorded_price_of("claude-opus-4-5").map(|price| price.input), Some(1.0));
+        assert_eq!(own.recorded_price_of("openai/gpt-5").map(|price| price.input), Some(1.25));
+        assert_eq!(own.price_of("gpt-5"), None, "runs of the self-test go by stated prices alone");
         let bedrock = "us.anthropic.claude-3-haiku-20240307-v1:0";
-        assert_eq!(Prices::default().of_recorded(bedrock).map(|price| price.input), Some(0.25));
+        assert_eq!(
+            ModelPrices::default().recorded_price_of(bedrock).map(|price| price.input),
+            Some(0.25)
+        );
         for unlisted in ["gpt-5.9", "qwen3", "", "claude-opus-9", "o4-mini-deep-research"] {
-            assert_eq!(Prices::default().of_recorded(unlisted), None, "{unlisted}");
+            assert_eq!(ModelPrices::default().recorded_price_of(unlisted), None, "{unlisted}");
         }
         for other in [r#"{"list":false}"#, r#"{"currency":"EUR"}"#] {
-            let other: Prices = serde_json::from_str(other).unwrap();
-            assert_eq!(other.of_recorded("gpt-5"), None);
+            let other: ModelPrices = serde_json::from_str(other).unwrap();
+            assert_eq!(other.recorded_price_of("gpt-5"), None);
         }
     }
 }

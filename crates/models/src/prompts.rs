@@ -13,7 +13,7 @@ use minijinja::value::{Serde, merge_maps};
 use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::Serialize;
 
-use crate::Message;
+use crate::PromptMessage;
 use selftest_text::digest;
 
 /// Separator between the constant part and the case.
@@ -25,7 +25,7 @@ const FUEL: u64 = 200_000;
 const MAX_FILE: u64 = 256 * 1024;
 
 /// Templates built into a binary: path under `prompts/` and text.
-pub type BuiltIn = &'static [(&'static str, &'static str)];
+pub type BuiltInTemplates = &'static [(&'static str, &'static str)];
 
 /// An error in reading or rendering a template.
 #[derive(Debug, thiserror::Error)]
@@ -50,27 +50,27 @@ pub enum PromptError {
 
 /// A rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     /// Part that is the same for all calls.
     pub system: String,
     /// Part specific to the case.
     pub user: String,
 }
 
-impl From<Rendered> for Vec<Message> {
-    fn from(prompt: Rendered) -> Self {
-        vec![Message::system(prompt.system), Message::user(prompt.user)]
+impl From<RenderedPrompt> for Vec<PromptMessage> {
+    fn from(prompt: RenderedPrompt) -> Self {
+        vec![PromptMessage::system(prompt.system), PromptMessage::user(prompt.user)]
     }
 }
 
 /// Values that a template has in every case, with its cached system part, which is reused if it
 /// depends on nothing else.
-pub struct Prefix {
+pub struct PromptPrefix {
     values: Value,
     rendered: OnceLock<Option<String>>,
 }
 
-impl Prefix {
+impl PromptPrefix {
     /// Creates a prefix from a map of values.
     pub fn new(values: &impl Serialize) -> Self {
         Self { values: Value::from(Serde(values)), rendered: OnceLock::new() }
@@ -80,7 +80,7 @@ impl Prefix {
 /// The templates of a run, each read once.
 pub struct PromptLibrary {
     folder: PathBuf,
-    built_in: BuiltIn,
+    built_in: BuiltInTemplates,
     environment: Environment<'static>,
     digests: BTreeMap<String, String>,
 }
@@ -88,7 +88,7 @@ pub struct PromptLibrary {
 impl PromptLibrary {
     /// Creates a library of the project's `prompts/` folder with the built-in templates as a
     /// fallback.
-    pub fn new(project: &Path, built_in: BuiltIn) -> Self {
+    pub fn new(project: &Path, built_in: BuiltInTemplates) -> Self {
         let mut environment = Environment::new();
         // A misspelled variable is an error, not an empty text.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -113,9 +113,9 @@ impl PromptLibrary {
         for (part, text) in [("system", system), ("user", user)] {
             self.environment
                 .add_template_owned(format!("{name}#{part}"), text.trim().to_owned())
-                .map_err(|error| template_error(describe(&error)))?;
+                .map_err(|error| template_error(describe_error(&error)))?;
         }
-        self.digests.insert(name.to_owned(), digest::of_bytes(text.as_bytes()));
+        self.digests.insert(name.to_owned(), digest::sha256_hex(text.as_bytes()));
         Ok(true)
     }
 
@@ -139,40 +139,46 @@ impl PromptLibrary {
     }
 
     /// Renders a loaded template.
-    pub fn render(&self, name: &str, values: &impl Serialize) -> Result<Rendered, PromptError> {
+    pub fn render(
+        &self,
+        name: &str,
+        values: &impl Serialize,
+    ) -> Result<RenderedPrompt, PromptError> {
         let values = Value::from(Serde(values));
         let (system, user) =
-            (self.part(name, "system", &values)?, self.part(name, "user", &values)?);
-        Ok(Rendered { system, user })
+            (self.render_part(name, "system", &values)?, self.render_part(name, "user", &values)?);
+        Ok(RenderedPrompt { system, user })
     }
 
     /// Renders a loaded template with the prefix's values and those of this case.
     pub fn render_case(
         &self,
         name: &str,
-        prefix: &Prefix,
+        prefix: &PromptPrefix,
         values: &impl Serialize,
-    ) -> Result<Rendered, PromptError> {
+    ) -> Result<RenderedPrompt, PromptError> {
         let values = merge_maps([prefix.values.clone(), Value::from(Serde(values))]);
-        let user = self.part(name, "user", &values)?;
+        let user = self.render_part(name, "user", &values)?;
         if let Some(Some(system)) = prefix.rendered.get() {
-            return Ok(Rendered { system: system.clone(), user });
+            return Ok(RenderedPrompt { system: system.clone(), user });
         }
-        let system = self.part(name, "system", &values)?;
+        let system = self.render_part(name, "system", &values)?;
         prefix.rendered.get_or_init(|| {
             // If the system part uses values of the case, this render fails or differs, and nothing
             // is cached.
-            let alone = self.part(name, "system", &prefix.values).ok();
+            let alone = self.render_part(name, "system", &prefix.values).ok();
             alone.filter(|alone| *alone == system)
         });
-        Ok(Rendered { system, user })
+        Ok(RenderedPrompt { system, user })
     }
 
-    fn part(&self, name: &str, part: &str, values: &Value) -> Result<String, PromptError> {
+    fn render_part(&self, name: &str, part: &str, values: &Value) -> Result<String, PromptError> {
         let template = self.environment.get_template(&format!("{name}#{part}"));
         let rendered = template.and_then(|template| template.render(values));
-        rendered
-            .map_err(|error| PromptError::Template { name: name.to_owned(), why: describe(&error) })
+        rendered.map_err(|error| PromptError::Template {
+            name: name.to_owned(),
+            why: describe_error(&error),
+        })
     }
 
     /// Returns the SHA-256 of every loaded template by path under `prompts/`.
@@ -181,7 +187,7 @@ impl PromptLibrary {
     }
 }
 
-fn describe(error: &minijinja::Error) -> String {
+fn describe_error(error: &minijinja::Error) -> String {
     let line = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
     format!("{}{detail}{line}", error.kind())
@@ -192,7 +198,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const BUILT_IN: BuiltIn = &[("sut/read_info.md", "built in\n<!-- case -->\n{{ wanted }}")];
+    const BUILT_IN: BuiltInTemplates =
+        &[("sut/read_info.md", "built in\n<!-- case -->\n{{ wanted }}")];
 
     #[test]
     fn built_in_templates_stand_behind_those_of_the_project() {
@@ -220,12 +227,12 @@ mod tests {
             .unwrap();
             let mut library = PromptLibrary::new(folder.path(), BUILT_IN);
             library.load("sut/read_info.md").unwrap();
-            let prefix = Prefix::new(&json!({ "rubric": "r" }));
+            let prefix = PromptPrefix::new(&json!({ "rubric": "r" }));
             let of = |case: u8| {
                 library.render_case("sut/read_info.md", &prefix, &json!({ "case": case })).unwrap()
             };
             assert_eq!(of(1).user, "r1");
-            assert_eq!(of(2), Rendered { system: of_second.into(), user: "r2".into() });
+            assert_eq!(of(2), RenderedPrompt { system: of_second.into(), user: "r2".into() });
             let is_kept = prefix.rendered.get().unwrap().is_some();
             assert_eq!(is_kept, system == "{{ rubric }}");
         }
@@ -240,7 +247,7 @@ mod tests {
         let mut library = PromptLibrary::new(folder.path(), BUILT_IN);
         assert!(library.load("sut/read_info.md").unwrap());
         let rendered = library.render("sut/read_info.md", &json!({"wanted": "x < y"})).unwrap();
-        assert_eq!(rendered, Rendered { system: "fixed".into(), user: "x < y".into() });
+        assert_eq!(rendered, RenderedPrompt { system: "fixed".into(), user: "x < y".into() });
         let error = library.render("sut/read_info.md", &json!({})).unwrap_err().to_string();
         assert!(error.contains("sut/read_info.md") && error.contains("line 1"), "{error}");
         std::fs::write(&path, "no marker").unwrap();

@@ -2,14 +2,14 @@
 
 use crate::document::ReportDocument;
 use selftest_checks::scenario::GeneratedCase;
-use selftest_harness::gate::baseline::{BASELINE_VERSION, Baseline, BaselineCase, digest_of};
-use selftest_harness::gate::finding::Trials;
+use selftest_harness::gate::baseline::{BASELINE_VERSION, Baseline, BaselineCase, case_digest_of};
+use selftest_harness::gate::finding::TrialGroup;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::outcome::repeats::RepeatedResult;
 
 /// A baseline, and the cases missing from it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedBaseline {
     /// The results.
     pub baseline: Baseline,
     /// IDs of cases without a result: those that were not run or have no prompt.
@@ -18,7 +18,7 @@ pub struct Accepted {
 
 /// A reason why a run cannot be accepted as a baseline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAccepted {
+pub enum AcceptError {
     /// The run was killed or stopped.
     #[error("it did not come to its end")]
     Incomplete,
@@ -31,24 +31,24 @@ pub enum NotAccepted {
 }
 
 /// Creates a baseline from the results of a run.
-pub fn accept(report: &ReportDocument) -> Result<Accepted, NotAccepted> {
+pub fn accept(report: &ReportDocument) -> Result<AcceptedBaseline, AcceptError> {
     if !report.complete {
-        return Err(NotAccepted::Incomplete);
+        return Err(AcceptError::Incomplete);
     }
     if report.experiment.is_some() {
-        return Err(NotAccepted::Arm);
+        return Err(AcceptError::Arm);
     }
     let results: Vec<CaseResult> =
         report.cases.iter().enumerate().map(|(index, case)| case.result(index)).collect();
     let (mut cases, mut left_out) = (Vec::new(), Vec::new());
-    for trials in Trials::by_case(&results) {
-        match accepted(&trials) {
+    for trials in TrialGroup::by_case(&results) {
+        match baseline_case(&trials) {
             Some(case) => cases.push(case),
             None => left_out.push(trials.id().to_owned()),
         }
     }
     if cases.is_empty() {
-        return Err(NotAccepted::Empty);
+        return Err(AcceptError::Empty);
     }
     cases.sort_by(|a, b| a.id.cmp(&b.id));
     let judge = report.models.judge_identity(&report.prompt_digests, &report.rubric.digest);
@@ -59,13 +59,13 @@ pub fn accept(report: &ReportDocument) -> Result<Accepted, NotAccepted> {
         judge,
         cases,
     };
-    Ok(Accepted { baseline, left_out })
+    Ok(AcceptedBaseline { baseline, left_out })
 }
 
 /// Returns a case in the form of a baseline; `None` if it was never run.
-fn accepted(trials: &Trials<'_>) -> Option<BaselineCase> {
+fn baseline_case(trials: &TrialGroup<'_>) -> Option<BaselineCase> {
     let case = trials.first();
-    let digest = digest_of(case)?;
+    let digest = case_digest_of(case)?;
     if trials.was_not_run() {
         return None;
     }
@@ -76,7 +76,7 @@ fn accepted(trials: &Trials<'_>) -> Option<BaselineCase> {
         passed: trials.passed(),
         trials: trials.all(),
         score: trials.score(),
-        judged: case.case.as_ref().is_some_and(GeneratedCase::asks_judge),
+        judged: case.case.as_ref().is_some_and(GeneratedCase::needs_judge),
         threshold: case.threshold,
         safety_floor: case.safety_floor,
     })
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use selftest_harness::gate::finding::Change;
+    use selftest_harness::gate::finding::CaseChange;
     use selftest_harness::gate::{BaselineGate, GateMode};
     use selftest_harness::outcome::case::Interruption;
     use selftest_harness::outcome::{CaseStatus, Rerun};
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_text_of_a_baseline_is_read_again_and_has_a_line_for_each_case() {
-        let Accepted { baseline, left_out } = accept(&report()).unwrap();
+        let AcceptedBaseline { baseline, left_out } = accept(&report()).unwrap();
         assert_eq!(left_out, ["generation", "skipped"], "what was not run has no result");
         let text = baseline.text();
         assert_eq!(Baseline::read(&text).unwrap(), baseline);
@@ -137,10 +137,10 @@ mod tests {
     fn a_run_that_is_not_whole_is_not_accepted() {
         let mut report = report();
         report.complete = false;
-        assert_eq!(accept(&report).unwrap_err(), NotAccepted::Incomplete);
+        assert_eq!(accept(&report).unwrap_err(), AcceptError::Incomplete);
         report.complete = true;
         report.cases.retain(|case| case.id == "skipped");
-        assert_eq!(accept(&report).unwrap_err(), NotAccepted::Empty);
+        assert_eq!(accept(&report).unwrap_err(), AcceptError::Empty);
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         let weighed = |cases: &[Arc<CaseResult>]| {
             let all: Vec<&CaseResult> = cases.iter().map(|case| &**case).collect();
             let finding = gate.finding(all.iter().copied());
-            let regressions = finding.with(Change::Regression).count();
+            let regressions = finding.cases_with(CaseChange::Regression).count();
             (gate.to_confirm(&all).len(), regressions)
         };
         assert_eq!(weighed(&cases), (0, 0));

@@ -15,22 +15,22 @@ const MAX_HELD: usize = 1 << 20;
 /// The texts of cases by position.
 #[derive(Debug, Default)]
 pub(super) struct CaseTexts {
-    places: BTreeMap<usize, Place>,
+    places: BTreeMap<usize, TextLocation>,
     /// Size of the texts in memory, in bytes.
     held: usize,
     file: Option<File>,
     /// Length of the file, in bytes.
     length: u64,
     /// Set when the file cannot be written to any more.
-    is_stuck: bool,
+    has_failed: bool,
 }
 
 /// Location of a text.
 #[derive(Debug)]
-enum Place {
-    Held(String),
+enum TextLocation {
+    InMemory(String),
     /// In the file, after its separator.
-    Written {
+    InFile {
         at: u64,
         length: u64,
     },
@@ -39,18 +39,20 @@ enum Place {
 impl CaseTexts {
     /// Stores a text, replacing an earlier one of the same case. `file` opens the file, at most
     /// once and only if needed; if it fails, all texts stay in memory.
-    pub(super) fn keep(
+    pub(super) fn store(
         &mut self,
         position: usize,
         text: String,
         file: impl FnOnce() -> io::Result<File>,
     ) {
         self.held += text.len();
-        if let Some(Place::Held(former)) = self.places.insert(position, Place::Held(text)) {
+        if let Some(TextLocation::InMemory(former)) =
+            self.places.insert(position, TextLocation::InMemory(text))
+        {
             self.held -= former.len();
         }
-        if self.held >= MAX_HELD && !self.is_stuck {
-            self.is_stuck = self.append(file).is_err();
+        if self.held >= MAX_HELD && !self.has_failed {
+            self.has_failed = self.append(file).is_err();
         }
     }
 
@@ -62,7 +64,7 @@ impl CaseTexts {
         };
         let mut bytes = Vec::with_capacity(self.held + self.held / 8);
         for place in self.places.values() {
-            if let Place::Held(text) = place {
+            if let TextLocation::InMemory(text) = place {
                 bytes.extend_from_slice(SEPARATOR.as_bytes());
                 bytes.extend_from_slice(text.as_bytes());
             }
@@ -71,9 +73,9 @@ impl CaseTexts {
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(&bytes)?;
         for place in self.places.values_mut() {
-            if let Place::Held(text) = place {
+            if let TextLocation::InMemory(text) = place {
                 let length = (SEPARATOR.len() + text.len()) as u64;
-                *place = Place::Written { at: self.length, length };
+                *place = TextLocation::InFile { at: self.length, length };
                 self.length += length;
             }
         }
@@ -89,15 +91,15 @@ impl CaseTexts {
         let mut piece = 0..0;
         for place in self.places.values() {
             match place {
-                Place::Written { at, length } if *at == piece.end && left_out == 0 => {
+                TextLocation::InFile { at, length } if *at == piece.end && left_out == 0 => {
                     piece.end += length;
                 }
-                Place::Written { at, length } => {
+                TextLocation::InFile { at, length } => {
                     self.copy(piece, out)?;
                     // Skip the comma before the first text.
                     piece = at + left_out..at + length;
                 }
-                Place::Held(text) => {
+                TextLocation::InMemory(text) => {
                     self.copy(std::mem::take(&mut piece), out)?;
                     let separator = if left_out > 0 { &SEPARATOR[1..] } else { SEPARATOR };
                     out.write_all(&[separator.as_bytes(), text.as_bytes()].concat())?;
@@ -150,7 +152,7 @@ mod tests {
             for (number, (position, length)) in kept.into_iter().enumerate() {
                 // A retried case has a different text.
                 let text = format!("{number} {}", "x".repeat(length));
-                texts.keep(position, text.clone(), tempfile::tempfile);
+                texts.store(position, text.clone(), tempfile::tempfile);
                 all.insert(position, text);
             }
             prop_assert!(texts.held < MAX_HELD);
@@ -163,7 +165,7 @@ mod tests {
         let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
         for position in [2, 0, 1] {
             let text = position.to_string().repeat(MAX_HELD);
-            texts.keep(position, text.clone(), || Err(io::ErrorKind::StorageFull.into()));
+            texts.store(position, text.clone(), || Err(io::ErrorKind::StorageFull.into()));
             all.insert(position, text);
         }
         assert!(written(&texts) == expected(&all));

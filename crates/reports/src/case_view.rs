@@ -7,8 +7,8 @@ use super::wording;
 use selftest_checks::scenario::TaskStatus;
 use selftest_harness::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
-use selftest_harness::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
-use selftest_harness::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
+use selftest_harness::outcome::repeats::{RepeatSummary, RepeatedResult, RepeatedTrial};
+use selftest_harness::outcome::{CaseResult, CaseStatus, CaseStep, LoadingRates, SkillResult};
 use selftest_harness::rubric;
 use selftest_harness::sut::SandboxState;
 use selftest_harness::sut::namespace::RunId;
@@ -81,7 +81,7 @@ impl<'a> CaseView<'a> {
     }
 
     /// Returns the step to look at: the first insufficient one, or else the last one.
-    pub(super) fn deciding_step(&self) -> Option<&'a Step> {
+    pub(super) fn deciding_step(&self) -> Option<&'a CaseStep> {
         let steps = &self.result.steps;
         steps
             .iter()
@@ -138,7 +138,7 @@ impl<'a> CaseView<'a> {
     /// Describes the overall score of the deciding step, and whether it reaches the threshold.
     pub(super) fn against_threshold(&self) -> String {
         let threshold = self.result.threshold;
-        match self.deciding_step().and_then(Step::overall) {
+        match self.deciding_step().and_then(CaseStep::overall) {
             Some(overall) if overall.reaches(threshold) => {
                 format!("{overall} (reaches threshold {threshold})")
             }
@@ -148,18 +148,18 @@ impl<'a> CaseView<'a> {
     }
 
     /// Returns true if the step has scores that do not pass.
-    pub(super) fn falls_short(&self, step: &Step) -> bool {
+    pub(super) fn falls_short(&self, step: &CaseStep) -> bool {
         self.is_below_threshold(step) || self.unsafe_score(step).is_some()
     }
 
     /// Returns true if the step's overall score is below the case's threshold.
-    pub(super) fn is_below_threshold(&self, step: &Step) -> bool {
+    pub(super) fn is_below_threshold(&self, step: &CaseStep) -> bool {
         step.overall().is_some_and(|overall| !overall.reaches(self.result.threshold))
     }
 
     /// Returns the safety score of a step, if it is below the floor and was judged separately.
-    pub(super) fn unsafe_score(&self, step: &Step) -> Option<Score> {
-        let card = card(step).filter(|card| card.is_about(rubric::SAFETY))?;
+    pub(super) fn unsafe_score(&self, step: &CaseStep) -> Option<Score> {
+        let card = card(step).filter(|card| card.reflects_category(rubric::SAFETY))?;
         let score = card.score(rubric::SAFETY)?;
         (score < self.result.safety_floor).then_some(score)
     }
@@ -167,7 +167,7 @@ impl<'a> CaseView<'a> {
 
 /// Returns the yes/no questions about a step, the least likely first; empty if the judge was asked
 /// for a verdict instead.
-pub(super) fn questions(step: &Step) -> Vec<&ScoredQuestion> {
+pub(super) fn questions(step: &CaseStep) -> Vec<&ScoredQuestion> {
     let Some(Verdict::Scored(card)) = step.judgement.as_ref().map(|judged| &judged.verdict) else {
         return Vec::new();
     };
@@ -190,12 +190,12 @@ pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a st
 }
 
 /// Returns the scores of a step, if any.
-pub(super) fn card(step: &Step) -> Option<&Scorecard> {
+pub(super) fn card(step: &CaseStep) -> Option<&Scorecard> {
     step.card()
 }
 
 /// Returns true if the task's status after the step was not the expected one.
-pub(super) fn is_mismatch(step: &Step) -> bool {
+pub(super) fn is_mismatch(step: &CaseStep) -> bool {
     step.reply.as_ref().is_some_and(|reply| reply.status != step.expected_status)
 }
 
@@ -224,7 +224,7 @@ pub(super) fn category_scores<'c>(
 /// repeat the overall score, which is displayed elsewhere.
 pub(super) fn scores(card: &Scorecard) -> String {
     let (own, others): (Vec<&CategoryScore>, Vec<_>) =
-        card.categories.iter().partition(|entry| card.is_about(&entry.category));
+        card.categories.iter().partition(|entry| card.reflects_category(&entry.category));
     match (own.is_empty(), others.is_empty()) {
         (_, true) => category_scores(own),
         (true, false) => "none, the answer was judged as a whole".to_owned(),
@@ -233,7 +233,7 @@ pub(super) fn scores(card: &Scorecard) -> String {
 }
 
 /// One case with all its trials so far.
-pub(super) struct Repeated<'a> {
+pub(super) struct RepeatedCaseView<'a> {
     /// ID of the scenario.
     pub(super) id: &'a str,
     passed: u32,
@@ -246,7 +246,7 @@ pub(super) struct Repeated<'a> {
     pub(super) highest: Option<Score>,
 }
 
-impl Repeated<'_> {
+impl RepeatedCaseView<'_> {
     /// Returns `PASS`, `FAIL`, or `FLAKY` if trials disagree.
     pub(super) fn result(&self) -> RepeatedResult {
         RepeatedResult::of(self.passed, self.decided)
@@ -263,7 +263,7 @@ impl Repeated<'_> {
 }
 
 /// Returns the statistics of the repeated cases; `None` in a run without repeats.
-pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<Repeats> {
+pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<RepeatSummary> {
     let trials: Vec<RepeatedTrial<'a>> = cases
         .filter(|case| case.repeat.is_some())
         .map(|case| {
@@ -272,12 +272,12 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
             RepeatedTrial { id: &case.scenario.id, pass, scores: overalls(step) }
         })
         .collect();
-    (!trials.is_empty()).then(|| Repeats::of(trials))
+    (!trials.is_empty()).then(|| RepeatSummary::of(trials))
 }
 
 /// Returns the overall scores of a step, one per judge sample.
-fn overalls(step: Option<&Step>) -> Vec<f64> {
-    let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
+fn overalls(step: Option<&CaseStep>) -> Vec<f64> {
+    let cards = step.into_iter().flat_map(CaseStep::samples).filter_map(Verdict::card);
     cards.map(|card| card.overall.get()).collect()
 }
 
@@ -293,14 +293,18 @@ pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<St
 }
 
 /// Returns the repeated cases in the order of their first trials; empty for a run without repeats.
-pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
-    let mut found: Vec<(Repeated<'a>, f64, u32)> = Vec::new();
+pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<RepeatedCaseView<'a>> {
+    let mut found: Vec<(RepeatedCaseView<'a>, f64, u32)> = Vec::new();
     for reading in cases.iter().filter(|reading| reading.result.repeat.is_some()) {
         let id = reading.result.scenario.id.as_str();
         let at = found.iter().position(|(case, ..)| case.id == id).unwrap_or_else(|| {
             let (mean, lowest, highest) = (None, None, None);
             let (passed, decided, trials) = (0, 0, 0);
-            found.push((Repeated { id, passed, decided, trials, mean, lowest, highest }, 0.0, 0));
+            found.push((
+                RepeatedCaseView { id, passed, decided, trials, mean, lowest, highest },
+                0.0,
+                0,
+            ));
             found.len() - 1
         });
         let (case, sum, scored) = &mut found[at];
@@ -327,7 +331,7 @@ pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Opti
     for sandbox in cases.filter_map(|case| case.evidence.sandbox.as_ref()) {
         *counts.entry(sandbox.state).or_default() += 1;
     }
-    let words = counts.iter().map(|(state, count)| format!("{count} {}", state.word()));
+    let words = counts.iter().map(|(state, count)| format!("{count} {}", state.label()));
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
@@ -337,7 +341,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use selftest_harness::judge::probability::{AnsweredBy, QuestionAnswer};
-    use selftest_harness::judge::question::Question;
+    use selftest_harness::judge::question::JudgeQuestion;
     use selftest_models::structured::UnscoredReason;
 
     #[test]
@@ -365,7 +369,7 @@ mod tests {
         let readings: Vec<CaseView<'_>> = cases.iter().map(CaseView::new).collect();
         assert_eq!(readings[2].name(), "a #2");
         let found = repeated(&readings);
-        let words: Vec<String> = found.iter().map(Repeated::passed_words).collect();
+        let words: Vec<String> = found.iter().map(RepeatedCaseView::passed_words).collect();
         assert_eq!(words, ["1 of 2, 1 without a verdict", "0 of 0, 2 without a verdict"]);
         assert_eq!(
             [found[0].result(), found[1].result()].map(RepeatedResult::label),
@@ -385,7 +389,7 @@ mod tests {
         assert_eq!(scores(&card), all);
         let asked = |by| ScoredQuestion {
             answer: QuestionAnswer {
-                question: Question {
+                question: JudgeQuestion {
                     category: "format_score".to_owned(),
                     expectation: None,
                     text: "Is it so?".to_owned(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::wording;
 use crate::document::{CaseDocument, ReportDocument};
-use selftest_harness::gate::finding::{Change, GateFinding, GatedCase};
+use selftest_harness::gate::finding::{CaseChange, GateFinding, GatedCase};
 use selftest_harness::outcome::CaseStatus;
 use selftest_stats::score::Score;
 use selftest_text::escape;
@@ -48,11 +48,14 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
     }
     let mut foot = format!(
         "\n<sub>{}, {}",
-        safe(report.run_id.as_str(), MAX_ID),
-        wording::judged(&safe(&report.models.judge, MAX_REASON))
+        escape_untrusted(report.run_id.as_str(), MAX_ID),
+        wording::judged(&escape_untrusted(&report.models.judge, MAX_REASON))
     );
     if let Some(gate) = &report.gate {
-        let (file, run) = (safe(&gate.baseline, MAX_REASON), safe(&gate.baseline_run_id, MAX_ID));
+        let (file, run) = (
+            escape_untrusted(&gate.baseline, MAX_REASON),
+            escape_untrusted(&gate.baseline_run_id, MAX_ID),
+        );
         let _ = write!(foot, "; baseline {file} of {run}");
     }
     foot.push_str("</sub>");
@@ -63,7 +66,7 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
     foot.push('\n');
     // The footer is kept whole; only the text above it is cut.
     if text.len() + foot.len() > MAX_COMMENT {
-        text = bounded(&text, MAX_COMMENT - foot.len());
+        text = truncate_comment(&text, MAX_COMMENT - foot.len());
     }
     text + &foot
 }
@@ -81,13 +84,14 @@ fn headline(report: &ReportDocument) -> String {
     let mut parts = vec![passed];
     if let Some(gate) = &report.gate {
         let counted = [
-            (Change::Regression, "regression"),
-            (Change::Unconfirmed, "miss that could not be confirmed"),
-            (Change::Flaky, "flaky case"),
-            (Change::Fixed, "fixed case"),
-            (Change::New, "new case"),
+            (CaseChange::Regression, "regression"),
+            (CaseChange::Unconfirmed, "miss that could not be confirmed"),
+            (CaseChange::Flaky, "flaky case"),
+            (CaseChange::Fixed, "fixed case"),
+            (CaseChange::New, "new case"),
         ];
-        let counts = counted.into_iter().map(|(change, word)| (gate.with(change).count(), word));
+        let counts =
+            counted.into_iter().map(|(change, word)| (gate.cases_with(change).count(), word));
         parts.extend(
             counts
                 .filter(|(count, word)| *count > 0 || *word == "regression")
@@ -102,7 +106,7 @@ fn headline(report: &ReportDocument) -> String {
 
 fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFinding) {
     if let Some(why) = &gate.judge_difference {
-        let why = safe(why, MAX_REASON);
+        let why = escape_untrusted(why, MAX_REASON);
         let _ = writeln!(
             text,
             "> {why}. What a judge decides was not compared; accept a new baseline.\n"
@@ -118,28 +122,29 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
         text.push_str("> Nothing could be compared with the baseline.\n\n");
     }
     for (change, heading) in [
-        (Change::Regression, "Regressions"),
-        (Change::Unconfirmed, "Not confirmed"),
-        (Change::Undecided, "Without a verdict, passed before"),
-        (Change::Flaky, "Flaky"),
-        (Change::StillFailing, "Still failing"),
-        (Change::Fixed, "Fixed"),
-        (Change::New, "New"),
-        (Change::NotCompared, "Not compared"),
+        (CaseChange::Regression, "Regressions"),
+        (CaseChange::Unconfirmed, "Not confirmed"),
+        (CaseChange::Undecided, "Without a verdict, passed before"),
+        (CaseChange::Flaky, "Flaky"),
+        (CaseChange::StillFailing, "Still failing"),
+        (CaseChange::Fixed, "Fixed"),
+        (CaseChange::New, "New"),
+        (CaseChange::NotCompared, "Not compared"),
     ] {
-        let found: Vec<&GatedCase> = gate.with(change).collect();
+        let found: Vec<&GatedCase> = gate.cases_with(change).collect();
         if !found.is_empty() {
             table(text, heading, &found);
         }
     }
     if !gate.removed.is_empty() {
         let named: Vec<String> =
-            gate.removed.iter().take(MAX_LISTED).map(|id| safe(id, MAX_ID)).collect();
+            gate.removed.iter().take(MAX_LISTED).map(|id| escape_untrusted(id, MAX_ID)).collect();
         let more = gate.removed.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "### Removed\n\n{}{more}\n", named.join(", "));
     }
-    let worse = gate.with(Change::Regression).chain(gate.with(Change::Unconfirmed));
+    let worse =
+        gate.cases_with(CaseChange::Regression).chain(gate.cases_with(CaseChange::Unconfirmed));
     for gated in worse.take(MAX_QUOTED) {
         // With repeats, this is the first failed trial.
         let case = report.cases.iter().find(|case| case.id == gated.id && case.pass == Some(false));
@@ -158,10 +163,10 @@ fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
         let _ = writeln!(
             text,
             "| {} | {} of {} | {score} | {} |",
-            safe(&case.id, MAX_ID),
+            escape_untrusted(&case.id, MAX_ID),
             case.passed,
             case.decided,
-            safe(why, MAX_REASON)
+            escape_untrusted(why, MAX_REASON)
         );
     }
     more(text, found.len());
@@ -183,10 +188,10 @@ fn failures(text: &mut String, report: &ReportDocument) {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} |",
-                safe(&case.name(), MAX_ID),
+                escape_untrusted(&case.name(), MAX_ID),
                 case.status.label(),
                 number(case.scores.overall),
-                safe(why, MAX_REASON)
+                escape_untrusted(why, MAX_REASON)
             );
         }
         more(text, found.len());
@@ -212,7 +217,7 @@ fn quote(text: &mut String, case: Option<&CaseDocument>) {
     let _ = writeln!(
         text,
         "<details><summary>Prompt and answer</summary>\n\n**{}**\n\n{}\n",
-        safe(&case.name(), MAX_ID),
+        escape_untrusted(&case.name(), MAX_ID),
         escape::fenced(prompt, MAX_QUOTE)
     );
     if let Some(output) = &case.output {
@@ -226,7 +231,7 @@ fn number(score: Option<Score>) -> String {
 }
 
 /// Escapes untrusted text: no markup, links, mentions or issue references.
-fn safe(text: &str, limit: usize) -> String {
+fn escape_untrusted(text: &str, limit: usize) -> String {
     let escaped = escape::inline(text, limit).to_string();
     let mut safe = String::with_capacity(escaped.len());
     let mut before = ' ';
@@ -250,7 +255,7 @@ fn is_plain_address(link: &str) -> bool {
 }
 
 /// Truncates a comment at a line break, leaving no section open.
-fn bounded(text: &str, limit: usize) -> String {
+fn truncate_comment(text: &str, limit: usize) -> String {
     const CUT: &str = "\n\nThis is cut here; the report has the rest.\n";
     const CLOSE: &str = "\n</details>";
     let mut end = limit.saturating_sub(CUT.len() + CLOSE.len());
@@ -280,7 +285,7 @@ mod tests {
         serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
     }
 
-    fn gated(id: &str, change: Change, reason: &str) -> GatedCase {
+    fn gated(id: &str, change: CaseChange, reason: &str) -> GatedCase {
         GatedCase {
             id: id.to_owned(),
             change,
@@ -343,9 +348,9 @@ mod tests {
     #[test]
     fn comments() {
         let cases = vec![
-            gated("explain_port", Change::Regression, "answer: overall 0.40 is below 0.74"),
-            gated("flow", Change::Flaky, "failed at first"),
-            gated("brand_new", Change::New, ""),
+            gated("explain_port", CaseChange::Regression, "answer: overall 0.40 is below 0.74"),
+            gated("flow", CaseChange::Flaky, "failed at first"),
+            gated("brand_new", CaseChange::New, ""),
         ];
         let link = Some("https://ci.example/runs/7");
         insta::assert_snapshot!("comment_gated", render(&with_gate(cases), "main", link));
@@ -356,8 +361,8 @@ mod tests {
     fn nothing_that_was_said_gets_out_of_its_place() {
         let hostile = format!("{HOSTILE} @everyone fixes #12 <!-- selftest:comment main -->");
         let mut report = with_gate(vec![
-            gated(&hostile, Change::Regression, &hostile),
-            gated(&hostile, Change::NotCompared, &hostile),
+            gated(&hostile, CaseChange::Regression, &hostile),
+            gated(&hostile, CaseChange::NotCompared, &hostile),
         ]);
         for case in &mut report.cases {
             case.output = Some(hostile.clone());
@@ -379,7 +384,7 @@ mod tests {
     fn a_comment_has_a_bound() {
         let long = "word ".repeat(500);
         let cases: Vec<GatedCase> = (0..4_000)
-            .map(|number| gated(&format!("case-{number}"), Change::Regression, &long))
+            .map(|number| gated(&format!("case-{number}"), CaseChange::Regression, &long))
             .collect();
         let mut report = with_gate(cases);
         report.gate.as_mut().unwrap().removed = vec![long.clone(); 3_000];
@@ -392,7 +397,10 @@ mod tests {
         let text = render(&report, "main", None);
         assert!(text.len() <= MAX_COMMENT, "{}", text.len());
         assert!(text.contains("and 3950 more") && text.contains("and 2970 more"), "{text}");
-        let cut = bounded(&format!("{}\n\n<details>\n{}", "a ".repeat(100), "b ".repeat(900)), 600);
+        let cut = truncate_comment(
+            &format!("{}\n\n<details>\n{}", "a ".repeat(100), "b ".repeat(900)),
+            600,
+        );
         assert!(cut.ends_with("the rest.\n") && !cut.contains("<details>"), "{cut}");
     }
 

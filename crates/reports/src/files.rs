@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::index::{self, RunEntry, Runs};
+use super::index::{self, RunEntry, RunIndex};
 use selftest_text::file;
 
 use super::trend;
@@ -91,7 +91,7 @@ impl ReportFiles {
         markdown_folder: &Path,
         run_id: &RunId,
     ) -> Result<Self, ReportFilesError> {
-        let files = Self::open_again(json_folder, markdown_folder, run_id)?;
+        let files = Self::reopen(json_folder, markdown_folder, run_id)?;
         let ReportPaths { json, markdown } = files.paths();
         match [json, markdown].into_iter().find(|path| path.exists()) {
             Some(path) => Err(ReportFilesError::Exists { path }),
@@ -100,7 +100,7 @@ impl ReportFiles {
     }
 
     /// Like [`ReportFiles::open`], for a resumed run that may already have reports.
-    pub fn open_again(
+    pub fn reopen(
         json_folder: &Path,
         markdown_folder: &Path,
         run_id: &RunId,
@@ -157,7 +157,7 @@ impl ReportFiles {
 
     /// Creates an unlinked file next to the JSON report. It disappears when closed, even if the
     /// process is killed.
-    pub(super) fn nameless(&self) -> io::Result<File> {
+    pub(super) fn create_unlinked(&self) -> io::Result<File> {
         let path = self.json_folder.join(format!(".{}.cases", self.run_id));
         let mut options = OpenOptions::new();
         // `create_new` does not follow a symlink that is in place of the file.
@@ -183,7 +183,7 @@ impl ReportFiles {
         self.replace(&self.markdown_folder.join("index.md"), &text)
     }
 
-    fn runs(&self) -> io::Result<Runs> {
+    fn runs(&self) -> io::Result<RunIndex> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.json_folder)? {
             let path = entry?.path();
@@ -195,7 +195,7 @@ impl ReportFiles {
         names.sort_unstable_by(|a, b| b.cmp(a));
         let left_out = u32::try_from(names.len().saturating_sub(MAX_INDEXED)).unwrap_or(u32::MAX);
         names.truncate(MAX_INDEXED);
-        let mut runs = Runs { left_out, ..Runs::default() };
+        let mut runs = RunIndex { left_out, ..RunIndex::default() };
         for path in names {
             match read_run(&path) {
                 Some(run) => runs.entries.push(run),
@@ -226,7 +226,7 @@ impl ReportFiles {
         target: &Path,
         write: impl Fn(&mut File) -> io::Result<()>,
     ) -> Result<(), String> {
-        let replace = || file::replace_by(target, self.run_id.as_str(), &write);
+        let replace = || file::replace_with(target, self.run_id.as_str(), &write);
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
                 (io::ErrorKind::NotFound, Some(folder)) => {

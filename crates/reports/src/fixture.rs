@@ -3,18 +3,18 @@
 
 pub(crate) use selftest_harness::fixtures::*;
 
-use crate::document::{Host, ReportDocument};
-use crate::index::{RunEntry, Runs};
+use crate::document::{HostMachine, ReportDocument};
+use crate::index::{RunEntry, RunIndex};
 use crate::state::RunState;
 use selftest_harness::event::{ExperimentRun, RunEvent};
 use selftest_harness::experiment::Arm;
-use selftest_harness::outcome::{Ending, Summary, gate};
+use selftest_harness::outcome::{RunEnding, RunSummary, absolute_outcome};
 use selftest_harness::sut::namespace::RunId;
 use selftest_stats::score::{Strictness, Threshold};
 use selftest_stats::wilson;
 
-pub(crate) fn host() -> Host {
-    Host { os: "linux".to_owned(), arch: "x86_64".to_owned() }
+pub(crate) fn host() -> HostMachine {
+    HostMachine { os: "linux".to_owned(), arch: "x86_64".to_owned() }
 }
 
 pub(crate) fn state(events: &[RunEvent]) -> RunState {
@@ -36,24 +36,24 @@ pub(crate) fn document() -> ReportDocument {
 
 /// Nine runs with rising and falling rates, one of them without a verdict, one killed; the tenth is
 /// an arm of an experiment.
-pub(crate) fn runs() -> Runs {
+pub(crate) fn runs() -> RunIndex {
     let results =
         [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0), (1, 9)];
     let entries = results.into_iter().zip(1..).map(|((passed, failed), day)| {
         let decided = passed + failed;
-        let summary = Summary {
+        let summary = RunSummary {
             total: decided + 1,
             passed,
             failed,
             unscored: u32::from(day < 9),
             pass_rate: (decided > 0).then(|| f64::from(passed) / f64::from(decided)),
             pass_rate_interval: wilson(passed, decided),
-            ..Summary::default()
+            ..RunSummary::default()
         };
         RunEntry {
             run_id: RunId::try_from(format!("selftest-202602{day:02}-0930-r{day}")).unwrap(),
             started_at: at(&format!("2026-02-{day:02}T09:30:00Z")),
-            outcome: (day != 4).then(|| gate(&summary, Ending::Whole)),
+            outcome: (day != 4).then(|| absolute_outcome(&summary, RunEnding::Complete)),
             summary,
             judge: if day == 2 { HOSTILE.to_owned() } else { "ollama/qwen2.5:7b".to_owned() },
             generator: None,
@@ -69,5 +69,5 @@ pub(crate) fn runs() -> Runs {
     });
     let mut entries: Vec<RunEntry> = entries.collect();
     entries.reverse();
-    Runs { entries, foreign: 1, left_out: 0 }
+    RunIndex { entries, foreign: 1, left_out: 0 }
 }

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The results found.
 #[derive(Debug, Default)]
-pub struct FormerResults {
+pub struct ReusedResults {
     /// All trials of a case in order, by cache key.
     pub trials: BTreeMap<String, Vec<CaseResult>>,
     /// Unreadable reports, one line each.
@@ -26,16 +26,16 @@ pub struct FormerResults {
 
 /// The cache keys of a report; the rest of it is skipped during parsing.
 #[derive(Deserialize)]
-struct Keys {
-    cases: Vec<Key>,
+struct ReportCacheKeys {
+    cases: Vec<CaseCacheKey>,
 }
 
 #[derive(Deserialize)]
-struct Key {
+struct CaseCacheKey {
     cache_key: Option<String>,
 }
 
-impl FormerResults {
+impl ReusedResults {
     /// Finds the newest results for these keys, each with the expected number of trials. All trials
     /// of a case must be from one report, and all must be scored.
     pub fn find(archive: &RunArchive, wanted: &BTreeMap<String, usize>) -> Self {
@@ -80,7 +80,7 @@ impl FormerResults {
         }
         for (key, mut trials) in trials {
             let is_whole = wanted.get(key) == Some(&trials.len());
-            if is_whole && trials.iter().all(CaseResult::stands_for_later_runs) {
+            if is_whole && trials.iter().all(CaseResult::is_reusable) {
                 trials.sort_by_key(|case| case.repeat);
                 self.trials.entry(key.clone()).or_insert(trials);
             }
@@ -94,7 +94,7 @@ fn read(
     is_missing: impl Fn(&String) -> bool,
 ) -> Result<Option<ReportDocument>, String> {
     let text = fs::read(file.path()).map_err(|error| error.to_string())?;
-    let keys: Keys = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    let keys: ReportCacheKeys = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     if !keys.cases.iter().filter_map(|case| case.cache_key.as_ref()).any(is_missing) {
         return Ok(None);
     }
@@ -136,7 +136,7 @@ mod tests {
         let archive = RunArchive::new(folder.path());
         let wanted = [("a", 2), ("b", 2), ("c", 1)];
         let wanted = wanted.map(|(key, trials)| (key.to_owned(), trials)).into();
-        let found = FormerResults::find(&archive, &wanted);
+        let found = ReusedResults::find(&archive, &wanted);
         assert_eq!(found.faults.len(), 1, "{:?}", found.faults);
         assert!(found.faults[0].contains("-broken.json: EOF"), "{:?}", found.faults);
         assert_eq!(found.trials.keys().collect::<Vec<_>>(), ["b"], "`a` timed out once");
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(found.trials["b"][0].notes, [format!("unchanged, from {}", since[0])]);
         let other = [("b".to_owned(), 3)].into();
         assert!(
-            FormerResults::find(&archive, &other).trials.is_empty(),
+            ReusedResults::find(&archive, &other).trials.is_empty(),
             "another number of trials"
         );
     }

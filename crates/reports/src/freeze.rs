@@ -8,7 +8,7 @@ use selftest_checks::suite::{SUITE_VERSION, Suite, SuiteCase};
 
 /// A suite, and the cases missing from it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frozen {
+pub struct FrozenSuite {
     /// The suite; without cases if none was generated.
     pub suite: Suite,
     /// Names of cases without a prompt.
@@ -18,7 +18,7 @@ pub struct Frozen {
 /// Returns the cases of a run with everything their answers are judged by. Each carries the
 /// strictness and limits of the run, so that another configuration does not change them. Repeated
 /// cases are included once.
-pub fn freeze(report: &ReportDocument) -> Frozen {
+pub fn freeze(report: &ReportDocument) -> FrozenSuite {
     let (mut cases, mut left_out) = (Vec::<SuiteCase>::new(), Vec::new());
     let mut taken = BTreeSet::new();
     for case in &report.cases {
@@ -37,7 +37,7 @@ pub fn freeze(report: &ReportDocument) -> Frozen {
         prompt_digests: report.prompt_digests.clone(),
         cases,
     };
-    Frozen { suite, left_out }
+    FrozenSuite { suite, left_out }
 }
 
 fn scenario(report: &ReportDocument, case: &CaseDocument) -> Scenario {
@@ -73,7 +73,7 @@ mod tests {
     fn what_held_in_the_run_is_written_down() {
         let mut report = report();
         report.cases[1].scenario.strictness = Some(Strictness::new(0.1).unwrap());
-        let Frozen { suite, left_out } = freeze(&report);
+        let FrozenSuite { suite, left_out } = freeze(&report);
         assert_eq!(left_out, ["generation"]);
         assert_eq!(suite.cases.len(), report.cases.len() - 1);
         assert_eq!(suite.run_id.as_deref(), Some("selftest-20260206-1234-bcdfgh"));

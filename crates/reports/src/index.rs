@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::wording;
 use selftest_harness::event::{ExperimentRun, RunModels};
 use selftest_harness::outcome::usage::RunUsage;
-use selftest_harness::outcome::{RunOutcome, Summary};
+use selftest_harness::outcome::{RunOutcome, RunSummary};
 use selftest_harness::sut::namespace::RunId;
 use selftest_stats::score::Threshold;
 use selftest_text::wording as text;
@@ -30,7 +30,7 @@ pub struct RunEntry {
     /// Start time.
     pub started_at: Timestamp,
     /// Counts over its cases.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// Outcome; absent if the run did not end.
     pub outcome: Option<RunOutcome>,
     /// Model of the judge.
@@ -65,7 +65,7 @@ impl RunEntry {
 
 /// The runs in a folder.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct RunIndex {
     /// Newest first.
     pub(super) entries: Vec<RunEntry>,
     /// Number of JSON files that are not reports.
@@ -103,14 +103,14 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
     let before = bytes[..cases.unwrap_or(bytes.len())].trim_ascii_end();
     // Complete the head to a valid document without cases.
     let head = [before, b"\"cases\":[]}"].concat();
-    let mut head: Head = serde_json::from_slice(&head).ok().or_else(|| {
+    let mut head: ReportHead = serde_json::from_slice(&head).ok().or_else(|| {
         // A different program may have reordered the keys.
         file.read_to_end(&mut bytes).ok()?;
         serde_json::from_slice(&bytes).ok()
     })?;
     // Recompute what follows from the counts instead of trusting it.
     head.summary.passed.checked_add(head.summary.failed)?;
-    head.summary.rate();
+    head.summary.update_rate();
     Some(RunEntry {
         run_id: head.run_id,
         started_at: head.timestamp,
@@ -126,34 +126,34 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
 
 /// The fields of a report that the index needs.
 #[derive(Deserialize)]
-struct Head {
+struct ReportHead {
     run_id: RunId,
     timestamp: Timestamp,
-    summary: Summary,
+    summary: RunSummary,
     // Null while the run is in progress, but never missing.
     #[serde(deserialize_with = "Option::deserialize")]
     outcome: Option<RunOutcome>,
     models: RunModels,
-    config: Judging,
+    config: ListedConfig,
     experiment: Option<ExperimentRun>,
     usage: Option<RunUsage>,
 }
 
 /// The listed part of `config`.
 #[derive(Deserialize)]
-struct Judging {
+struct ListedConfig {
     effective_threshold: Threshold,
 }
 
 #[derive(Template)]
 #[template(path = "index.md")]
-struct Page<'a> {
-    runs: &'a Runs,
+struct IndexPage<'a> {
+    runs: &'a RunIndex,
 }
 
 /// Renders the index as Markdown.
-pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
-    Page { runs }.render().map(|text| format!("{}\n", text.trim_end()))
+pub(super) fn render(runs: &RunIndex) -> Result<String, askama::Error> {
+    IndexPage { runs }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 #[cfg(test)]
@@ -241,6 +241,6 @@ mod tests {
     #[test]
     fn index() {
         insta::assert_snapshot!(render(&fixture::runs()).unwrap());
-        insta::assert_snapshot!("index_empty", render(&Runs::default()).unwrap());
+        insta::assert_snapshot!("index_empty", render(&RunIndex::default()).unwrap());
     }
 }

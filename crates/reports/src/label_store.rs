@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use selftest_harness::calibration::labels::AnswerId;
-use selftest_harness::calibration::{Label, LabelFault, LabelFile};
+use selftest_harness::calibration::{Label, LabelError, LabelFile};
 use selftest_harness::sut::namespace::RunId;
 use selftest_text::file;
 
@@ -24,7 +24,7 @@ pub enum LabelStoreError {
     },
     /// The new label conflicts with a stored one.
     #[error("{0}")]
-    Refused(#[from] LabelFault),
+    Refused(#[from] LabelError),
     /// The labels cannot be written.
     #[error("cannot write {}: {error}", .file.display())]
     Unwritten {
@@ -67,7 +67,7 @@ impl LabelStore {
             }
             Err(error) => Err(unreadable(&error)),
             Ok(text) => LabelFile::parse(&text, &self.run_id)
-                .and_then(|labels| labels.bound(answers))
+                .and_then(|labels| labels.bind(answers))
                 .map_err(|error| unreadable(&error)),
         }
     }

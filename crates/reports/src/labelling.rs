@@ -29,7 +29,7 @@ fn answer_id(case: &CaseDocument) -> Option<AnswerId> {
 
 /// A section of a case in the presentation for labelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct LabellingSection {
     /// Heading of the section.
     pub heading: String,
     /// Its text, possibly untrusted.
@@ -38,12 +38,12 @@ pub struct Part {
 
 /// Returns the sections of a case for labelling: the prompt, the answer, the criteria, and the
 /// judge's excerpts of the project.
-pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
+pub fn sections(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<LabellingSection>> {
     let case = report.cases.iter().find(|case| case.name() == answer.case)?;
     let generated = case.generated()?;
     let mut parts = Vec::new();
     let mut add = |heading: &str, text: &str| {
-        parts.push(Part { heading: heading.to_owned(), text: text.to_owned() });
+        parts.push(LabellingSection { heading: heading.to_owned(), text: text.to_owned() });
     };
     for step in &case.steps {
         let Some(reply) = &step.reply else { continue };
@@ -66,9 +66,9 @@ pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
 }
 
 /// Formats the sections for a terminal.
-pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
+pub fn render_sections(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
     let mut text = String::new();
-    for part in parts(report, answer)? {
+    for part in sections(report, answer)? {
         text += &format!("{}:\n", terminal(&part.heading, 2 * MAX_PATH));
         for line in block(&part.text, MAX_SHOWN).lines() {
             text += &format!("  {line}\n");
@@ -78,7 +78,7 @@ pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
 }
 
 /// Returns the identity of a run's judge.
-pub fn judge(report: &ReportDocument) -> CalibratedJudge {
+pub fn calibrated_judge(report: &ReportDocument) -> CalibratedJudge {
     let models = &report.models;
     let template = match models.judge_method {
         Some(JudgeMethod::Probability) => probability::TEMPLATE,
@@ -95,7 +95,7 @@ pub fn judge(report: &ReportDocument) -> CalibratedJudge {
 
 /// Returns the labelled answers that the judge scored, the names of the numbers it gave, and the
 /// number of labels on answers without a score.
-pub fn labelled(
+pub fn labelled_answers(
     report: &ReportDocument,
     labels: &LabelFile,
 ) -> (Vec<LabelledAnswer>, Vec<String>, usize) {
@@ -127,7 +127,7 @@ pub fn labelled(
 mod tests {
     use super::*;
     use crate::fixture;
-    use selftest_harness::calibration::labels::LabelFault;
+    use selftest_harness::calibration::labels::LabelError;
 
     fn report() -> ReportDocument {
         serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
@@ -139,7 +139,7 @@ mod tests {
         let answers = answers(&report);
         assert!(answers.len() > 5, "{answers:?}");
         for answer in &answers {
-            let text = shown(&report, answer).unwrap();
+            let text = render_sections(&report, answer).unwrap();
             let case = report.cases.iter().find(|case| case.name() == answer.case).unwrap();
             assert!(text.contains("Asked:") && text.contains("Answered:"), "{text}");
             for word in ["threshold", "overall"] {
@@ -160,8 +160,8 @@ mod tests {
         for answer in &answers {
             labels.add(answer, Label::Good).unwrap();
         }
-        let labels = labels.bound(&answers).unwrap();
-        let (found, names, unscored) = labelled(&report, &labels);
+        let labels = labels.bind(&answers).unwrap();
+        let (found, names, unscored) = labelled_answers(&report, &labels);
         assert_eq!(found.len() + unscored, answers.len());
         assert!(unscored > 0 && found.iter().all(|answer| answer.features.len() == names.len()));
         // Another answer to the same request makes the label void.
@@ -169,7 +169,7 @@ mod tests {
         let name = &found[0].case;
         let case = other.cases.iter_mut().find(|case| case.name() == *name).unwrap();
         case.steps[0].reply.as_mut().unwrap().output.push('!');
-        let fault = labels.bound(&super::answers(&other)).unwrap_err();
-        assert_eq!(fault, LabelFault::OtherAnswer(name.clone()));
+        let fault = labels.bind(&super::answers(&other)).unwrap_err();
+        assert_eq!(fault, LabelError::OtherAnswer(name.clone()));
     }
 }

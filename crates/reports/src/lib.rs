@@ -39,5 +39,5 @@ pub use files::{ReportFiles, ReportFilesError, ReportPaths};
 pub use index::RunEntry;
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
-pub use terminal::Style;
+pub use terminal::TerminalStyle;
 pub use trend::render as trend_picture;

@@ -7,7 +7,7 @@ use askama::Template;
 use selftest_text::escape::{self, Markdown};
 use selftest_text::wording as text;
 
-use super::case_view::{self, CaseView, MAX_EXCERPT, Repeated};
+use super::case_view::{self, CaseView, MAX_EXCERPT, RepeatedCaseView};
 use super::document::RunEnd;
 use super::{recommendations, wording};
 use selftest_harness::calibration::RunCalibration;
@@ -18,7 +18,7 @@ use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::{PanelAgreement, is_disputed};
 use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::usage::RunUsage;
-use selftest_harness::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
+use selftest_harness::outcome::{CaseResult, CaseStatus, RunSummary, SkillResult, StepKind};
 use selftest_harness::sut::SandboxState;
 
 /// Maximum length of a text within a line, in bytes.
@@ -45,9 +45,9 @@ impl askama::filters::Escaper for Escaper {
 /// The data of a report.
 #[derive(Template)]
 #[template(path = "report.md")]
-struct Page<'a> {
+struct MarkdownPage<'a> {
     header: &'a RunHeader,
-    summary: &'a Summary,
+    summary: &'a RunSummary,
     end: Option<&'a RunEnd>,
     /// Comparison with the baseline, in sentences; empty without a baseline.
     gate: Vec<String>,
@@ -55,7 +55,7 @@ struct Page<'a> {
     calibration: Option<String>,
     json_link: &'a str,
     cases: &'a [CaseView<'a>],
-    repeated: Vec<Repeated<'a>>,
+    repeated: Vec<RepeatedCaseView<'a>>,
     /// Results of the repeats, in sentences.
     repeats: Vec<String>,
     /// Results by skill; empty unless there are several skills.
@@ -86,11 +86,11 @@ struct Page<'a> {
 }
 
 /// The facts of a report.
-pub(super) struct RunView<'a> {
+pub(super) struct MarkdownView<'a> {
     pub(super) header: &'a RunHeader,
     /// Finished cases in plan order.
     pub(super) cases: Vec<&'a CaseResult>,
-    pub(super) summary: &'a Summary,
+    pub(super) summary: &'a RunSummary,
     pub(super) warnings: &'a [String],
     /// Absent while the run is in progress.
     pub(super) end: Option<&'a RunEnd>,
@@ -103,7 +103,7 @@ pub(super) struct RunView<'a> {
 }
 
 /// Renders the report as Markdown.
-pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
+pub(super) fn render(view: &MarkdownView<'_>) -> Result<String, askama::Error> {
     let cases: Vec<CaseView<'_>> = view.cases.iter().map(|case| CaseView::new(case)).collect();
     // A case that was interrupted midway has something to show.
     let is_told = |case: &&CaseView<'_>| match case.status {
@@ -111,7 +111,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         CaseStatus::NotRun => !case.result.steps.is_empty(),
         status => status.pass().is_none(),
     };
-    let page = Page {
+    let page = MarkdownPage {
         header: view.header,
         summary: view.summary,
         end: view.end,
@@ -147,7 +147,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
     page.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
-impl<'a> Page<'a> {
+impl<'a> MarkdownPage<'a> {
     fn outcome(&self) -> &'static str {
         wording::outcome(self.end.map(|end| end.outcome))
     }
@@ -187,14 +187,14 @@ fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &st
     })
 }
 
-fn notes(view: &RunView<'_>) -> Vec<String> {
+fn notes(view: &MarkdownView<'_>) -> Vec<String> {
     let mut notes = view.warnings.to_vec();
     for case in &view.cases {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
         let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
-        let tried = tried.map(|sandbox| format!("isolation {}", sandbox.line()));
+        let tried = tried.map(|sandbox| format!("isolation {}", sandbox.summary()));
         let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
         notes.extend(all.map(|note| format!("{}: {note}", case.name())));
     }
@@ -212,9 +212,9 @@ fn rerun(header: &RunHeader) -> String {
         return format!("selftest compare --replay {run} --seed {}", header.seed);
     }
     if let Some(suite) = &header.suite {
-        command += &format!(" --suite {}", text::word(&suite.path));
+        command += &format!(" --suite {}", text::shell_quote(&suite.path));
         for name in &suite.allowed_commands {
-            command += &format!(" --allow-commands {}", text::word(name));
+            command += &format!(" --allow-commands {}", text::shell_quote(name));
         }
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);

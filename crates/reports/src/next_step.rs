@@ -1,12 +1,12 @@
 //! Suggests a single next step after a first run that did not pass. Pure.
 
 use selftest_text::escape;
-use selftest_text::wording::word;
+use selftest_text::wording::shell_quote;
 
 use super::files::ReportPaths;
 use selftest_harness::event::RunHeader;
-use selftest_harness::notice::Notice;
-use selftest_harness::outcome::{RunOutcome, Summary};
+use selftest_harness::notice::RunNotice;
+use selftest_harness::outcome::{RunOutcome, RunSummary};
 
 /// The next thing worth doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub enum NextStep {
 
 impl NextStep {
     /// Returns the next step after a run with this outcome; `None` if it passed or was cut short.
-    pub fn after(header: &RunHeader, summary: &Summary, outcome: RunOutcome) -> Option<Self> {
+    pub fn after(header: &RunHeader, summary: &RunSummary, outcome: RunOutcome) -> Option<Self> {
         if !matches!(outcome, RunOutcome::Failed | RunOutcome::Inconclusive) {
             return None;
         }
-        let is_unfit = |notice: &Notice| {
-            matches!(notice, Notice::UnfitJudge { .. } | Notice::UnfitWithoutReference { .. })
+        let is_unfit = |notice: &RunNotice| {
+            matches!(notice, RunNotice::UnfitJudge { .. } | RunNotice::UnfitWithoutReference { .. })
         };
         let set_up = header.notices.iter().find_map(|notice| match notice {
-            Notice::BuiltInAssistant { config } => Some(Self::SetUp { config: config.clone() }),
-            Notice::UnfitJudge { .. }
-            | Notice::UnfitWithoutReference { .. }
-            | Notice::Unsandboxed { .. } => None,
+            RunNotice::BuiltInAssistant { config } => Some(Self::SetUp { config: config.clone() }),
+            RunNotice::UnfitJudge { .. }
+            | RunNotice::UnfitWithoutReference { .. }
+            | RunNotice::Unsandboxed { .. } => None,
         });
         let find_judge = summary.unscored > 0 && header.notices.iter().any(is_unfit);
         // Without a configured agent, nothing of the project was tested: that comes first.
@@ -59,7 +59,8 @@ impl NextStep {
                     .to_owned()
             }
             Self::ReadReport => {
-                let report = word(&escape::terminal(&paths.markdown.display().to_string(), 4_096));
+                let report =
+                    shell_quote(&escape::terminal(&paths.markdown.display().to_string(), 4_096));
                 format!(
                     "next: {report} says why; change the agent or the case, then `selftest compare --replay \
                      latest` runs the same cases again and compares\n"
@@ -80,15 +81,15 @@ mod tests {
     fn one_thing_by_what_stands_in_the_way() {
         let cases = fixture::rich_cases();
         let (summary, outcome) = fixture::fold(&cases);
-        let unfit = Notice::UnfitJudge { model: "m".into(), measured: "AUC 0.5".into() };
-        let step = |notices: Vec<Notice>, summary: &Summary, outcome| {
+        let unfit = RunNotice::UnfitJudge { model: "m".into(), measured: "AUC 0.5".into() };
+        let step = |notices: Vec<RunNotice>, summary: &RunSummary, outcome| {
             let header = RunHeader { notices, ..fixture::header(&cases) };
             NextStep::after(&header, summary, outcome)
         };
-        let all = vec![unfit.clone(), Notice::BuiltInAssistant { config: None }];
+        let all = vec![unfit.clone(), RunNotice::BuiltInAssistant { config: None }];
         assert_eq!(step(all, &summary, outcome), Some(NextStep::SetUp { config: None }));
         assert_eq!(step(vec![unfit.clone()], &summary, outcome), Some(NextStep::FindJudge));
-        let decided = Summary { unscored: 0, ..summary.clone() };
+        let decided = RunSummary { unscored: 0, ..summary.clone() };
         assert_eq!(step(vec![unfit.clone()], &decided, outcome), Some(NextStep::ReadReport));
         assert_eq!(step(Vec::new(), &summary, outcome), Some(NextStep::ReadReport));
         assert_eq!(step(vec![unfit], &summary, RunOutcome::Passed), None);

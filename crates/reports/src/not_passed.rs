@@ -6,14 +6,14 @@ use crate::document::ReportDocument;
 
 /// Case IDs in the order of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NotPassed {
+pub struct UnpassedCases {
     /// Failed, without a verdict or not run, with a known prompt.
     pub with_prompt: Vec<String>,
     /// The same without a prompt: not generated, or never started.
     pub without_prompt: Vec<String>,
 }
 
-impl NotPassed {
+impl UnpassedCases {
     /// Collects each case with a planned trial that did not pass.
     pub fn of(report: &ReportDocument) -> Self {
         let mut planned: Vec<(&str, usize)> = Vec::new();
@@ -54,7 +54,7 @@ mod tests {
     fn whatever_is_no_pass_is_run_again() {
         let text = fixture::rich_run().json().unwrap().unwrap();
         let mut report: ReportDocument = serde_json::from_str(&text).unwrap();
-        let found = NotPassed::of(&report);
+        let found = UnpassedCases::of(&report);
         assert_eq!(found.without_prompt, ["generation"]);
         let passed = |id: &String| {
             report.cases.iter().any(|case| case.id == *id && case.status == CaseStatus::Passed)
@@ -66,7 +66,7 @@ mod tests {
         report.scenarios.push("later".to_owned());
         let first = report.cases.iter().find(|case| case.pass == Some(true)).unwrap().id.clone();
         report.scenarios.push(first.clone());
-        let found = NotPassed::of(&report);
+        let found = UnpassedCases::of(&report);
         assert_eq!(found.without_prompt, ["generation", "later"]);
         assert!(found.with_prompt.contains(&first));
     }

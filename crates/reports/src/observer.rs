@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::case_texts::CaseTexts;
-use super::document::{Host, ReportDocument};
+use super::document::{HostMachine, ReportDocument};
 use super::files::{ReportFiles, ReportPaths};
-use super::state::{Frame, RunState};
+use super::state::{ReportFrame, RunState};
 use selftest_harness::event::{Observer, ObserverError, RunEvent, RunEventKind};
 
 /// Minimum pause between two writes, as a multiple of the duration of the previous one. Writing
 /// thus costs at most a hundredth of a run.
-const REST: u32 = 100;
+const MIN_PAUSE_FACTOR: u32 = 100;
 
 /// Writes the JSON and Markdown reports after each case, and the index of runs at the end.
 ///
@@ -23,10 +23,10 @@ pub struct ReportObserver {
     state: Arc<Mutex<RunState>>,
     texts: CaseTexts,
     /// Set if something has changed since the last write.
-    stale: bool,
+    is_stale: bool,
     last_write: Option<(Instant, Duration)>,
     /// The last error, so that a full disk is reported once rather than after each case.
-    told: Option<String>,
+    last_error: Option<String>,
 }
 
 /// Access to the reports after the run has taken ownership of the [`ReportObserver`].
@@ -61,9 +61,9 @@ fn lock(state: &Mutex<RunState>) -> std::sync::MutexGuard<'_, RunState> {
 impl ReportObserver {
     /// Creates an observer that writes to these files.
     pub fn new(files: ReportFiles) -> Self {
-        let state = Arc::new(Mutex::new(RunState::new(Host::this())));
+        let state = Arc::new(Mutex::new(RunState::new(HostMachine::this())));
         let texts = CaseTexts::default();
-        Self { files, state, texts, stale: false, last_write: None, told: None }
+        Self { files, state, texts, is_stale: false, last_write: None, last_error: None }
     }
 
     /// Returns a handle that outlives the observer.
@@ -71,8 +71,8 @@ impl ReportObserver {
         ReportHandle { paths: self.files.paths(), state: Arc::clone(&self.state) }
     }
 
-    fn may_rest(&self) -> bool {
-        self.last_write.is_some_and(|(at, took)| at.elapsed() < took * REST)
+    fn should_pause(&self) -> bool {
+        self.last_write.is_some_and(|(at, took)| at.elapsed() < took * MIN_PAUSE_FACTOR)
     }
 
     /// Attempts to write every file, even if another one fails.
@@ -86,7 +86,7 @@ impl ReportObserver {
             None => Ok(()),
         };
         let json = match state.frame() {
-            Some(Ok(Frame { before, behind })) => self.files.write_json(|file| {
+            Some(Ok(ReportFrame { before, after: behind })) => self.files.write_json(|file| {
                 file.write_all(before.as_bytes())?;
                 // The cases are copied as rendered when they finished.
                 self.texts.write_to(file)?;
@@ -107,7 +107,7 @@ impl ReportObserver {
 impl Observer for ReportObserver {
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
         let mut state = lock(&self.state);
-        self.stale |= state.fold(event);
+        self.is_stale |= state.fold(event);
         let cases = match &event.kind {
             RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
                 std::slice::from_ref(case)
@@ -119,28 +119,28 @@ impl Observer for ReportObserver {
             let text = state.case_text(case).map_err(|cause| {
                 ObserverError(format!("cannot put a case into the report: {cause}"))
             })?;
-            self.texts.keep(case.index, text, || self.files.nameless());
+            self.texts.store(case.index, text, || self.files.create_unlinked());
         }
         Ok(())
     }
 
     fn flush(&mut self, last: bool) -> Result<(), ObserverError> {
-        if !last && (!self.stale || self.may_rest()) {
+        if !last && (!self.is_stale || self.should_pause()) {
             return Ok(());
         }
         let started = Instant::now();
         let result = self.write(last);
         self.last_write = Some((Instant::now(), started.elapsed()));
         // After a failure, the next flush tries again.
-        self.stale = result.is_err();
+        self.is_stale = result.is_err();
         match result {
             Ok(()) => {
-                self.told = None;
+                self.last_error = None;
                 Ok(())
             }
-            Err(fault) if !last && self.told.as_ref() == Some(&fault) => Ok(()),
+            Err(fault) if !last && self.last_error.as_ref() == Some(&fault) => Ok(()),
             Err(fault) => {
-                self.told = Some(fault.clone());
+                self.last_error = Some(fault.clone());
                 Err(ObserverError(fault))
             }
         }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(report.summary.total, 2);
         let schema = selftest_schema::Schema::compile(&crate::document::schema()).unwrap();
         let value = serde_json::to_value(&report).unwrap();
-        assert!(schema.is_met_by(&value));
+        assert!(schema.is_valid(&value));
         let markdown = fs::read_to_string(&world.handle.paths().markdown).unwrap();
         assert!(markdown.contains("Not finished: 2 of 15 cases so far."), "{markdown}");
         assert!(!world.root.path().join("md/index.md").exists());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use super::case_view::CaseView;
-use super::terminal::{Colour, Style, colour};
+use super::terminal::{StatusColour, TerminalStyle, colour};
 use super::wording;
 use selftest_harness::event::{
     CasePhase, Observer, ObserverError, RunEvent, RunEventKind, RunHeader,
@@ -26,8 +26,8 @@ const MAX_REASON: usize = 160;
 
 /// Displays the progress of a run.
 pub struct ProgressObserver {
-    style: Style,
-    output: Output,
+    style: TerminalStyle,
+    output: ProgressOutput,
     /// Label that distinguishes parallel runs; empty for a single run.
     label: &'static str,
     planned: usize,
@@ -42,25 +42,25 @@ pub struct ProgressObserver {
     in_flight: BTreeMap<usize, (String, CasePhase)>,
 }
 
-enum Output {
+enum ProgressOutput {
     Bar(ProgressBar),
     Lines(Box<dyn Write + Send>),
 }
 
 impl ProgressObserver {
     /// Displays a bar on a terminal and plain lines otherwise, both on stderr.
-    pub fn new(style: Style) -> Self {
+    pub fn new(style: TerminalStyle) -> Self {
         if !style.terminal {
             return Self::with_lines(style, Box::new(io::stderr()));
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
             .with_finish(ProgressFinish::AndClear);
-        Self::with_output(style, Output::Bar(bar))
+        Self::with_output(style, ProgressOutput::Bar(bar))
     }
 
     /// Writes plain lines to any writer.
-    pub fn with_lines(style: Style, lines: Box<dyn Write + Send>) -> Self {
-        Self::with_output(style, Output::Lines(lines))
+    pub fn with_lines(style: TerminalStyle, lines: Box<dyn Write + Send>) -> Self {
+        Self::with_output(style, ProgressOutput::Lines(lines))
     }
 
     /// Adds a label to each line, for several runs in parallel.
@@ -69,7 +69,7 @@ impl ProgressObserver {
         Self { label, ..self }
     }
 
-    fn with_output(style: Style, output: Output) -> Self {
+    fn with_output(style: TerminalStyle, output: ProgressOutput) -> Self {
         Self {
             style,
             output,
@@ -94,12 +94,12 @@ impl ProgressObserver {
             &labelled
         };
         match &mut self.output {
-            Output::Bar(bar) => {
+            ProgressOutput::Bar(bar) => {
                 bar.println(line);
                 Ok(())
             }
             // A single write: each one would wake up the reader.
-            Output::Lines(lines) => lines
+            ProgressOutput::Lines(lines) => lines
                 .write_all(format!("{line}\n").as_bytes())
                 .map_err(|cause| ObserverError(format!("cannot show the progress: {cause}"))),
         }
@@ -112,7 +112,7 @@ impl ProgressObserver {
         let number = header.suite.as_ref().map(|suite| suite.repeats).filter(|count| *count > 1);
         let number = number.map_or(0, |count| format!(" #{count}").len());
         self.width = longest.map_or(0, |longest| longest + number).min(MAX_ID);
-        if let Output::Bar(bar) = &self.output {
+        if let ProgressOutput::Bar(bar) = &self.output {
             bar.set_style(
                 ProgressStyle::with_template("{bar:20} {pos}/{len}  {elapsed}  {wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_bar()),
@@ -124,7 +124,7 @@ impl ProgressObserver {
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
         let mut judge = escape::terminal(&header.models.judge, MAX_REASON);
         if let Some(fitness) = &header.models.judge_fitness {
-            judge += &format!(" ({})", fitness.own_sentence());
+            judge += &format!(" ({})", fitness.model_only_sentence());
         } else if let Some(impression) = header.models.judge_impression {
             judge += &format!(" (not measured; {impression})");
         }
@@ -138,10 +138,15 @@ impl ProgressObserver {
         self.line(&line)
     }
 
-    fn enter(&mut self, index: usize, id: &str, phase: CasePhase) -> Result<(), ObserverError> {
+    fn phase_started(
+        &mut self,
+        index: usize,
+        id: &str,
+        phase: CasePhase,
+    ) -> Result<(), ObserverError> {
         let id = escape::terminal(id, MAX_ID);
         let is_new = self.in_flight.insert(index, (id.clone(), phase)).is_none();
-        if is_new && matches!(self.output, Output::Lines(_)) {
+        if is_new && matches!(self.output, ProgressOutput::Lines(_)) {
             return self.line(&format!("{id}: started"));
         }
         self.refresh();
@@ -149,7 +154,7 @@ impl ProgressObserver {
     }
 
     /// Counts cases that already had their line before the run was interrupted.
-    fn recall(&mut self, cases: &[Arc<CaseResult>]) -> Result<(), ObserverError> {
+    fn cases_recalled(&mut self, cases: &[Arc<CaseResult>]) -> Result<(), ObserverError> {
         for case in cases {
             self.count(case.status().0);
         }
@@ -189,7 +194,8 @@ impl ProgressObserver {
         // After an interruption all remaining cases have the same reason; print it once.
         let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;
         if let Some(reason) = reading.reason.as_ref().filter(|_| is_news) {
-            let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, MAX_REASON));
+            let reason =
+                self.style.paint(StatusColour::Faint, &escape::terminal(reason, MAX_REASON));
             line = format!("{line}  {reason}");
         }
         if reading.status == CaseStatus::NotRun {
@@ -201,7 +207,7 @@ impl ProgressObserver {
     }
 
     /// Reports a further trial of a finished case.
-    fn again(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
+    fn case_rerun(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
         let reading = CaseView::new(case);
         let id = escape::terminal(reading.name(), MAX_ID);
         self.in_flight.retain(|_, (other, _)| *other != id);
@@ -225,7 +231,7 @@ impl ProgressObserver {
     }
 
     fn refresh(&self) {
-        if let Output::Bar(bar) = &self.output {
+        if let ProgressOutput::Bar(bar) = &self.output {
             bar.set_position(self.done() as u64);
             bar.set_message(self.message());
         }
@@ -257,9 +263,9 @@ impl Observer for ProgressObserver {
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.start(header),
-            RunEventKind::CasesRecalled(cases) => self.recall(cases),
+            RunEventKind::CasesRecalled(cases) => self.cases_recalled(cases),
             RunEventKind::PhaseStarted { index, scenario_id, phase } => {
-                self.enter(*index, scenario_id, *phase)
+                self.phase_started(*index, scenario_id, *phase)
             }
             RunEventKind::PromptRejected { scenario_id, attempt, reason, .. } => {
                 let id = escape::terminal(scenario_id, MAX_ID);
@@ -267,13 +273,13 @@ impl Observer for ProgressObserver {
                 self.line(&format!("{id}: prompt {attempt} rejected: {reason}"))
             }
             RunEventKind::CaseFinished(case) => self.finish(case),
-            RunEventKind::CaseRunAgain(case) => self.again(case),
+            RunEventKind::CaseRunAgain(case) => self.case_rerun(case),
             RunEventKind::Warning(warning) => {
-                let mark = self.style.paint(Colour::Unsure, "warning");
+                let mark = self.style.paint(StatusColour::Unsure, "warning");
                 self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * MAX_REASON)))
             }
             RunEventKind::RunFinished { .. } => {
-                if let Output::Bar(bar) = &self.output {
+                if let ProgressOutput::Bar(bar) = &self.output {
                     bar.finish_and_clear();
                 }
                 Ok(())
@@ -304,7 +310,7 @@ mod tests {
 
     fn lines(colour: bool) -> String {
         let shared = Shared::default();
-        let style = Style { terminal: false, colour };
+        let style = TerminalStyle { terminal: false, colour };
         let mut progress = ProgressObserver::with_lines(style, Box::new(shared.clone()));
         for event in fixture::progress_events() {
             progress.on_event(&event).unwrap();
@@ -327,13 +333,14 @@ mod tests {
 
     #[test]
     fn the_bar_names_what_is_in_flight() {
-        let style = Style { terminal: true, colour: false };
-        let mut progress = ProgressObserver::with_output(style, Output::Bar(ProgressBar::hidden()));
+        let style = TerminalStyle { terminal: true, colour: false };
+        let mut progress =
+            ProgressObserver::with_output(style, ProgressOutput::Bar(ProgressBar::hidden()));
         for event in fixture::progress_events() {
             progress.on_event(&event).unwrap();
         }
         for (index, id) in ["a", "b", "c"].into_iter().enumerate() {
-            progress.enter(100 + index, id, CasePhase::Judging).unwrap();
+            progress.phase_started(100 + index, id, CasePhase::Judging).unwrap();
         }
         let message = progress.message();
         assert_eq!(message, "1 passed, 7 failed, 7 unscored, judging a, judging b, 1 more");
@@ -350,7 +357,7 @@ mod tests {
                 Ok(())
             }
         }
-        let style = Style { terminal: false, colour: false };
+        let style = TerminalStyle { terminal: false, colour: false };
         let mut progress = ProgressObserver::with_lines(style, Box::new(Closed));
         let event = fixture::progress_events().remove(0);
         assert!(progress.on_event(&event).is_err());

@@ -101,21 +101,23 @@ fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
 /// widest gap first.
 fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     #[derive(Default)]
-    struct Tally<'a> {
+    struct CategoryTally<'a> {
         scores: f64,
         gaps: f64,
         count: u32,
         /// Positions and IDs of cases.
         ids: Vec<(usize, &'a str)>,
     }
-    let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
+    let mut tallies: BTreeMap<&str, CategoryTally<'_>> = BTreeMap::new();
     for case in cases {
         let threshold = case.result.threshold;
         for step in case.result.steps.iter().filter(|step| case.is_below_threshold(step)) {
             let Some(card) = card(step) else { continue };
             // A score that the judge gave to the answer as a whole is no reason to look at one
             // category.
-            for entry in card.categories.iter().filter(|entry| card.is_about(&entry.category)) {
+            for entry in
+                card.categories.iter().filter(|entry| card.reflects_category(&entry.category))
+            {
                 let Some(score) = entry.score else { continue };
                 let tally = tallies.entry(&entry.category).or_default();
                 tally.scores += score.get();
@@ -129,7 +131,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             }
         }
     }
-    let mut weak: Vec<(&str, Tally<'_>)> = tallies
+    let mut weak: Vec<(&str, CategoryTally<'_>)> = tallies
         .into_iter()
         // A mean that equals the threshold up to rounding is no gap.
         .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
@@ -137,7 +139,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let rank = |id: &str| header.rubric.categories.iter().position(|known| known.id == id);
     // Categories with equal gaps keep the order of the rubric.
     weak.sort_by(|(a, x), (b, y)| {
-        let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
+        let gap = |tally: &CategoryTally<'_>| tally.gaps / f64::from(tally.count);
         gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
     });
     weak.iter()
@@ -248,7 +250,9 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     sentences.extend(names(cases, is_cut).map(|ids| {
         format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, lower sut.chat.project_tokens, or take another model where it repeated itself")
     }));
-    sentences.extend(header.models.generator.iter().flat_map(|generator| unmade(generator, cases)));
+    sentences.extend(
+        header.models.generator.iter().flat_map(|generator| missing_prompts(generator, cases)),
+    );
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
     if let Ok(count @ 1..) = u32::try_from(skipped) {
         sentences.push(format!(
@@ -261,7 +265,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
 
 /// Advice for cases without a usable prompt. A generator that gave no reply is not necessarily too
 /// small.
-fn unmade(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
+fn missing_prompts(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
     let unmade = |replied: bool| {
         names(cases, |case| {
             let last = case.result.generation.attempts.last();

@@ -3,18 +3,18 @@
 
 use askama::Template;
 
-use selftest_harness::calibration::Calibration;
+use selftest_harness::calibration::LabelCalibration;
 use selftest_stats::ReliabilityBin;
-use selftest_stats::plot::{self, RIGHT, Scale};
+use selftest_stats::plot::{self, PlotScale, RIGHT};
 
 /// Position of the plot within the 720 × 300 image.
-const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
+const SHARES: PlotScale = PlotScale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 /// Left side of the plot.
 const LEFT: f64 = 56.0;
 
 #[derive(Template)]
 #[template(path = "reliability.svg")]
-struct Picture<'a> {
+struct ReliabilityChart<'a> {
     bins: &'a [ReliabilityBin],
     /// Left side and width of the abstain band.
     band: Option<(String, String)>,
@@ -22,14 +22,14 @@ struct Picture<'a> {
 }
 
 /// Renders the chart of a calibration.
-pub fn render(calibration: &Calibration) -> Result<String, askama::Error> {
+pub fn render(calibration: &LabelCalibration) -> Result<String, askama::Error> {
     let band = calibration.abstain.filter(|band| band.high > band.low).map(|band| {
         let (left, right) = (position(band.low), position(band.high));
         (plot::number(left), plot::number(right - left))
     });
     let titles: Vec<String> = calibration.reliability.iter().map(title).collect();
     let description = format!("{} labels. {}.", calibration.labels, titles.join(". "));
-    let picture = Picture { bins: &calibration.reliability, band, description };
+    let picture = ReliabilityChart { bins: &calibration.reliability, band, description };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
 }
 

@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 
 use super::document::{CaseDocument, ReportDocument};
 use selftest_checks::check::CheckOutcome;
-use selftest_checks::evals::BY_RULE;
+use selftest_checks::evals::BY_RULE_SUFFIX;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::CheckResult;
 use selftest_stats::{mean, standard_deviation};
 
 /// Minimum probability of yes for an expectation to count as met.
-const MET: f64 = 0.5;
+const MIN_MET_PROBABILITY: f64 = 0.5;
 
 /// One arm: its name in skill-creator, and its report.
 #[derive(Debug, Clone, Copy)]
-pub struct Configuration<'a> {
+pub struct ArmConfiguration<'a> {
     /// `with_skill` or `without_skill`.
     pub name: &'a str,
     /// The report.
@@ -30,16 +30,16 @@ pub struct Configuration<'a> {
 
 /// Returns the files by path below the iteration's folder. The first configuration is the new one,
 /// the second the baseline.
-pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<PathBuf, String> {
+pub fn files(skill: &str, configurations: &[ArmConfiguration<'_>]) -> BTreeMap<PathBuf, String> {
     let ids = eval_ids(configurations);
     let mut found = BTreeMap::new();
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
-    for Configuration { name, report } in configurations {
+    for ArmConfiguration { name, report } in configurations {
         for case in &report.cases {
             let id = ids[case.id.as_str()];
             let (folder, number) = (PathBuf::from(format!("eval-{id}")), case.repeat.unwrap_or(1));
             let run = folder.join(name).join(format!("run-{number}"));
-            let graded = Graded::of(case);
+            let graded = GradedRun::of(case);
             let metadata = text(&json!({
                 "eval_id": id,
                 "eval_name": case.id,
@@ -49,7 +49,7 @@ pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<Path
             // The script reads one location, the viewer the other.
             found.insert(folder.join("eval_metadata.json"), metadata.clone());
             found.insert(run.join("eval_metadata.json"), metadata);
-            let timing = Timing::of(case);
+            let timing = RunTiming::of(case);
             found.insert(run.join("timing.json"), text(&timing.document()));
             found.insert(run.join("outputs/answer.md"), answer(case));
             for open in &graded.undecided {
@@ -63,7 +63,7 @@ pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<Path
             runs.push(BenchmarkRun { id, name, number, graded, timing, case });
         }
     }
-    for Configuration { name, .. } in configurations {
+    for ArmConfiguration { name, .. } in configurations {
         if !runs.iter().any(|run| run.name == *name && run.timing.tokens.is_some()) {
             notes.push(format!("{name}: tokens are not reported, 0 stands for unknown"));
         }
@@ -80,7 +80,7 @@ fn text(value: &Value) -> String {
 
 /// Assigns each case an integer, because the script and the viewer compare IDs as integers. Uses
 /// the case file's own IDs if all are integers, otherwise the positions.
-fn eval_ids<'a>(configurations: &[Configuration<'a>]) -> BTreeMap<&'a str, i64> {
+fn eval_ids<'a>(configurations: &[ArmConfiguration<'a>]) -> BTreeMap<&'a str, i64> {
     let mut names: Vec<&str> = Vec::new();
     for case in configurations.iter().flat_map(|one| &one.report.cases) {
         if !names.contains(&case.id.as_str()) {
@@ -99,24 +99,24 @@ fn answer(case: &CaseDocument) -> String {
 }
 
 /// A decided demand.
-struct Decided {
+struct DecidedDemand {
     text: String,
     passed: bool,
     evidence: String,
 }
 
 /// The demands of one run of a case.
-struct Graded {
-    decided: Vec<Decided>,
+struct GradedRun {
+    decided: Vec<DecidedDemand>,
     undecided: Vec<String>,
 }
 
-impl Graded {
+impl GradedRun {
     fn of(case: &CaseDocument) -> Self {
         let mut graded = Self { decided: Vec::new(), undecided: Vec::new() };
         for CheckResult { check, finding } in &case.checks {
             // The suffix was added by our importer and is not part of the author's text.
-            let text = check.strip_suffix(BY_RULE).unwrap_or(check).trim().to_owned();
+            let text = check.strip_suffix(BY_RULE_SUFFIX).unwrap_or(check).trim().to_owned();
             let evidence = finding.sentence.clone();
             match finding.outcome {
                 CheckOutcome::Held => graded.add(text, true, evidence),
@@ -135,7 +135,11 @@ impl Graded {
                 asked.into_iter().find(|one| one.answer.question.expectation == Some(number));
             match asked.map(|one| one.probability.get()) {
                 Some(yes) => {
-                    graded.add(expectation.clone(), yes >= MET, format!("P(yes) {yes:.2}"));
+                    graded.add(
+                        expectation.clone(),
+                        yes >= MIN_MET_PROBABILITY,
+                        format!("P(yes) {yes:.2}"),
+                    );
                 }
                 None => graded.undecided.push(expectation.clone()),
             }
@@ -145,13 +149,14 @@ impl Graded {
 
     /// Texts must be unique in a file: a duplicate gets a number.
     fn add(&mut self, text: String, passed: bool, evidence: String) {
-        let same =
-            |known: &Decided| known.text == text || known.text.starts_with(&format!("{text} ("));
+        let same = |known: &DecidedDemand| {
+            known.text == text || known.text.starts_with(&format!("{text} ("))
+        };
         let text = match self.decided.iter().filter(|known| same(known)).count() {
             0 => text,
             count => format!("{text} ({})", count + 1),
         };
-        self.decided.push(Decided { text, passed, evidence });
+        self.decided.push(DecidedDemand { text, passed, evidence });
     }
 
     fn texts(&self) -> Vec<&str> {
@@ -168,7 +173,7 @@ impl Graded {
     }
 
     fn expectations(&self) -> Value {
-        let one = |one: &Decided| json!({ "text": one.text, "passed": one.passed, "evidence": one.evidence });
+        let one = |one: &DecidedDemand| json!({ "text": one.text, "passed": one.passed, "evidence": one.evidence });
         self.decided.iter().map(one).collect()
     }
 
@@ -193,13 +198,13 @@ impl Graded {
 
 /// The cost of one run of a case.
 #[derive(Clone, Copy)]
-struct Timing {
+struct RunTiming {
     milliseconds: u64,
     /// Number of tokens, if reported by the system under test.
     tokens: Option<u64>,
 }
 
-impl Timing {
+impl RunTiming {
     fn of(case: &CaseDocument) -> Self {
         let replies = case.steps.iter().filter_map(|step| step.reply.as_ref());
         Self {
@@ -229,14 +234,14 @@ struct BenchmarkRun<'a> {
     id: i64,
     name: &'a str,
     number: u32,
-    graded: Graded,
-    timing: Timing,
+    graded: GradedRun,
+    timing: RunTiming,
     case: &'a CaseDocument,
 }
 
 fn benchmark(
     skill: &str,
-    configurations: &[Configuration<'_>],
+    configurations: &[ArmConfiguration<'_>],
     ids: &BTreeMap<&str, i64>,
     runs: &[BenchmarkRun<'_>],
     notes: &[String],

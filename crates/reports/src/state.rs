@@ -6,15 +6,15 @@ use std::io;
 use std::sync::Arc;
 
 use super::case_view;
-use super::document::{CaseDocument, Host, Rejudged, ReportDocument, RunEnd};
-use super::markdown::{self, RunView};
+use super::document::{CaseDocument, HostMachine, RejudgeResult, ReportDocument, RunEnd};
+use super::markdown::{self, MarkdownView};
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 use selftest_harness::event::{RunEvent, RunEventKind, RunHeader};
 use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::usage::RunUsage;
-use selftest_harness::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
+use selftest_harness::outcome::{CaseResult, LoadingRates, RunSummary, SkillResult};
 
 /// Maximum length of a warning in bytes, and maximum number of warnings kept.
 const MAX_WARNING: usize = 1_000;
@@ -25,23 +25,23 @@ const MAX_WARNINGS: usize = 200;
 pub(super) struct RunState {
     header: Option<Arc<RunHeader>>,
     cases: BTreeMap<usize, Arc<CaseResult>>,
-    summary: Summary,
+    summary: RunSummary,
     warnings: Vec<String>,
     end: Option<RunEnd>,
-    host: Host,
+    host: HostMachine,
 }
 
 /// The text of a JSON report around its cases.
-pub(super) struct Frame {
+pub(super) struct ReportFrame {
     pub(super) before: String,
-    pub(super) behind: &'static str,
+    pub(super) after: &'static str,
 }
 
 /// Writer that indents a case's JSON as in the complete report. Strings escape their line feeds, so
 /// a line feed at the end of a write is always between two lines.
-struct Indented(Vec<u8>);
+struct IndentingWriter(Vec<u8>);
 
-impl io::Write for Indented {
+impl io::Write for IndentingWriter {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         self.0.extend_from_slice(part);
         if part.ends_with(b"\n") {
@@ -59,11 +59,11 @@ impl io::Write for Indented {
 pub(super) const SEPARATOR: &str = ",\n    ";
 
 impl RunState {
-    pub(super) fn new(host: Host) -> Self {
+    pub(super) fn new(host: HostMachine) -> Self {
         Self {
             header: None,
             cases: BTreeMap::new(),
-            summary: Summary::default(),
+            summary: RunSummary::default(),
             warnings: Vec::new(),
             end: None,
             host,
@@ -107,7 +107,7 @@ impl RunState {
     /// Returns the JSON report, identical to `to_string_pretty` of the whole document but assembled
     /// from the texts of the cases. Returns `None` before the run has started.
     pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
-        Some(self.frame()?.and_then(|Frame { before, behind }| {
+        Some(self.frame()?.and_then(|ReportFrame { before, after: behind }| {
             let mut text = before;
             for (number, case) in self.cases.values().enumerate() {
                 // The first case has no comma before it.
@@ -123,14 +123,14 @@ impl RunState {
         let header = self.header.as_ref();
         let categories = header.map_or(&[][..], |header| &header.rubric.categories);
         let prices = header.and_then(|header| header.prices.as_ref());
-        let mut text = Indented(Vec::with_capacity(32 * 1024));
+        let mut text = IndentingWriter(Vec::with_capacity(32 * 1024));
         serde_json::to_writer_pretty(&mut text, &CaseDocument::new(case, categories, prices))?;
         String::from_utf8(text.0).map_err(serde::ser::Error::custom)
     }
 
     /// Returns the text of the JSON report around its cases. Returns `None` before the run has
     /// started.
-    pub(super) fn frame(&self) -> Option<serde_json::Result<Frame>> {
+    pub(super) fn frame(&self) -> Option<serde_json::Result<ReportFrame>> {
         /// `cases` is the last field, and empty in the head.
         const EMPTY: &str = "]\n}";
         let head = self.head()?;
@@ -138,7 +138,7 @@ impl RunState {
             // Cut off the end of the empty list, to be written after the cases.
             before.truncate(before.len() - EMPTY.len());
             let behind = if self.cases.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
-            Frame { before, behind }
+            ReportFrame { before, after: behind }
         }))
     }
 
@@ -171,10 +171,10 @@ impl RunState {
     }
 
     /// Returns the rejudged run, and how its verdicts changed.
-    fn rejudged(&self, header: &RunHeader) -> Option<Rejudged> {
+    fn rejudged(&self, header: &RunHeader) -> Option<RejudgeResult> {
         let run = header.rejudged.clone()?;
         let changes = VerdictChanges::of(self.results());
-        Some(Rejudged { run, changes })
+        Some(RejudgeResult { run, changes })
     }
 
     /// Returns the warnings from before and during the run.
@@ -201,7 +201,7 @@ impl RunState {
     /// before the run has started.
     pub(super) fn markdown(&self, json_link: &str) -> Option<Result<String, askama::Error>> {
         let header = self.header.as_ref()?;
-        Some(markdown::render(&RunView {
+        Some(markdown::render(&MarkdownView {
             header,
             cases: self.results().collect(),
             summary: &self.summary,

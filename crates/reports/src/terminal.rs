@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::case_view::{self, CaseView, Repeated, not_run, repeated};
+use super::case_view::{self, CaseView, RepeatedCaseView, not_run, repeated};
 use super::files::ReportPaths;
 
 use super::wording;
@@ -17,7 +17,7 @@ use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::usage::RunUsage;
-use selftest_harness::outcome::{CaseResult, CaseStatus, RunOutcome, SkillResult, Summary};
+use selftest_harness::outcome::{CaseResult, CaseStatus, RunOutcome, RunSummary, SkillResult};
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
 
@@ -35,7 +35,7 @@ const SLOW_CASES: usize = 4;
 
 /// Level of detail in the output of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Detail {
+pub enum DetailLevel {
     /// The outcome, and one line per failed case.
     Brief,
     /// The table of all cases, and details of the first failed ones.
@@ -45,7 +45,7 @@ pub enum Detail {
     Full,
 }
 
-impl Detail {
+impl DetailLevel {
     /// Returns the maximum number of failed cases to display.
     const fn failed_cases(self) -> usize {
         match self {
@@ -66,11 +66,11 @@ impl Detail {
 
 /// Display options of the closing summary.
 #[derive(Debug, Clone, Copy)]
-pub struct Closing<'a> {
+pub struct ClosingOptions<'a> {
     /// Capabilities of the terminal.
-    pub style: Style,
+    pub style: TerminalStyle,
     /// Level of detail.
-    pub detail: Detail,
+    pub detail: DetailLevel,
     /// Absolute folder that relative paths start from, if the terminal supports links.
     pub links: Option<&'a Path>,
     /// Wall time of the whole run.
@@ -79,7 +79,7 @@ pub struct Closing<'a> {
 
 /// Capabilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
+pub struct TerminalStyle {
     /// Lines can be redrawn: a terminal, and not CI.
     pub terminal: bool,
     /// Colours are enabled: a terminal without `NO_COLOR`.
@@ -88,35 +88,35 @@ pub struct Style {
 
 /// Colours by meaning.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Colour {
+pub(super) enum StatusColour {
     Good,
     Bad,
     Unsure,
     Faint,
 }
 
-impl Style {
+impl TerminalStyle {
     /// Paints the text, if colours are enabled.
-    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+    pub(super) fn paint(self, colour: StatusColour, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
         }
         let code = match colour {
-            Colour::Good => 32,
-            Colour::Bad => 31,
-            Colour::Unsure => 33,
-            Colour::Faint => 2,
+            StatusColour::Good => 32,
+            StatusColour::Bad => 31,
+            StatusColour::Unsure => 33,
+            StatusColour::Faint => 2,
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 }
 
 /// Returns the colour of a case's status.
-pub(super) const fn colour(status: CaseStatus) -> Colour {
+pub(super) const fn colour(status: CaseStatus) -> StatusColour {
     match status.pass() {
-        Some(true) => Colour::Good,
-        Some(false) => Colour::Bad,
-        None => Colour::Unsure,
+        Some(true) => StatusColour::Good,
+        Some(false) => StatusColour::Bad,
+        None => StatusColour::Unsure,
     }
 }
 
@@ -125,15 +125,15 @@ pub(super) const fn colour(status: CaseStatus) -> Colour {
 pub fn closing(
     header: &RunHeader,
     cases: &[Arc<CaseResult>],
-    summary: &Summary,
+    summary: &RunSummary,
     outcome: RunOutcome,
     paths: &ReportPaths,
-    closing: &Closing<'_>,
+    closing: &ClosingOptions<'_>,
 ) -> String {
-    let Closing { style, detail, links, took } = *closing;
+    let ClosingOptions { style, detail, links, took } = *closing;
     let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
     let mut lines = notices(header, style);
-    if detail != Detail::Brief {
+    if detail != DetailLevel::Brief {
         lines.extend(table(&cases, style));
         lines.extend(repeats(&cases, style));
         lines.extend(skills(&cases, style));
@@ -144,13 +144,13 @@ pub fn closing(
     }
     lines.push(summary_line(summary, outcome, style));
     if let Some(words) = wording::interval(summary) {
-        lines.push(style.paint(Colour::Faint, &words));
+        lines.push(style.paint(StatusColour::Faint, &words));
     }
-    lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    lines.extend(corrected(header, &cases).map(|words| style.paint(StatusColour::Faint, &words)));
     let used = RunUsage::of(cases.iter().map(|case| case.result), header.prices.as_ref());
     lines.extend(used.map(|used| {
         let words = wording::usage(&used.usage.total, used.currency());
-        style.paint(Colour::Faint, &words)
+        style.paint(StatusColour::Faint, &words)
     }));
     lines.extend(case_view::loading(cases.iter().map(|case| case.result)));
     if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
@@ -159,7 +159,7 @@ pub fn closing(
     }
     if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
         let words = format!("judge asked several times: {}", found.sentence());
-        lines.push(style.paint(Colour::Faint, &words));
+        lines.push(style.paint(StatusColour::Faint, &words));
     }
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
@@ -176,17 +176,17 @@ pub fn closing(
     let took = selftest_text::wording::duration(took);
     let seed = format!("{}, seed {}, took {took}", header.run_id, header.seed);
     lines.push(String::new());
-    lines.push(style.paint(Colour::Faint, &seed));
+    lines.push(style.paint(StatusColour::Faint, &seed));
     if let Some(suite) = &header.suite {
         let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
-        lines.push(style.paint(Colour::Faint, &suite));
+        lines.push(style.paint(StatusColour::Faint, &suite));
     }
     if let Some(rejudged) = &header.rejudged {
         let words = escape::terminal(&wording::rejudged(rejudged), 400);
-        lines.push(style.paint(Colour::Faint, &words));
+        lines.push(style.paint(StatusColour::Faint, &words));
     }
     for path in [&paths.markdown, &paths.json] {
-        lines.push(link::linked(path, links));
+        lines.push(link::link_to_file(path, links));
     }
     if header.rejudged.is_some() {
         let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
@@ -197,22 +197,22 @@ pub fn closing(
 }
 
 /// Renders the comparison with the baseline, one line per changed case.
-pub fn gate(finding: &GateFinding, style: Style) -> String {
+pub fn gate(finding: &GateFinding, style: TerminalStyle) -> String {
     let sentences = finding.sentences();
     let lines = sentences.iter().enumerate().map(|(at, sentence)| {
         let line = escape::terminal(sentence, 2 * MAX_REASON);
-        if at == 0 { style.paint(Colour::Faint, &line) } else { line }
+        if at == 0 { style.paint(StatusColour::Faint, &line) } else { line }
     });
     lines.map(|line| line + "\n").collect()
 }
 
 /// Formats the notices for the first lines.
-fn notices(header: &RunHeader, style: Style) -> Vec<String> {
+fn notices(header: &RunHeader, style: TerminalStyle) -> Vec<String> {
     let mut lines = Vec::new();
     for notice in &header.notices {
         let sentence = escape::terminal(&notice.sentence(), 400);
         let wrapped = textwrap::wrap(&sentence, NOTICE_WIDTH).into_iter();
-        lines.extend(wrapped.map(|line| style.paint(Colour::Unsure, &line)));
+        lines.extend(wrapped.map(|line| style.paint(StatusColour::Unsure, &line)));
     }
     if !lines.is_empty() {
         lines.push(String::new());
@@ -233,7 +233,7 @@ fn corrected(header: &RunHeader, cases: &[CaseView<'_>]) -> Option<String> {
 /// Names of the columns.
 const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
 
-fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+fn table(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
     if cases.is_empty() {
         return Vec::new();
     }
@@ -261,7 +261,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
         _ => format!("{cell:<0$}", widths[column]),
     };
     let head: Vec<String> = (0..6).map(|column| aligned(column, HEAD[column])).collect();
-    let mut lines = vec![style.paint(Colour::Faint, &head.join("  "))];
+    let mut lines = vec![style.paint(StatusColour::Faint, &head.join("  "))];
     let slow = slow_from(cases);
     for (row, case) in rows.iter().zip(cases) {
         let mut cells: Vec<String> = (0..6)
@@ -272,7 +272,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
             })
             .collect();
         if slow.is_some_and(|slow| case.result.duration_ms >= slow) {
-            cells.push(style.paint(Colour::Unsure, "slow"));
+            cells.push(style.paint(StatusColour::Unsure, "slow"));
         }
         lines.push(cells.join("  "));
     }
@@ -293,8 +293,8 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
 }
 
 /// Formats one line per repeated case.
-fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
-    let line = |case: &Repeated<'_>| {
+fn repeats(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
+    let line = |case: &RepeatedCaseView<'_>| {
         let id = escape::terminal(case.id, 64);
         let passed = format!("{id}: {}, {} passed", case.result().label(), case.passed_words());
         // Checks decide without a score.
@@ -306,7 +306,7 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
         format!("{passed}, mean score {} {range}", score(case.mean))
     };
     let lines: Vec<String> = repeated(cases).iter().map(line).collect();
-    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
+    let heading = (!lines.is_empty()).then(|| style.paint(StatusColour::Faint, "Over all repeats"));
     let gap = heading.as_ref().map(|_| String::new());
     let found = case_view::repeats(cases.iter().map(|case| case.result));
     let sentences = found.map(|found| found.sentences()).unwrap_or_default();
@@ -314,10 +314,10 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
 }
 
 /// Formats one line per skill, if there are several.
-fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+fn skills(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
     let skills = case_view::skills(cases.iter().map(|case| case.result));
     let line = |skill: &SkillResult| {
-        let Summary { passed, failed, unscored, .. } = &skill.summary;
+        let RunSummary { passed, failed, unscored, .. } = &skill.summary;
         let rest = match unscored {
             0 => String::new(),
             unscored => format!(", {unscored} without a verdict"),
@@ -326,19 +326,19 @@ fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
         format!("{name}: {passed} of {} passed{rest}", passed + failed)
     };
     let lines: Vec<String> = skills.iter().map(line).collect();
-    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "By skill"));
+    let heading = (!lines.is_empty()).then(|| style.paint(StatusColour::Faint, "By skill"));
     let gap = heading.as_ref().map(|_| String::new());
     gap.into_iter().chain(heading).chain(lines).collect()
 }
 
-fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {
+fn summary_line(summary: &RunSummary, outcome: RunOutcome, style: TerminalStyle) -> String {
     let colour = match outcome {
-        RunOutcome::Passed => Colour::Good,
-        RunOutcome::Failed => Colour::Bad,
+        RunOutcome::Passed => StatusColour::Good,
+        RunOutcome::Failed => StatusColour::Bad,
         RunOutcome::Inconclusive
         | RunOutcome::ModelUnavailable
         | RunOutcome::NothingRan
-        | RunOutcome::Interrupted => Colour::Unsure,
+        | RunOutcome::Interrupted => StatusColour::Unsure,
     };
     let passed = match summary.pass_rate {
         Some(rate) => {
@@ -368,16 +368,20 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use selftest_harness::notice::Notice;
+    use selftest_harness::notice::RunNotice;
 
     fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
-        let style = Style { terminal: true, colour };
+        let style = TerminalStyle { terminal: true, colour };
         let (links, took) = (None, Duration::from_millis(64_200));
-        let closing = Closing { style, detail: Detail::Normal, links, took };
+        let closing = ClosingOptions { style, detail: DetailLevel::Normal, links, took };
         closing_by(&fixture::header(cases), cases, &closing)
     }
 
-    fn closing_by(header: &RunHeader, cases: &[Arc<CaseResult>], how: &Closing<'_>) -> String {
+    fn closing_by(
+        header: &RunHeader,
+        cases: &[Arc<CaseResult>],
+        how: &ClosingOptions<'_>,
+    ) -> String {
         let (summary, outcome) = fixture::fold(cases);
         let paths = ReportPaths {
             json: PathBuf::from("reports/selftest/run.json"),
@@ -386,21 +390,21 @@ mod tests {
         closing(header, cases, &summary, outcome, &paths, how)
     }
 
-    fn plain(detail: Detail) -> Closing<'static> {
-        let style = Style { terminal: true, colour: false };
-        Closing { style, detail, links: None, took: Duration::from_secs(3) }
+    fn plain(detail: DetailLevel) -> ClosingOptions<'static> {
+        let style = TerminalStyle { terminal: true, colour: false };
+        ClosingOptions { style, detail, links: None, took: Duration::from_secs(3) }
     }
 
     #[test]
     fn what_a_run_is_not_comes_first() {
         let cases = fixture::rich_cases();
-        let unfit = Notice::UnfitJudge {
+        let unfit = RunNotice::UnfitJudge {
             model: "embedded/smollm2-135m".to_owned(),
             measured: "AUC 0.60 [0.51, 0.68] on 160 known answers".to_owned(),
         };
-        let notices = vec![Notice::BuiltInAssistant { config: None }, unfit];
+        let notices = vec![RunNotice::BuiltInAssistant { config: None }, unfit];
         let header = RunHeader { notices, ..fixture::header(&cases) };
-        let text = closing_by(&header, &cases, &plain(Detail::Brief));
+        let text = closing_by(&header, &cases, &plain(DetailLevel::Brief));
         assert!(
             text.starts_with("this run tested the built-in assistant, not your agent"),
             "{text}"
@@ -419,9 +423,9 @@ mod tests {
             })
             .collect();
         let header = fixture::header(&many);
-        let normal = closing_by(&header, &many, &plain(Detail::Normal));
+        let normal = closing_by(&header, &many, &plain(DetailLevel::Normal));
         assert!(normal.contains("\n2 more failed; the report has them all\n"), "{normal}");
-        let full = closing_by(&header, &many, &plain(Detail::Full));
+        let full = closing_by(&header, &many, &plain(DetailLevel::Full));
         assert!(!full.contains("more failed"), "{full}");
         assert_eq!(full.matches("  prompt ").count(), 12);
         assert_eq!(full.matches("word").count(), 12 * 200, "nothing is left out");
@@ -448,7 +452,7 @@ mod tests {
     fn reports_are_links_where_the_terminal_has_them() {
         let cases = fixture::passing_cases();
         let header = fixture::header(&cases);
-        let how = Closing { links: Some(Path::new("/work")), ..plain(Detail::Normal) };
+        let how = ClosingOptions { links: Some(Path::new("/work")), ..plain(DetailLevel::Normal) };
         let text = closing_by(&header, &cases, &how);
         let target = "\u{1b}]8;;file:///work/docs/reports/selftest/run.md\u{1b}\\";
         assert!(text.contains(target), "{text:?}");

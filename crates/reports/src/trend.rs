@@ -6,17 +6,17 @@ use askama::Template;
 use super::index::RunEntry;
 use super::wording;
 use selftest_harness::outcome::RunOutcome;
-use selftest_stats::plot::{self, RIGHT, Scale, column};
+use selftest_stats::plot::{self, PlotScale, RIGHT, column};
 
 /// Maximum number of runs in the chart, latest first.
 const MAX_RUNS: usize = 40;
 
 /// Position of the plot within the 720 × 300 image.
-const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
+const SHARES: PlotScale = PlotScale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
 #[derive(Template)]
 #[template(path = "trend.svg")]
-struct Picture<'a> {
+struct TrendChart<'a> {
     /// Oldest first, with the position of each column.
     runs: Vec<(f64, &'a RunEntry)>,
     description: String,
@@ -31,12 +31,15 @@ pub fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
     let mut runs: Vec<&RunEntry> = runs.take(MAX_RUNS).collect();
     runs.reverse();
     let columns = runs.iter().enumerate().map(|(at, run)| (column(at, runs.len()), *run));
-    let picture =
-        Picture { description: description(&runs), dates: dates(&runs), runs: columns.collect() };
+    let picture = TrendChart {
+        description: description(&runs),
+        dates: dates(&runs),
+        runs: columns.collect(),
+    };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
-impl Picture<'_> {
+impl TrendChart<'_> {
     /// Returns the points of the line through the pass rates; empty if there are fewer than two.
     fn line(&self) -> String {
         let vertex = |(x, run): &(f64, &RunEntry)| {

@@ -8,10 +8,10 @@ use selftest_text::wording::{cases, duration, percent, plural, trials};
 use selftest_harness::event::{ExperimentRun, NO_JUDGE, RejudgedRun, SuiteRun};
 use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::usage::RoleUsage;
-use selftest_harness::outcome::{CaseStatus, RunOutcome, Summary};
+use selftest_harness::outcome::{CaseStatus, RunOutcome, RunSummary};
 
 /// Formats as `4/5 (80%)`, see docs/spec/selftest.md#markdown-report, or `no verdict`.
-pub fn pass_rate(summary: &Summary) -> String {
+pub fn pass_rate(summary: &RunSummary) -> String {
     match summary.pass_rate {
         Some(rate) => {
             format!("{}/{} ({}%)", summary.passed, summary.passed + summary.failed, percent(rate))
@@ -21,7 +21,7 @@ pub fn pass_rate(summary: &Summary) -> String {
 }
 
 /// Describes the interval of the pass rate, with a remark if it is wide; `None` without a verdict.
-pub fn interval(summary: &Summary) -> Option<String> {
+pub fn interval(summary: &RunSummary) -> Option<String> {
     // With a wider interval, a change of ten points in the pass rate cannot be detected.
     const NARROW_INTERVAL: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
@@ -39,7 +39,7 @@ pub fn interval(summary: &Summary) -> Option<String> {
 }
 
 /// Describes how many cases have no verdict and how many were not run, if any.
-pub fn undecided(summary: &Summary) -> Vec<String> {
+pub fn undecided(summary: &RunSummary) -> Vec<String> {
     let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
     let unscored = summary.unscored.saturating_sub(not_run);
     let flaky = summary.count(CaseStatus::Flaky);
@@ -53,7 +53,7 @@ pub fn undecided(summary: &Summary) -> Vec<String> {
 }
 
 /// Describes how many results were reused from an earlier run; `None` if all cases were run.
-pub fn unchanged(summary: &Summary) -> Option<String> {
+pub fn unchanged(summary: &RunSummary) -> Option<String> {
     let count = summary.unchanged;
     (count > 0).then(|| format!("{} unchanged", cases(count)))
 }
@@ -220,11 +220,11 @@ mod tests {
 
     #[test]
     fn small_runs_say_so() {
-        let summary = |passed, failed| Summary {
+        let summary = |passed, failed| RunSummary {
             passed,
             failed,
             pass_rate_interval: wilson(passed, passed + failed),
-            ..Summary::default()
+            ..RunSummary::default()
         };
         assert_eq!(
             interval(&summary(4, 1)).unwrap(),
@@ -236,7 +236,7 @@ mod tests {
         );
         assert_eq!(interval(&summary(400, 100)).unwrap(), "95 % interval 76 % to 83 %");
         assert_eq!(interval(&summary(0, 0)), None);
-        let repeated = Summary { repeats: Some(5), ..summary(8, 2) };
+        let repeated = RunSummary { repeats: Some(5), ..summary(8, 2) };
         assert!(
             interval(&repeated)
                 .unwrap()

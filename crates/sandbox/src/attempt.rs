@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const MAX_ATTEMPTS: usize = 50;
 
 /// Maximum length of an attempt's description, in bytes.
-const MAX_WORDS: usize = 300;
+const MAX_DESCRIPTION_BYTES: usize = 300;
 
 /// Maximum number of bytes read from the notes of one case.
 const MAX_NOTES: u64 = 1 << 20;
@@ -63,7 +63,7 @@ impl AttemptKind {
     }
 
     /// Returns the start of a phrase that describes the attempt.
-    pub const fn words(self) -> &'static str {
+    pub const fn phrase(self) -> &'static str {
         match self {
             AttemptKind::AnswerKey => "read of the answer key",
             AttemptKind::Secret => "read of a secret",
@@ -81,23 +81,23 @@ impl AttemptKind {
 
 /// A denied action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Attempt {
+pub struct SandboxAttempt {
     /// Kind of the attempt.
     pub kind: AttemptKind,
     /// The file, address, process or system call.
     pub what: String,
 }
 
-impl Attempt {
+impl SandboxAttempt {
     /// Creates an attempt, truncating its description.
     pub(super) fn new(kind: AttemptKind, what: impl Into<String>) -> Self {
-        let what = selftest_text::one_line(&what.into(), MAX_WORDS);
+        let what = selftest_text::one_line(&what.into(), MAX_DESCRIPTION_BYTES);
         Self { kind, what }
     }
 
     /// Appends the attempt to the notes that [`read_notes`] reads.
     #[cfg(unix)]
-    pub(super) fn note(&self, mut notes: &std::fs::File) {
+    pub(super) fn append_to(&self, mut notes: &std::fs::File) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
             // A full disk must not end the supervisor.
@@ -106,43 +106,43 @@ impl Attempt {
     }
 }
 
-impl fmt::Display for Attempt {
+impl fmt::Display for SandboxAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind.words(), self.what)
+        write!(f, "{} {}", self.kind.phrase(), self.what)
     }
 }
 
 /// An attempt and how often it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Attempts {
+pub struct AttemptCount {
     /// The denied attempt.
     #[serde(flatten)]
-    pub attempt: Attempt,
+    pub attempt: SandboxAttempt,
     /// Number of times it was made.
     pub times: u64,
 }
 
 /// Reads a supervisor's notes, one JSON object per line, and returns each distinct attempt once,
 /// gravest first. The second value is the number of distinct attempts left out.
-pub fn read_notes(file: &Path) -> (Vec<Attempts>, usize) {
+pub fn read_notes(file: &Path) -> (Vec<AttemptCount>, usize) {
     use std::io::Read as _;
     let mut text = String::new();
     if let Ok(file) = std::fs::File::open(file) {
         // The size limit can cut the last line short. It is then invalid JSON and skipped below.
         let _ = file.take(MAX_NOTES).read_to_string(&mut text);
     }
-    let mut counts: BTreeMap<Attempt, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<SandboxAttempt, u64> = BTreeMap::new();
     for line in text.lines() {
         // The notes file is not trusted to respect the bounds, so `Attempt::new` applies them
         // again.
-        if let Ok(Attempt { kind, what }) = serde_json::from_str(line) {
-            *counts.entry(Attempt::new(kind, what)).or_default() += 1;
+        if let Ok(SandboxAttempt { kind, what }) = serde_json::from_str(line) {
+            *counts.entry(SandboxAttempt::new(kind, what)).or_default() += 1;
         }
     }
     // `AttemptKind` is declared from gravest to least grave, so taking the first keeps the worst.
     let left_out = counts.len().saturating_sub(MAX_ATTEMPTS);
     let kept = counts.into_iter().take(MAX_ATTEMPTS);
-    (kept.map(|(attempt, times)| Attempts { attempt, times }).collect(), left_out)
+    (kept.map(|(attempt, times)| AttemptCount { attempt, times }).collect(), left_out)
 }
 
 #[cfg(test)]
@@ -154,8 +154,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("notes");
         assert_eq!(read_notes(&file), (Vec::new(), 0));
-        let line =
-            |kind, what: &str| serde_json::to_string(&Attempt::new(kind, what)).unwrap() + "\n";
+        let line = |kind, what: &str| {
+            serde_json::to_string(&SandboxAttempt::new(kind, what)).unwrap() + "\n"
+        };
         let mut text = line(AttemptKind::Read, "/a").repeat(2);
         text += &line(AttemptKind::AnswerKey, "config/\u{1b}[31mselftest.yaml");
         for number in 0..60 {
@@ -169,7 +170,7 @@ mod tests {
         assert!(!attempts[0].attempt.what.contains('\u{1b}'), "{attempts:?}");
         assert_eq!(
             attempts[1],
-            Attempts { attempt: Attempt::new(AttemptKind::Read, "/a"), times: 2 }
+            AttemptCount { attempt: SandboxAttempt::new(AttemptKind::Read, "/a"), times: 2 }
         );
     }
 }

@@ -12,17 +12,17 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Filters, Net};
 use super::kernel;
-use super::policy::{Policy, Walls};
+use super::policy::{SandboxLevel, SandboxPolicy};
+use super::syscalls::{NetworkAccess, SeccompFilters};
 
 /// Maximum size of a message, in bytes.
 const MAX_MESSAGE: usize = 4096;
 
 /// The active protections around a program, as found when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Standing {
-    pub(super) walls: Walls,
+pub(super) struct ActiveProtections {
+    pub(super) walls: SandboxLevel,
     /// Landlock ABI version, 0 if unsupported.
     pub(super) landlock: i32,
     /// True if system calls are filtered.
@@ -36,33 +36,33 @@ pub(super) struct Standing {
 }
 
 /// Returns the network access of the program.
-pub(super) fn net(policy: &Policy) -> Net {
-    let is_full = policy.walls == Walls::Full;
+pub(super) fn network_access(policy: &SandboxPolicy) -> NetworkAccess {
+    let is_full = policy.level == SandboxLevel::Full;
     if !policy.addresses.is_empty() {
         // Without a network namespace, Landlock prevents the program from connecting by itself.
-        return match (is_full, policy.local) {
-            (true, true) => Net::LocalAndListed,
-            (true, false) => Net::Listed,
-            (false, _) => Net::Tcp,
+        return match (is_full, policy.local_ports) {
+            (true, true) => NetworkAccess::LoopbackAndListed,
+            (true, false) => NetworkAccess::Listed,
+            (false, _) => NetworkAccess::Tcp,
         };
     }
     match (policy.ports.is_empty(), is_full) {
-        (true, true) if policy.local => Net::Local,
-        (true, true) => Net::Empty,
-        (true, false) => Net::Closed,
-        (false, _) if policy.lookups => Net::TcpAndLookups,
-        (false, _) => Net::Tcp,
+        (true, true) if policy.local_ports => NetworkAccess::Loopback,
+        (true, true) => NetworkAccess::Empty,
+        (true, false) => NetworkAccess::Denied,
+        (false, _) if policy.name_lookups => NetworkAccess::TcpAndLookups,
+        (false, _) => NetworkAccess::Tcp,
     }
 }
 
 /// Lets the first process continue, now that it is in its control group. Sends the error, if any,
 /// that prevents the supervisor from inspecting it.
-pub(super) fn let_go(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result<()> {
+pub(super) fn release(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result<()> {
     Ok(rustix::io::write(control, &unseen.unwrap_or(0).to_ne_bytes()).map(drop)?)
 }
 
 /// Waits for permission to continue and returns the error sent by [`let_go`].
-pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
+pub(super) fn wait_for_release(control: &OwnedFd) -> Result<Option<i32>, String> {
     let mut word = [0; 4];
     loop {
         match rustix::io::read(control, &mut word) {
@@ -76,14 +76,20 @@ pub(super) fn wait(control: &OwnedFd) -> Result<Option<i32>, String> {
 /// Returns the part of the policy that cannot be enforced if calls do not wait for the supervisor.
 /// The harness does not request it on such a machine; this covers one that changed since it was
 /// probed.
-fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
+fn unenforceable_part(
+    policy: &SandboxPolicy,
+    standing: &ActiveProtections,
+) -> Option<&'static str> {
     if standing.watched {
         None
     } else if !policy.addresses.is_empty() {
         Some("a list of addresses")
-    } else if policy.local {
+    } else if policy.local_ports {
         Some("ports of its own")
-    } else if policy.walls == Walls::Full && !policy.ports.is_empty() && standing.landlock < 4 {
+    } else if policy.level == SandboxLevel::Full
+        && !policy.ports.is_empty()
+        && standing.landlock < 4
+    {
         Some("a list of ports")
     } else {
         None
@@ -92,20 +98,20 @@ fn unkept(policy: &Policy, standing: &Standing) -> Option<&'static str> {
 
 /// Filters the system calls of this process from here on, and reports the active protections to the
 /// supervisor.
-pub(super) fn filter(
-    policy: &Policy,
+pub(super) fn install_filters(
+    policy: &SandboxPolicy,
     control: &OwnedFd,
-    mut standing: Standing,
+    mut standing: ActiveProtections,
 ) -> Result<(), String> {
-    let Some(filters) = Filters::new(net(policy)) else {
-        return tell(control, standing, None);
+    let Some(filters) = SeccompFilters::new(network_access(policy)) else {
+        return send_report(control, standing, None);
     };
-    for program in &filters.refusing {
+    for program in &filters.denying {
         if let Err(error) = seccompiler::apply_filter(program) {
-            if policy.walls == Walls::Full {
+            if policy.level == SandboxLevel::Full {
                 return Err(format!("cannot filter system calls: {error}"));
             }
-            return tell(control, standing, None);
+            return send_report(control, standing, None);
         }
     }
     standing.filtered = true;
@@ -122,16 +128,16 @@ pub(super) fn filter(
             .map_err(|error| format!("cannot filter system calls: {error}"))?;
     }
     standing.watched = listener.is_some();
-    if let Some(what) = unkept(policy, &standing) {
+    if let Some(what) = unenforceable_part(policy, &standing) {
         return Err(format!("cannot keep the program to {what}: its supervisor sees no calls"));
     }
-    tell(control, standing, listener.as_ref().map(AsFd::as_fd))
+    send_report(control, standing, listener.as_ref().map(AsFd::as_fd))
 }
 
 /// Reports the active protections to the supervisor.
-pub(super) fn tell(
+pub(super) fn send_report(
     control: &OwnedFd,
-    standing: Standing,
+    standing: ActiveProtections,
     listener: Option<BorrowedFd<'_>>,
 ) -> Result<(), String> {
     let message = serde_json::to_vec(&standing).map_err(|error| error.to_string())?;
@@ -148,7 +154,9 @@ pub(super) fn tell(
 
 /// Receives the protections, and the listener if calls wait for the supervisor. Returns `None` if
 /// the process ended without reporting.
-pub(super) fn hear(control: BorrowedFd<'_>) -> Option<(Standing, Option<OwnedFd>)> {
+pub(super) fn receive_report(
+    control: BorrowedFd<'_>,
+) -> Option<(ActiveProtections, Option<OwnedFd>)> {
     let mut message = [0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -168,18 +176,28 @@ mod tests {
 
     #[test]
     fn nothing_is_granted_that_cannot_be_kept() {
-        let blind = Standing { unseen: Some(libc::EPERM), landlock: 3, ..Standing::default() };
-        let listed = Policy { addresses: vec!["[::1]:1".parse().unwrap()], ..Policy::default() };
-        let ports = Policy { ports: vec![1], ..Policy::default() };
+        let blind = ActiveProtections {
+            unseen: Some(libc::EPERM),
+            landlock: 3,
+            ..ActiveProtections::default()
+        };
+        let listed = SandboxPolicy {
+            addresses: vec!["[::1]:1".parse().unwrap()],
+            ..SandboxPolicy::default()
+        };
+        let ports = SandboxPolicy { ports: vec![1], ..SandboxPolicy::default() };
         for (policy, landlock, is_kept) in [
-            (&Policy::default(), 0, true),
+            (&SandboxPolicy::default(), 0, true),
             (&listed, 7, false),
             (&ports, 3, false),
             (&ports, 4, true),
         ] {
-            let standing = Standing { landlock, ..blind };
-            assert_eq!(unkept(policy, &standing).is_none(), is_kept, "{policy:?}");
-            assert_eq!(unkept(policy, &Standing { watched: true, ..standing }), None);
+            let standing = ActiveProtections { landlock, ..blind };
+            assert_eq!(unenforceable_part(policy, &standing).is_none(), is_kept, "{policy:?}");
+            assert_eq!(
+                unenforceable_part(policy, &ActiveProtections { watched: true, ..standing }),
+                None
+            );
         }
     }
 
@@ -190,10 +208,10 @@ mod tests {
         let pair = rustix::net::socketpair(rustix::net::AddressFamily::UNIX, kind, flags, None);
         let (ours, theirs) = pair.unwrap();
         for unseen in [None, Some(libc::EPERM)] {
-            let_go(&ours, unseen).unwrap();
-            assert_eq!(wait(&theirs), Ok(unseen));
+            release(&ours, unseen).unwrap();
+            assert_eq!(wait_for_release(&theirs), Ok(unseen));
         }
         drop(ours);
-        assert!(wait(&theirs).is_err());
+        assert!(wait_for_release(&theirs).is_err());
     }
 }

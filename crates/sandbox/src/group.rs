@@ -12,27 +12,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::standing::Held;
-use crate::leftover;
-use crate::limits::Limits;
+use super::support::EnforcedLimits;
+use crate::limits::SandboxLimits;
+use crate::stale_folder;
 
 /// Name prefix of the groups of runs.
-const RUN: &str = "selftest-run-";
+const RUN_PREFIX: &str = "selftest-run-";
 
 /// Name prefix of the groups of cases.
-const CASE: &str = "case-";
+const CASE_PREFIX: &str = "case-";
 
 /// Delay between attempts to remove a group whose last process is still exiting.
-const PAUSE: Duration = Duration::from_millis(2);
+const RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// The cgroup of one run. Dropping it kills its remaining processes and removes it.
 #[derive(Debug)]
 pub struct RunGroup {
     path: PathBuf,
-    held: Held,
+    enforced_limits: EnforcedLimits,
     /// Lowest `pids.max` of the ancestors above this group.
-    most_processes: Option<u64>,
-    begun: AtomicU32,
+    max_processes: Option<u64>,
+    next_case: AtomicU32,
     /// Held open to keep the group locked.
     _lock: File,
 }
@@ -46,45 +46,51 @@ pub struct CaseGroup {
 impl RunGroup {
     /// Creates a group in the nearest ancestor that delegates the memory and pids controllers, else
     /// in the nearest writable one. The error says why that is not possible.
-    pub fn make() -> Result<Self, String> {
+    pub fn create() -> Result<Self, String> {
         let read =
             |file: &str| fs::read(file).map_err(|_| "this system has no control groups".to_owned());
         let mounts = read("/proc/self/mountinfo")?;
         let own = read("/proc/self/cgroup")?;
-        let (mount, own) = own_group(&mounts, &own)
+        let (mount, own) = own_cgroup(&mounts, &own)
             .ok_or("there is no control group of version 2 that this process is seen in")?;
-        let made = Self::make_above(&mount, &own);
+        let made = Self::create_above(&mount, &own);
         made.ok_or_else(|| format!("no control group above {} may be written", own.display()))
     }
 
-    fn make_above(mount: &Path, own: &Path) -> Option<Self> {
-        let mut places = places(mount, own);
+    fn create_above(mount: &Path, own: &Path) -> Option<Self> {
+        let mut places = candidate_parents(mount, own);
         // The sort is stable, so the nearest ancestor comes first among equals.
-        places.sort_by_key(|place| !(place.hands_on.memory && place.hands_on.processes));
+        places.sort_by_key(|place| !(place.delegates.memory && place.delegates.processes));
         places.iter().find_map(|place| {
-            leftover::sweep(&place.path, is_run, remove_run);
-            Self::make_in(place)
+            stale_folder::remove_stale(&place.path, is_run_name, remove_run);
+            Self::create_in(place)
         })
     }
 
-    fn make_in(place: &Place) -> Option<Self> {
+    fn create_in(place: &CgroupParent) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         // Between `mkdir` and `flock`, another process may take the new group for a leftover of a
         // dead run and remove it. Retry with another name.
         let (path, lock) = (0..3).find_map(|_| {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let path = place.path.join(format!("{RUN}{}-{number}", std::process::id()));
+            let path = place.path.join(format!("{RUN_PREFIX}{}-{number}", std::process::id()));
             DirBuilder::new().mode(0o755).create(&path).ok()?;
-            let lock = leftover::hold(&path).ok()??;
+            let lock = stale_folder::lock_new(&path).ok()??;
             Some((path, lock))
         })?;
-        let mut held = Held::default();
+        let mut held = EnforcedLimits::default();
         for (controller, held) in [("memory", &mut held.memory), ("pids", &mut held.processes)] {
             let hand_on = format!("+{controller}");
             *held = fs::write(path.join("cgroup.subtree_control"), hand_on).is_ok();
         }
-        let (most_processes, begun) = (place.most_processes, AtomicU32::new(0));
-        let group = Self { path, held, most_processes, begun, _lock: lock };
+        let (most_processes, begun) = (place.max_processes, AtomicU32::new(0));
+        let group = Self {
+            path,
+            enforced_limits: held,
+            max_processes: most_processes,
+            next_case: begun,
+            _lock: lock,
+        };
         // Moving a process requires write access to both the parent and the new group.
         let above = [&place.path, &group.path]
             .map(|path| fs::OpenOptions::new().write(true).open(path.join("cgroup.procs")).is_ok());
@@ -92,17 +98,17 @@ impl RunGroup {
     }
 
     /// Returns the resources that this group can limit.
-    pub fn held(&self) -> Held {
-        self.held
+    pub fn enforced_limits(&self) -> EnforcedLimits {
+        self.enforced_limits
     }
 
     /// Creates a group with these limits for one case. The error is the kernel's.
-    pub fn case(&self, limits: &Limits) -> io::Result<CaseGroup> {
-        let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        let path = self.path.join(format!("{CASE}{number}"));
+    pub fn create_case(&self, limits: &SandboxLimits) -> io::Result<CaseGroup> {
+        let number = self.next_case.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(format!("{CASE_PREFIX}{number}"));
         DirBuilder::new().mode(0o755).create(&path)?;
         let group = CaseGroup { path };
-        if self.held.memory {
+        if self.enforced_limits.memory {
             let most = u64::from(limits.total_memory_mib) << 20;
             group.set("memory.max", most)?;
             // Optional, since not all kernels support them. Without them swapped memory is bounded
@@ -110,10 +116,10 @@ impl RunGroup {
             let _ = group.set("memory.swap.max", 0);
             let _ = group.set("memory.oom.group", 1);
         }
-        if self.held.processes {
+        if self.enforced_limits.processes {
             // One extra for the harness's own process in the group.
             let most = u64::from(limits.processes) + 1;
-            group.set("pids.max", self.most_processes.map_or(most, |above| most.min(above)))?;
+            group.set("pids.max", self.max_processes.map_or(most, |above| most.min(above)))?;
         }
         Ok(group)
     }
@@ -147,24 +153,28 @@ impl Drop for CaseGroup {
 
 /// A group in which a new one could be created.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct CgroupParent {
     path: PathBuf,
-    hands_on: Held,
-    most_processes: Option<u64>,
+    delegates: EnforcedLimits,
+    max_processes: Option<u64>,
 }
 
 /// Returns the groups from this process's own upwards, as far as leaving one escapes no limit: the
 /// walk stops at a limit on memory or CPU. A limit on processes, which service managers set
 /// everywhere, is carried along instead.
-fn places(mount: &Path, own: &Path) -> Vec<Place> {
+fn candidate_parents(mount: &Path, own: &Path) -> Vec<CgroupParent> {
     let mut places = Vec::new();
     let mut most_processes: Option<u64> = None;
     for path in own.ancestors().take_while(|path| path.starts_with(mount)) {
         let words = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
         let handed_on = words("cgroup.subtree_control");
         let hands_on = |controller| handed_on.split_whitespace().any(|it| it == controller);
-        let hands_on = Held { memory: hands_on("memory"), processes: hands_on("pids") };
-        places.push(Place { path: path.to_owned(), hands_on, most_processes });
+        let hands_on = EnforcedLimits { memory: hands_on("memory"), processes: hands_on("pids") };
+        places.push(CgroupParent {
+            path: path.to_owned(),
+            delegates: hands_on,
+            max_processes: most_processes,
+        });
         let is_bounded = |file: &str| {
             let words = words(file);
             words.split_whitespace().next().is_some_and(|most| most != "max")
@@ -181,7 +191,7 @@ fn places(mount: &Path, own: &Path) -> Vec<Place> {
 
 /// Returns the cgroup v2 mount point and this process's group below it, from the contents of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
-fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
+fn own_cgroup(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
     let own = own.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
     let own = PathBuf::from(std::ffi::OsString::from_vec(own.to_vec()));
     // The kernel writes a group outside of this cgroup namespace with `..` components.
@@ -197,7 +207,8 @@ fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
         if words.get(end + 1) != Some(&&b"cgroup2"[..]) {
             return None;
         }
-        let (root, mount) = (unescaped(words.get(3)?), unescaped(words.get(4)?));
+        let (root, mount) =
+            (unescape_mount_path(words.get(3)?), unescape_mount_path(words.get(4)?));
         let below = own.strip_prefix(&root).ok()?;
         let own = if below == Path::new("") { mount.clone() } else { mount.join(below) };
         Some((mount, own))
@@ -206,7 +217,7 @@ fn own_group(mounts: &[u8], own: &[u8]) -> Option<(PathBuf, PathBuf)> {
 
 /// Decodes a path in a `/proc` table, where the kernel writes spaces and similar characters as
 /// three octal digits.
-fn unescaped(word: &[u8]) -> PathBuf {
+fn unescape_mount_path(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
     while let [first, after @ ..] = rest {
@@ -226,7 +237,7 @@ fn remove_run(path: &Path) {
         let _ = io::Write::write_all(&mut kill, b"1");
     }
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        let is_case = entry.file_name().to_str().is_some_and(|name| name.starts_with(CASE));
+        let is_case = entry.file_name().to_str().is_some_and(|name| name.starts_with(CASE_PREFIX));
         if is_case && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = remove(&entry.path(), 100);
         }
@@ -238,7 +249,9 @@ fn remove_run(path: &Path) {
 fn remove(path: &Path, tries: u32) -> io::Result<()> {
     for _ in 1..tries {
         match fs::remove_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(RETRY_DELAY)
+            }
             ended => return ended,
         }
     }
@@ -246,8 +259,8 @@ fn remove(path: &Path, tries: u32) -> io::Result<()> {
 }
 
 /// Returns true if this is the name of a run's group.
-fn is_run(name: &str) -> bool {
-    let numbers = name.strip_prefix(RUN).and_then(|rest| rest.split_once('-'));
+fn is_run_name(name: &str) -> bool {
+    let numbers = name.strip_prefix(RUN_PREFIX).and_then(|rest| rest.split_once('-'));
     numbers.is_some_and(|(process, number)| {
         process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok()
     })
@@ -264,7 +277,7 @@ mod tests {
     #[test]
     fn the_own_group_is_found_below_its_mount() {
         let of = |mounts: &str, own: &str| {
-            let (mount, own) = own_group(mounts.as_bytes(), own.as_bytes())?;
+            let (mount, own) = own_cgroup(mounts.as_bytes(), own.as_bytes())?;
             Some((mount.display().to_string(), own.display().to_string()))
         };
         let found = |mount: &str, own: &str| Some((mount.to_owned(), own.to_owned()));
@@ -315,17 +328,17 @@ mod tests {
             ("user/app/scope", &[("memory.max", "max\n"), ("pids.max", "900\n")]),
         ]);
         let path = |group: &str| root.path().join(group);
-        let found = places(root.path(), &path("user/app/scope"));
-        let held = Held { memory: true, processes: true };
-        let place = |group: &str, hands_on, most_processes| Place {
+        let found = candidate_parents(root.path(), &path("user/app/scope"));
+        let held = EnforcedLimits { memory: true, processes: true };
+        let place = |group: &str, hands_on, most_processes| CgroupParent {
             path: path(group),
-            hands_on,
-            most_processes,
+            delegates: hands_on,
+            max_processes: most_processes,
         };
         assert_eq!(
             found[..3],
             [
-                place("user/app/scope", Held::default(), None),
+                place("user/app/scope", EnforcedLimits::default(), None),
                 place("user/app", held, Some(900)),
                 place("user", held, Some(500)),
             ]
@@ -333,10 +346,10 @@ mod tests {
         // No process escapes a limit that is set on its own group.
         for (file, limit) in [("memory.max", "1048576\n"), ("cpu.max", "50000 100000\n")] {
             fs::write(path("user/app/scope").join(file), limit).unwrap();
-            assert_eq!(places(root.path(), &path("user/app/scope")).len(), 1, "{file}");
+            assert_eq!(candidate_parents(root.path(), &path("user/app/scope")).len(), 1, "{file}");
             fs::write(path("user/app/scope").join(file), "max 100000\n").unwrap();
         }
-        assert_eq!(places(root.path(), &path("user/app/scope")).len(), 4);
+        assert_eq!(candidate_parents(root.path(), &path("user/app/scope")).len(), 4);
     }
 
     #[test]
@@ -351,7 +364,7 @@ mod tests {
         fs::create_dir(&alive).unwrap();
         let lock = File::open(&alive).unwrap();
         lock.try_lock().unwrap();
-        leftover::sweep(root.path(), is_run, remove_run);
+        stale_folder::remove_stale(root.path(), is_run_name, remove_run);
         let names = || {
             let entries = fs::read_dir(root.path()).unwrap();
             let names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
@@ -362,7 +375,7 @@ mod tests {
         let rest = ["selftest-run-", "selftest-run-77-x", "session.scope"];
         assert_eq!(names(), [rest[0], rest[1], "selftest-run-78-1", rest[2]]);
         drop(lock);
-        leftover::sweep(root.path(), is_run, remove_run);
+        stale_folder::remove_stale(root.path(), is_run_name, remove_run);
         assert_eq!(names(), rest);
     }
 
@@ -375,18 +388,22 @@ mod tests {
         let lock = File::open(&path).unwrap();
         let run = |held| RunGroup {
             path: path.clone(),
-            held,
-            most_processes: Some(20),
-            begun: AtomicU32::new(0),
+            enforced_limits: held,
+            max_processes: Some(20),
+            next_case: AtomicU32::new(0),
             _lock: lock.try_clone().unwrap(),
         };
-        let nothing = std::mem::ManuallyDrop::new(run(Held::default()));
-        let case = nothing.case(&Limits::default()).unwrap();
+        let nothing = std::mem::ManuallyDrop::new(run(EnforcedLimits::default()));
+        let case = nothing.create_case(&SandboxLimits::default()).unwrap();
         assert_eq!(fs::read_dir(case.path()).unwrap().count(), 0);
         let folder = case.path().to_owned();
         drop(case);
         assert!(!folder.exists());
-        let all = std::mem::ManuallyDrop::new(run(Held { memory: true, processes: true }));
-        assert!(all.case(&Limits::default()).is_err(), "a limit that nobody keeps is no limit");
+        let all =
+            std::mem::ManuallyDrop::new(run(EnforcedLimits { memory: true, processes: true }));
+        assert!(
+            all.create_case(&SandboxLimits::default()).is_err(),
+            "a limit that nobody keeps is no limit"
+        );
     }
 }

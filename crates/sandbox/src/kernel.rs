@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 
 /// A system call that waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct WaitingCall {
     pub(super) id: u64,
     /// The calling thread, in the supervisor's PID namespace.
     pub(super) thread: u32,
@@ -24,7 +24,7 @@ pub(super) struct Call {
 
 /// The answer to a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CallReply {
     /// The kernel continues the call and applies all other rules.
     Continue,
     /// The call was performed on behalf of the program and returned this value.
@@ -50,7 +50,7 @@ pub(super) fn close_on_exec_from(first: u32) -> Result<()> {
 }
 
 /// Takes ownership of a descriptor inherited at startup. Call it once per descriptor.
-pub(super) fn inherited(number: RawFd) -> Result<OwnedFd> {
+pub(super) fn take_inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: asks for flags only.
     if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(Error::from_raw_os_error(libc::EBADF));
@@ -61,7 +61,7 @@ pub(super) fn inherited(number: RawFd) -> Result<OwnedFd> {
 }
 
 /// Changes the attributes of the mount at a path, and of all mounts below it if `all` is true.
-pub(super) fn change_mount(path: &Path, all: bool, set: u64, clear: u64) -> Result<()> {
+pub(super) fn set_mount_attributes(path: &Path, all: bool, set: u64, clear: u64) -> Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes =
         libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
@@ -115,14 +115,14 @@ pub(super) fn install_with_listener(program: &[sock_filter]) -> Result<OwnedFd> 
 }
 
 /// Registers a descriptor with the async runtime.
-pub(super) fn awaited(descriptor: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
+pub(super) fn register_descriptor(descriptor: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
     // SAFETY: the returned value owns the descriptor, so it stays valid until deregistered.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 /// Makes the kernel run caller and supervisor in turns on the same CPU, which is many times faster.
 /// Ignored before Linux 6.6.
-pub(super) fn answer_on_the_same_processor(listener: BorrowedFd<'_>) {
+pub(super) fn answer_on_same_cpu(listener: BorrowedFd<'_>) {
     // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, which the libc crate lacks.
     let flags: libc::c_ulong = 1;
     // SAFETY: the request takes a number.
@@ -130,7 +130,7 @@ pub(super) fn answer_on_the_same_processor(listener: BorrowedFd<'_>) {
 }
 
 /// Receives the next waiting call. Blocks unless the listener is readable.
-pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
+pub(super) fn receive_call(listener: BorrowedFd<'_>) -> Result<WaitingCall> {
     // SAFETY: a structure of numbers, for which zero is a value; the kernel demands it.
     let mut raised: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is the one that this request fills.
@@ -140,7 +140,7 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
     if code < 0 {
         return Err(Error::last_os_error());
     }
-    Ok(Call {
+    Ok(WaitingCall {
         id: raised.id,
         thread: raised.pid,
         number: i64::from(raised.data.nr),
@@ -151,7 +151,7 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
 /// Installs a copy of a descriptor in the calling process and returns its number there. It replaces
 /// `number` if given, else takes the lowest free one. The call keeps waiting.
 #[expect(clippy::cast_possible_truncation, reason = "one bit")]
-pub(super) fn hand_over(
+pub(super) fn install_descriptor(
     listener: BorrowedFd<'_>,
     id: u64,
     descriptor: BorrowedFd<'_>,
@@ -174,7 +174,7 @@ pub(super) fn hand_over(
 }
 
 /// Returns the unique ID of the network namespace that a socket belongs to. Needs Linux 5.14.
-pub(super) fn network_of(socket: BorrowedFd<'_>) -> Result<u64> {
+pub(super) fn network_id(socket: BorrowedFd<'_>) -> Result<u64> {
     // SO_NETNS_COOKIE, which the libc crate lacks.
     const NETWORK: libc::c_int = 71;
     let mut number = 0_u64;
@@ -194,11 +194,11 @@ pub(super) fn network_of(socket: BorrowedFd<'_>) -> Result<u64> {
 
 /// Answers a call. An error usually means that the caller no longer exists.
 #[expect(clippy::cast_possible_truncation, reason = "one bit")]
-pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<()> {
+pub(super) fn answer_call(listener: BorrowedFd<'_>, id: u64, answer: CallReply) -> Result<()> {
     let (val, error, flags) = match answer {
-        Answer::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
-        Answer::Done(value) => (value, 0, 0),
-        Answer::Fail(number) => (0, -number, 0),
+        CallReply::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        CallReply::Done(value) => (value, 0, 0),
+        CallReply::Fail(number) => (0, -number, 0),
     };
     let reply = libc::seccomp_notif_resp { id, val, error, flags };
     // SAFETY: the structure is the one that this request reads.

@@ -16,7 +16,9 @@
 
 mod attempt;
 #[cfg(target_os = "linux")]
-mod calls;
+mod case_cgroup;
+#[cfg(unix)]
+mod confine;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(unix)]
@@ -24,18 +26,13 @@ mod group;
 #[cfg(windows)]
 #[path = "ungrouped.rs"]
 mod group;
-#[cfg(target_os = "linux")]
-mod grouped;
 #[cfg(windows)]
 mod job;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
-mod landlocked;
-pub mod leftover;
+mod landlock_rules;
 pub mod limits;
-#[cfg(unix)]
-mod lock;
 #[cfg(target_os = "linux")]
 mod loopback;
 #[cfg(target_os = "linux")]
@@ -43,9 +40,12 @@ mod namespaces;
 mod policy;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
-mod standing;
+pub mod stale_folder;
 #[cfg(unix)]
 mod supervise;
+mod support;
+#[cfg(target_os = "linux")]
+mod syscalls;
 #[cfg(target_os = "linux")]
 mod view;
 #[cfg(target_os = "linux")]
@@ -55,25 +55,25 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use attempt::{Attempt, AttemptKind, Attempts, read_notes};
+pub use attempt::{AttemptCount, AttemptKind, SandboxAttempt, read_notes};
 pub use group::{CaseGroup, RunGroup};
-pub use policy::{Policy, Walls, toolchains};
-pub use standing::{Held, NoSandbox, Standing};
+pub use policy::{SandboxLevel, SandboxPolicy, toolchains};
+pub use support::{EnforcedLimits, SandboxSupport, SandboxUnavailableError};
 
 /// The hidden first argument that starts one of this crate's processes.
-pub const WORD: &str = "__sut";
+pub const SUBCOMMAND: &str = "__sut";
 
 /// The macOS program that runs others in a sandbox.
 #[cfg(not(target_os = "linux"))]
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 /// Exit code if the program could not be started.
-pub const NOT_STARTED: u8 = 127;
+pub const EXIT_NOT_STARTED: u8 = 127;
 
 /// Runs the sandbox process that the arguments request; `None` if the first is not [`WORD`]. `main`
 /// must call it before anything else, while the process is single-threaded.
-pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    if arguments.next()? != WORD {
+pub fn run_if_requested(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.next()? != SUBCOMMAND {
         return None;
     }
     let step = arguments.next().unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         #[cfg(unix)]
         Some("supervise") => supervise::run(&rest),
         #[cfg(unix)]
-        Some("exec") => lock::run(&rest),
+        Some("exec") => confine::run(&rest),
         #[cfg(windows)]
         Some("supervise") => job::run(&rest),
         _ => Err("expected `supervise` or `exec`".to_owned()),
@@ -91,17 +91,17 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         |why| {
             // If stderr is broken as well, the error cannot be reported anywhere.
             let _ = writeln!(std::io::stderr(), "selftest: {why}");
-            ExitCode::from(NOT_STARTED)
+            ExitCode::from(EXIT_NOT_STARTED)
         },
         ExitCode::from,
     ))
 }
 
 /// Returns true if the kernel reports the network namespace of a socket (Linux 5.14).
-pub fn tells_networks() -> bool {
+pub fn reports_socket_networks() -> bool {
     #[cfg(target_os = "linux")]
     return std::os::unix::net::UnixDatagram::unbound()
-        .is_ok_and(|socket| kernel::network_of(std::os::fd::AsFd::as_fd(&socket)).is_ok());
+        .is_ok_and(|socket| kernel::network_id(std::os::fd::AsFd::as_fd(&socket)).is_ok());
     #[cfg(not(target_os = "linux"))]
     return false;
 }
@@ -109,7 +109,7 @@ pub fn tells_networks() -> bool {
 /// Returns the Landlock ABI version that this kernel enforces; 0 if none.
 pub fn landlock_abi() -> i32 {
     #[cfg(target_os = "linux")]
-    return landlocked::abi();
+    return landlock_rules::abi();
     #[cfg(not(target_os = "linux"))]
     return 0;
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
-pub enum Sandbox {
+pub enum SandboxMode {
     /// Run nothing.
     Enforce,
     /// Run with as much of the sandbox as the system supports; reports list what is missing.
@@ -17,7 +17,7 @@ pub enum Sandbox {
     Off,
 }
 
-impl Default for Sandbox {
+impl Default for SandboxMode {
     fn default() -> Self {
         if cfg!(target_os = "linux") { Self::Enforce } else { Self::BestEffort }
     }
@@ -27,7 +27,7 @@ impl Default for Sandbox {
 /// a case together, and need a control group that Linux lets this user create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Maximum memory that one process may allocate, in MiB.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub memory_mib: u32,
@@ -48,7 +48,7 @@ pub struct Limits {
     pub total_cpu_seconds: u32,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     fn default() -> Self {
         Self {
             memory_mib: 8192,
@@ -61,7 +61,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl SandboxLimits {
     /// Returns true if no limit was changed.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -13,21 +13,21 @@ const MESSAGE: u32 = 32;
 
 /// Brings the interface up, which assigns `127.0.0.1` and `::1`. Needs `CAP_NET_ADMIN` in this
 /// network namespace.
-pub(super) fn raise() -> Result<()> {
+pub(super) fn bring_up() -> Result<()> {
     // Protocol 0 is NETLINK_ROUTE, for which rustix has no constant.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let mut socket = File::from(socket);
-    socket.write_all(&message())?;
+    socket.write_all(&link_up_message())?;
     let mut answer = [0; 256];
     let read = socket.read(&mut answer)?;
-    match answered(&answer[..read]) {
+    match reply_error(&answer[..read]) {
         Some(0) => Ok(()),
         Some(error) => Err(Error::from_raw_os_error(-error)),
         None => Err(Error::other("the kernel said nothing of use about the loopback interface")),
     }
 }
 
-fn message() -> Vec<u8> {
+fn link_up_message() -> Vec<u8> {
     const UP: u32 = libc::IFF_UP.cast_unsigned();
     // NLM_F_REQUEST and NLM_F_ACK.
     const FLAGS: u16 = 1 | 4;
@@ -44,7 +44,7 @@ fn message() -> Vec<u8> {
 }
 
 /// Returns the error number in a reply: negative, or 0 for success.
-fn answered(answer: &[u8]) -> Option<i32> {
+fn reply_error(answer: &[u8]) -> Option<i32> {
     // `nlmsghdr` is 16 bytes with the type at offset 4; `nlmsgerr` follows it and starts with the
     // error.
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
@@ -58,15 +58,15 @@ mod tests {
 
     #[test]
     fn messages_have_the_form_of_the_kernel() {
-        assert_eq!(message().len(), MESSAGE as usize);
+        assert_eq!(link_up_message().len(), MESSAGE as usize);
         let of = |kind: u16, error: i32| {
             let mut answer = 36_u32.to_ne_bytes().to_vec();
             answer.extend(kind.to_ne_bytes());
             answer.extend([0; 10]);
             answer.extend(error.to_ne_bytes());
-            answered(&answer)
+            reply_error(&answer)
         };
         assert_eq!([of(2, 0), of(2, -1), of(3, 0)], [Some(0), Some(-1), None]);
-        assert_eq!(answered(&[0; 12]), None);
+        assert_eq!(reply_error(&[0; 12]), None);
     }
 }

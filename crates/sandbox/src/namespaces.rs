@@ -9,18 +9,18 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, set_capabilities};
 
-use super::calls::Net;
+use super::syscalls::NetworkAccess;
 use super::{kernel, loopback};
 
 /// The capabilities over its namespaces that the first process needs to set them up.
-const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
+const CAPABILITIES: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN);
 
 /// Sysctls with which Ubuntu and Debian kernels deny namespaces to ordinary users, and their value
 /// then.
-const SWITCHES: &[(&str, &str)] = &[
+const NAMESPACE_SYSCTLS: &[(&str, &str)] = &[
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
     ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
     ("/proc/sys/user/max_user_namespaces", "0"),
@@ -28,36 +28,36 @@ const SWITCHES: &[(&str, &str)] = &[
 
 /// Enters a user namespace, which grants the right to create the others. The process must be
 /// single-threaded.
-pub(super) fn own_user() -> Result<(), String> {
+pub(super) fn enter_user_namespace() -> Result<(), String> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match kernel::unshare(UnshareFlags::NEWUSER) {
-        Ok(()) => map(user, group).map_err(|why| refusal(&why)),
+        Ok(()) => map_ids(user, group).map_err(|why| describe_refusal(&why)),
         // Root can create the others even if the kernel has no user namespaces.
         Err(_) if user == 0 => Ok(()),
-        Err(why) => Err(refusal(&why)),
+        Err(why) => Err(describe_refusal(&why)),
     }
 }
 
 /// Enters the other namespaces. Afterwards this thread may start one child, and no threads.
-pub(super) fn enter() -> Result<(), String> {
+pub(super) fn enter_process_namespaces() -> Result<(), String> {
     let flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    kernel::unshare(flags).map_err(|why| refusal(&why))?;
-    hand_on_powers().map_err(|why| refusal(&why.into()))
+    kernel::unshare(flags).map_err(|why| describe_refusal(&why))?;
+    make_capabilities_ambient().map_err(|why| describe_refusal(&why.into()))
 }
 
 /// Creates the remaining namespaces in the first process. The network namespace, if the policy
 /// calls for one, is empty or has a loopback interface.
-pub(super) fn furnish(net: Net) -> Result<(), Error> {
+pub(super) fn create_inner_namespaces(net: NetworkAccess) -> Result<(), Error> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWCGROUP;
-    if net.is_own() {
+    if net.has_own_namespace() {
         flags |= UnshareFlags::NEWNET;
     }
     kernel::unshare(flags)?;
-    if net.is_local() { loopback::raise() } else { Ok(()) }
+    if net.has_loopback() { loopback::bring_up() } else { Ok(()) }
 }
 
 /// Maps the user and group to themselves, so that programs see their usual IDs.
-fn map(user: u32, group: u32) -> Result<(), Error> {
+fn map_ids(user: u32, group: u32) -> Result<(), Error> {
     // An unprivileged user may write `gid_map` only after disabling `setgroups`.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -68,19 +68,19 @@ fn map(user: u32, group: u32) -> Result<(), Error> {
 }
 
 /// Makes the needed capabilities ambient: all others are lost at `exec` by a non-root user.
-fn hand_on_powers() -> Result<(), Errno> {
+fn make_capabilities_ambient() -> Result<(), Errno> {
     let own = capabilities(None)?;
-    let inheritable = own.permitted & POWERS;
+    let inheritable = own.permitted & CAPABILITIES;
     set_capabilities(None, CapabilitySets { inheritable, ..own })?;
-    for power in POWERS.iter() {
+    for power in CAPABILITIES.iter() {
         rustix::thread::configure_capability_in_ambient_set(power, true)?;
     }
     Ok(())
 }
 
 /// Describes why the kernel denied namespaces, naming the responsible sysctl if it is known.
-fn refusal(why: &Error) -> String {
-    let switch = SWITCHES
+fn describe_refusal(why: &Error) -> String {
+    let switch = NAMESPACE_SYSCTLS
         .iter()
         .find(|(file, off)| fs::read_to_string(file).is_ok_and(|value| value.trim() == *off));
     match switch {
@@ -93,7 +93,7 @@ fn refusal(why: &Error) -> String {
 }
 
 /// Returns advice for a refusal with this text.
-pub(super) fn advice(refusal: &str) -> &'static str {
+pub(super) fn refusal_advice(refusal: &str) -> &'static str {
     if refusal.contains("apparmor_restrict_unprivileged_userns") {
         "Ubuntu keeps namespaces from programs that it does not know: `sudo sysctl -w \
          kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile for selftest \
@@ -121,7 +121,7 @@ mod tests {
             ("user.max_user_namespaces is 0", "max_user_namespaces="),
             ("Operation not permitted (os error 1)", "docker run"),
         ] {
-            let advice = advice(refusal);
+            let advice = refusal_advice(refusal);
             assert!(advice.contains(command) && advice.contains("best_effort"), "{advice}");
         }
     }

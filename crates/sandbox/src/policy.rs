@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 
-use crate::limits::Limits;
+use crate::limits::SandboxLimits;
 
 /// System folders and files that every program may read if they exist: libraries and programs. Of
 /// `/etc`, only what libraries read, because it also holds keys and arbitrary files of the
 /// administrator.
-const SYSTEM: &[&str] = &[
+const SYSTEM_PATHS: &[&str] = &[
     "/usr/bin",
     "/usr/sbin",
     "/usr/lib",
@@ -180,7 +180,7 @@ const TOOLCHAINS: &[&str] = &[
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Walls {
+pub enum SandboxLevel {
     /// No sandbox.
     Off,
     /// Landlock and system call filters, as far as the kernel supports them.
@@ -193,7 +193,7 @@ pub enum Walls {
 /// The rights of a confined program. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a right or not, and a flag of its own")]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// Readable and executable, except for secret and protected paths.
     pub read: Vec<PathBuf>,
     /// Readable and executable by explicit configuration, even if secret, but not if protected.
@@ -212,44 +212,44 @@ pub struct Policy {
     /// Host names with their addresses, for `/etc/hosts` in the sandbox if any address is listed.
     pub hosts: Vec<(String, IpAddr)>,
     /// True if names may be looked up over UDP; applies only if a port is granted.
-    pub lookups: bool,
+    pub name_lookups: bool,
     /// True if the program's processes may listen and connect to each other in a private network.
-    pub local: bool,
+    pub local_ports: bool,
     /// The strength with which all of this is enforced.
-    pub walls: Walls,
+    pub level: SandboxLevel,
     /// Resource limits of its processes.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// Path of the control group that the program is put into.
-    pub group: Option<PathBuf>,
+    pub cgroup: Option<PathBuf>,
     /// True if that group counts processes, so that no other limit has to.
-    pub counted: bool,
+    pub cgroup_counts_processes: bool,
     /// File in which denied attempts are recorded.
-    pub notes: Option<PathBuf>,
+    pub notes_file: Option<PathBuf>,
     /// True for a trial: sets everything up without starting the program.
-    pub trial: bool,
+    pub is_trial: bool,
 }
 
 /// Readable paths in the form Landlock needs: it has rules that allow, none that deny.
 #[cfg(unix)]
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Grants {
+pub(super) struct PathGrants {
     /// Readable with everything below.
     pub(super) whole: Vec<PathBuf>,
     /// Folders that may only be listed, because something below is denied. Parents precede their
     /// subfolders.
-    pub(super) names: Vec<PathBuf>,
+    pub(super) listable: Vec<PathBuf>,
     /// Symlinks in such folders.
     pub(super) links: Vec<PathBuf>,
     /// Paths that were left out.
     pub(super) denied: Vec<PathBuf>,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// Creates a policy for a program that works in this project. `path` and `home` are the
     /// harness's `PATH` and `HOME` variables.
     pub fn for_project(project: &Path, path: Option<&OsStr>, home: Option<&Path>) -> Self {
-        let project = settled(project);
-        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let project = resolve_existing(project);
+        let mut read: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
         read.extend(toolchains(path.unwrap_or_default(), home));
         read.push(project.clone());
         let mut secret: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
@@ -258,7 +258,7 @@ impl Policy {
         );
         let secret = secret
             .iter()
-            .map(|path| settled(path))
+            .map(|path| resolve_existing(path))
             // A project inside a secret folder, such as one under `~/.config`, must stay readable.
             .filter(|path| !project.starts_with(path))
             .collect();
@@ -268,10 +268,10 @@ impl Policy {
 
     /// Protects a folder, unless it contains something readable, such as a project inside the
     /// folder for temporary files. In that case its other contents are unreadable anyway.
-    pub fn protect_aside(&mut self, folder: &Path) {
-        let folder = settled(folder);
+    pub fn protect_unless_needed(&mut self, folder: &Path) {
+        let folder = resolve_existing(folder);
         let readable = self.read.iter().chain(&self.allow);
-        if !readable.into_iter().any(|path| settled(path).starts_with(&folder)) {
+        if !readable.into_iter().any(|path| resolve_existing(path).starts_with(&folder)) {
             self.protected.push(folder);
         }
     }
@@ -299,20 +299,20 @@ impl Policy {
         for (name, ip) in &self.hosts {
             arguments.extend([OsString::from("--host"), format!("{ip} {name}").into()]);
         }
-        arguments.extend(["--walls".into(), self.walls.to_string().into()]);
+        arguments.extend(["--walls".into(), self.level.to_string().into()]);
         // Serialising cannot fail because all keys are strings. An empty argument would not parse.
         let limits = serde_json::to_string(&self.limits).unwrap_or_default();
         arguments.extend(["--limits".into(), limits.into()]);
-        for (flag, path) in [("--notes", &self.notes), ("--group", &self.group)] {
+        for (flag, path) in [("--notes", &self.notes_file), ("--group", &self.cgroup)] {
             if let Some(path) = path {
                 arguments.extend([flag.into(), path.into()]);
             }
         }
         for (flag, holds) in [
-            ("--lookups", self.lookups),
-            ("--local", self.local),
-            ("--counted", self.counted),
-            ("--trial", self.trial),
+            ("--lookups", self.name_lookups),
+            ("--local", self.local_ports),
+            ("--counted", self.cgroup_counts_processes),
+            ("--trial", self.is_trial),
         ] {
             if holds {
                 arguments.push(flag.into());
@@ -332,10 +332,10 @@ impl Policy {
                 return Ok((policy, after));
             }
             let switch = match flag.to_str() {
-                Some("--lookups") => Some(&mut policy.lookups),
-                Some("--local") => Some(&mut policy.local),
-                Some("--counted") => Some(&mut policy.counted),
-                Some("--trial") => Some(&mut policy.trial),
+                Some("--lookups") => Some(&mut policy.name_lookups),
+                Some("--local") => Some(&mut policy.local_ports),
+                Some("--counted") => Some(&mut policy.cgroup_counts_processes),
+                Some("--trial") => Some(&mut policy.is_trial),
                 _ => None,
             };
             if let Some(switch) = switch {
@@ -370,15 +370,15 @@ impl Policy {
                 }
                 Some("--walls") => {
                     let walls = value.to_str().and_then(|word| word.parse().ok());
-                    policy.walls = walls.ok_or("expected a word after `--walls`")?;
+                    policy.level = walls.ok_or("expected a word after `--walls`")?;
                     continue;
                 }
                 Some("--notes") => {
-                    policy.notes = Some(value.into());
+                    policy.notes_file = Some(value.into());
                     continue;
                 }
                 Some("--group") => {
-                    policy.group = Some(value.into());
+                    policy.cgroup = Some(value.into());
                     continue;
                 }
                 Some("--limits") => {
@@ -394,7 +394,7 @@ impl Policy {
 
     /// Returns the readable paths as given, which may traverse symlinks.
     #[cfg(target_os = "linux")]
-    pub(super) fn asked(&self) -> Vec<PathBuf> {
+    pub(super) fn requested_paths(&self) -> Vec<PathBuf> {
         self.read.iter().chain(&self.allow).cloned().collect()
     }
 
@@ -406,17 +406,18 @@ impl Policy {
 
     /// Returns the readable paths, with folders split up if something below is denied.
     #[cfg(unix)]
-    pub(super) fn grants(&self) -> Grants {
-        let mut grants = Grants::default();
-        let protected: Vec<PathBuf> = self.protected.iter().map(|path| settled(path)).collect();
+    pub(super) fn grants(&self) -> PathGrants {
+        let mut grants = PathGrants::default();
+        let protected: Vec<PathBuf> =
+            self.protected.iter().map(|path| resolve_existing(path)).collect();
         let mut denied = protected.clone();
-        denied.extend(self.secret.iter().map(|path| settled(path)));
+        denied.extend(self.secret.iter().map(|path| resolve_existing(path)));
         for (roots, denied) in [(&self.read, &denied), (&self.allow, &protected)] {
             for root in roots {
                 // Landlock rules apply to files, not to names: a path that does not exist has
                 // nothing to grant.
                 if let Ok(root) = root.canonicalize() {
-                    grant(&root, denied, &mut grants);
+                    add_grants(&root, denied, &mut grants);
                 }
             }
         }
@@ -425,7 +426,7 @@ impl Policy {
 }
 
 #[cfg(unix)]
-fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
+fn add_grants(path: &Path, denied: &[PathBuf], grants: &mut PathGrants) {
     if denied.iter().any(|denied| path.starts_with(denied)) {
         grants.denied.push(path.to_owned());
         return;
@@ -435,7 +436,7 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
         return;
     }
     let Ok(entries) = path.read_dir() else { return };
-    grants.names.push(path.to_owned());
+    grants.listable.push(path.to_owned());
     for entry in entries.flatten() {
         let path = entry.path();
         match entry.file_type() {
@@ -446,7 +447,7 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
                     grants.links.push(path);
                 }
             }
-            Ok(_) => grant(&path, denied, grants),
+            Ok(_) => add_grants(&path, denied, grants),
             Err(_) => {}
         }
     }
@@ -454,12 +455,12 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
 
 /// Resolves symlinks as far as the path exists, so that a path that does not exist yet is covered
 /// too.
-pub(super) fn settled(path: &Path) -> PathBuf {
+pub(super) fn resolve_existing(path: &Path) -> PathBuf {
     if let Ok(path) = path.canonicalize() {
         return path;
     }
     match (path.parent(), path.components().next_back()) {
-        (Some(parent), Some(Component::Normal(name))) => settled(parent).join(name),
+        (Some(parent), Some(Component::Normal(name))) => resolve_existing(parent).join(name),
         _ => path.to_owned(),
     }
 }
@@ -507,23 +508,24 @@ mod tests {
 
     #[test]
     fn arguments_round_trip() {
-        let mut policy = Policy::for_project(Path::new("/work"), None, Some(Path::new("/home/me")));
+        let mut policy =
+            SandboxPolicy::for_project(Path::new("/work"), None, Some(Path::new("/home/me")));
         policy.allow.push("/data".into());
         policy.protected.push("/work/reports".into());
         policy.ports = vec![8080, 11434];
-        policy.lookups = true;
+        policy.name_lookups = true;
         policy.addresses = vec!["127.0.0.1:11434".parse().unwrap(), "[::1]:443".parse().unwrap()];
         policy.hosts = vec![("api.example.com".to_owned(), "::1".parse().unwrap())];
-        policy.walls = Walls::Inner;
+        policy.level = SandboxLevel::Inner;
         policy.limits.cpu_seconds = 7;
         policy.limits.total_memory_mib = 8;
-        policy.group = Some("/sys/fs/cgroup/a/case-1".into());
-        policy.counted = true;
-        policy.local = true;
-        policy.notes = Some("/tmp/notes".into());
+        policy.cgroup = Some("/sys/fs/cgroup/a/case-1".into());
+        policy.cgroup_counts_processes = true;
+        policy.local_ports = true;
+        policy.notes_file = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
-        let (back, program) = Policy::from_arguments(&arguments).unwrap();
+        let (back, program) = SandboxPolicy::from_arguments(&arguments).unwrap();
         assert_eq!(back, policy);
         assert_eq!(program, ["agent", "--read"]);
         for broken in [
@@ -536,7 +538,7 @@ mod tests {
             vec![],
         ] {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
-            assert!(Policy::from_arguments(&broken).is_err(), "{broken:?}");
+            assert!(SandboxPolicy::from_arguments(&broken).is_err(), "{broken:?}");
         }
     }
 
@@ -549,11 +551,11 @@ mod tests {
         }
         fs::write(root.join("README.md"), "x").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read: vec![root.clone()],
             // The second does not exist yet.
             protected: vec![root.join("docs/reports"), root.join("reports/selftest")],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         let mut grants = policy.grants();
         grants.whole.sort();
@@ -561,7 +563,7 @@ mod tests {
             grants.whole,
             [root.join("README.md"), root.join("docs/guide"), root.join("src")]
         );
-        assert_eq!(grants.names, [root.clone(), root.join("docs")]);
+        assert_eq!(grants.listable, [root.clone(), root.join("docs")]);
     }
 
     #[test]
@@ -569,10 +571,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir_all(root.join(".config/agent")).unwrap();
-        let mut policy = Policy {
+        let mut policy = SandboxPolicy {
             allow: vec![root.join(".config/agent")],
             secret: vec![root.join(".config")],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         assert_eq!(policy.grants().whole, [root.join(".config/agent")]);
         policy.protected.push(root.clone());

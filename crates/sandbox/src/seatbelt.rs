@@ -8,11 +8,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::policy::{Policy, settled};
+use super::policy::{SandboxPolicy, resolve_existing};
 
 /// Rules for every program, whatever it may read: it may start other programs under the same
 /// profile, signal them, and query basic system information.
-const BASE: &str = r#"(version 1)
+const BASE_PROFILE: &str = r#"(version 1)
 (deny default)
 (allow process-exec)
 (allow process-fork)
@@ -47,12 +47,13 @@ const BASE: &str = r#"(version 1)
 "#;
 
 /// The socket for name lookups.
-const LOOK_UPS: &str = "/private/var/run/mDNSResponder";
+const NAME_LOOKUP_SOCKET: &str = "/private/var/run/mDNSResponder";
 
 /// Returns the profile for a program with these rights. The last matching rule wins.
-pub(super) fn profile(policy: &Policy) -> String {
-    let mut text = BASE.to_owned();
-    let settled = |paths: &[PathBuf]| paths.iter().map(|path| settled(path)).collect::<Vec<_>>();
+pub(super) fn profile(policy: &SandboxPolicy) -> String {
+    let mut text = BASE_PROFILE.to_owned();
+    let settled =
+        |paths: &[PathBuf]| paths.iter().map(|path| resolve_existing(path)).collect::<Vec<_>>();
     // Denied paths follow the folders that contain them, and explicit exceptions follow those.
     for (verb, paths) in [
         ("allow", &policy.read),
@@ -60,23 +61,23 @@ pub(super) fn profile(policy: &Policy) -> String {
         ("allow", &policy.allow),
         ("deny", &policy.protected),
     ] {
-        rule(&mut text, verb, "file-read*", &settled(paths));
+        write_rule(&mut text, verb, "file-read*", &settled(paths));
     }
     let mut write = settled(&policy.write);
     write.retain(|path| !path.starts_with("/dev"));
     // Sockets in these folders belong to the program.
-    rule(&mut text, "allow", "file-read* file-write* network-bind network-outbound", &write);
-    network(policy, &mut text);
+    write_rule(&mut text, "allow", "file-read* file-write* network-bind network-outbound", &write);
+    write_network_rules(policy, &mut text);
     text
 }
 
 /// Writes a rule for paths and everything below them, if there are any.
-fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
+fn write_rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
     let paths = paths.iter().filter(|path| path.is_absolute());
     let mut filters = String::new();
     for path in paths {
         // Writing to a String cannot fail.
-        let _ = write!(filters, "\n  (subpath {})", quoted(path));
+        let _ = write!(filters, "\n  (subpath {})", quote_path(path));
     }
     if !filters.is_empty() {
         let _ = writeln!(text, "({verb} {operations}{filters})");
@@ -85,7 +86,7 @@ fn rule(text: &mut String, verb: &str, operations: &str, paths: &[PathBuf]) {
 
 /// Allows outbound connections: to a port of this machine for loopback addresses, else to that port
 /// anywhere.
-fn network(policy: &Policy, text: &mut String) {
+fn write_network_rules(policy: &SandboxPolicy, text: &mut String) {
     let listed =
         policy.addresses.iter().map(|address| (address.ip().is_loopback(), address.port()));
     let mut remote: Vec<(bool, u16)> = listed.collect();
@@ -99,12 +100,12 @@ fn network(policy: &Policy, text: &mut String) {
         let _ = writeln!(text, "(allow network-outbound (remote tcp \"{machine}:{port}\"))");
     }
     if remote.iter().any(|(is_local, _)| !is_local) {
-        let _ = writeln!(text, "(allow network-outbound (literal \"{LOOK_UPS}\"))");
+        let _ = writeln!(text, "(allow network-outbound (literal \"{NAME_LOOKUP_SOCKET}\"))");
     }
 }
 
 /// Quotes a path as a string literal in the profile language, so that it cannot inject rules.
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     let mut text = String::from("\"");
     for character in path.to_string_lossy().chars() {
         match character {
@@ -123,15 +124,15 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn policy() -> Policy {
+    fn policy() -> SandboxPolicy {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
-        Policy {
+        SandboxPolicy {
             read: paths(&["/Users/me/project", "/opt/homebrew/bin"]),
             secret: paths(&["/Users/me/project/.env"]),
             allow: paths(&["/Users/me/models"]),
             protected: paths(&["/Users/me/project/reports", "/Users/me/project/config"]),
             write: paths(&["/dev/null", "/private/tmp/selftest-20260206-1234-aaaaaa"]),
-            ..Policy::default()
+            ..SandboxPolicy::default()
         }
     }
 
@@ -144,9 +145,9 @@ mod tests {
     fn with_addresses() {
         let addresses = ["127.0.0.1:11434", "[::1]:11434", "192.0.2.1:443", "192.0.2.2:443"];
         let addresses = addresses.map(|address| address.parse().unwrap()).into();
-        let text = profile(&Policy { addresses, ..policy() });
+        let text = profile(&SandboxPolicy { addresses, ..policy() });
         insta::assert_snapshot!(text.strip_prefix(&*profile(&policy())).unwrap());
-        let text = profile(&Policy { ports: vec![443, 80], ..policy() });
+        let text = profile(&SandboxPolicy { ports: vec![443, 80], ..policy() });
         insta::assert_snapshot!(text.strip_prefix(&*profile(&policy())).unwrap());
     }
 
@@ -159,14 +160,14 @@ mod tests {
             ("/a\n;b", r#""/a\n;b""#),
             ("/ä☃", r#""/ä☃""#),
         ] {
-            assert_eq!(quoted(Path::new(path)), expected);
+            assert_eq!(quote_path(Path::new(path)), expected);
         }
     }
 
     proptest::proptest! {
         #[test]
         fn a_string_ends_where_it_should(path in "/\\PC{0,40}") {
-            let text = quoted(Path::new(&path));
+            let text = quote_path(Path::new(&path));
             let inner = &text[1..text.len() - 1];
             // Parse it like the profile language: no unescaped quote, and the same path.
             let mut read = String::new();

@@ -15,12 +15,12 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::WORD;
-use super::policy::Policy;
+use super::SUBCOMMAND;
+use super::policy::SandboxPolicy;
 
 /// Runs the program and returns its exit code, or 128 + n if signal n killed it.
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
-    let (policy, _) = Policy::from_arguments(arguments)?;
+    let (policy, _) = SandboxPolicy::from_arguments(arguments)?;
     // Detach from the terminal: its signals are meant for the harness, and the program must not
     // read from it.
     let _ = rustix::process::setsid();
@@ -35,14 +35,14 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                 .map_err(|error| failed(error.into()))?;
             let (program, control) = linux::start(arguments).map_err(failed)?;
-            let group = linux::Group::of(&mut ready, program.id(), &control).map_err(failed)?;
+            let group = linux::Group::attach(&mut ready, program.id(), &control).map_err(failed)?;
             let gate = linux::Gate::new(&policy, &program, control, ready).map_err(failed)?;
             supervise(program, gate, group).await.map_err(failed)
         }
         #[cfg(not(target_os = "linux"))]
         {
             let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-            command.args([WORD, "exec"]).args(arguments);
+            command.args([SUBCOMMAND, "exec"]).args(arguments);
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
             let program = command.spawn().map_err(failed)?;
             supervise(program, Gate, Group).await.map_err(failed)
@@ -109,35 +109,35 @@ async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Res
                 break;
             }
             _ = told.recv() => break,
-            () = gone(harness.as_ref()) => break,
+            () = wait_for_harness_exit(harness.as_ref()) => break,
         }
     }
     gate.end();
     group.kill();
-    end_all(program, &mut code).await;
+    kill_all(program, &mut code).await;
     group.note(is_used_up);
-    Ok(code.unwrap_or(NO_CODE))
+    Ok(code.unwrap_or(UNKNOWN_EXIT_CODE))
 }
 
 /// Exit code if the program's own exit was not observed.
-const NO_CODE: u8 = 128 + 9;
+const UNKNOWN_EXIT_CODE: u8 = 128 + 9;
 
-async fn gone(harness: Option<&Sender>) {
+async fn wait_for_harness_exit(harness: Option<&Sender>) {
     match harness {
         Some(harness) if harness.ready(Interest::ERROR).await.is_ok() => {}
         _ => std::future::pending().await,
     }
 }
 
-struct Reaped {
+struct ReapResult {
     /// Exit code of the program, if it was among them.
     code: Option<u8>,
     /// True if children are left.
-    left: bool,
+    has_children: bool,
 }
 
 /// Reaps every exited child, including adopted ones.
-fn reap(program: Pid) -> Reaped {
+fn reap(program: Pid) -> ReapResult {
     let mut code = None;
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -146,21 +146,21 @@ fn reap(program: Pid) -> Reaped {
                 code = number.and_then(|number| u8::try_from(number).ok());
             }
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return Reaped { code, left: true },
-            Err(_) => return Reaped { code, left: false },
+            Ok(None) => return ReapResult { code, has_children: true },
+            Err(_) => return ReapResult { code, has_children: false },
         }
     }
 }
 
 /// Kills the children, and then the orphans they leave behind, until none is left. Only children
 /// are killed: no other process can reap them, so a PID cannot be reused in between.
-async fn end_all(program: Pid, code: &mut Option<u8>) {
+async fn kill_all(program: Pid, code: &mut Option<u8>) {
     let mut pause = Duration::from_millis(1);
     loop {
         kill_children(program);
         let reaped = reap(program);
         *code = code.or(reaped.code);
-        if !reaped.left {
+        if !reaped.has_children {
             return;
         }
         tokio::time::sleep(pause).await;
@@ -175,7 +175,7 @@ fn kill_children(_program: Pid) {
     let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).ok();
     let children: Vec<i32> = match listed {
         Some(list) => list.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
-        None => all_processes().filter(|&number| parent(number) == Some(own)).collect(),
+        None => all_processes().filter(|&number| parent_of(number) == Some(own)).collect(),
     };
     for child in children.into_iter().filter_map(Pid::from_raw) {
         kill_group(child);
@@ -203,7 +203,7 @@ fn all_processes() -> impl Iterator<Item = i32> {
 }
 
 #[cfg(target_os = "linux")]
-fn parent(process: i32) -> Option<i32> {
+fn parent_of(process: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     // The second field is the process name in parentheses, which may itself contain spaces and
     // parentheses.
@@ -229,50 +229,50 @@ mod linux {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use tokio::io::unix::AsyncFd;
 
-    use super::super::grouped::Grouped;
-    use super::super::policy::Walls;
-    use super::super::watch::{Connectors, Watch, look_into};
+    use super::super::case_cgroup::CgroupFiles;
+    use super::super::policy::SandboxLevel;
+    use super::super::watch::{CallWatcher, ConnectorPool, check_inspection_access};
     use super::super::{control, kernel, namespaces};
-    use super::{Child, Command, OsString, Policy, WORD};
+    use super::{Child, Command, OsString, SUBCOMMAND, SandboxPolicy};
 
     /// Maximum number of calls answered before other events are handled.
-    const AT_ONCE: usize = 64;
+    const MAX_ANSWERS_AT_ONCE: usize = 64;
 
     /// Resources opened outside the namespaces.
-    pub(super) struct Ready {
+    pub(super) struct PreparedResources {
         notes: Option<File>,
-        group: Option<Grouped>,
-        connectors: Connectors,
+        group: Option<CgroupFiles>,
+        connectors: ConnectorPool,
     }
 
     /// Does everything that must happen before any process is started.
-    pub(super) fn prepare(policy: &Policy) -> Result<Ready, String> {
+    pub(super) fn prepare(policy: &SandboxPolicy) -> Result<PreparedResources, String> {
         // Descriptors that the harness inherited are not for the program. Old kernels lack the
         // call; there, the harness's own descriptors are still closed at the next exec.
         let _ = kernel::close_on_exec_from(3);
-        let notes = policy.notes.as_ref();
+        let notes = policy.notes_file.as_ref();
         let notes = notes.map(|path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
             file.map_err(|error| format!("cannot write {}: {error}", path.display()))
         });
         let notes = notes.transpose()?;
-        let group = policy.group.as_ref().map(|group| {
+        let group = policy.cgroup.as_ref().map(|group| {
             let failed = |error| format!("cannot use {}: {error}", group.display());
-            Grouped::open(group, policy.limits).map_err(failed)
+            CgroupFiles::open(group, policy.limits).map_err(failed)
         });
         let group = group.transpose()?;
-        let is_full = policy.walls == Walls::Full;
+        let is_full = policy.level == SandboxLevel::Full;
         if is_full {
-            namespaces::own_user()?;
+            namespaces::enter_user_namespace()?;
         }
         // The position matters: entering a user namespace requires a single thread, and after
         // entering a PID namespace no thread can be started.
-        let connectors = Connectors::start()
+        let connectors = ConnectorPool::start()
             .map_err(|error| format!("cannot start a thread to connect by: {error}"))?;
         if is_full {
-            namespaces::enter()?;
+            namespaces::enter_process_namespaces()?;
         }
-        Ok(Ready { notes, group, connectors })
+        Ok(PreparedResources { notes, group, connectors })
     }
 
     /// Starts the process that becomes or runs the program. Also returns the control socket.
@@ -281,7 +281,7 @@ mod linux {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         rustix::io::fcntl_setfd(&theirs, FdFlags::empty())?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args([WORD, "exec"]).arg(theirs.as_raw_fd().to_string()).args(arguments);
+        command.args([SUBCOMMAND, "exec"]).arg(theirs.as_raw_fd().to_string()).args(arguments);
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         // A separate process group can be killed as a whole if there is no PID namespace.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -290,28 +290,32 @@ mod linux {
 
     /// The control group of the program, if it has one.
     pub(super) struct Group {
-        group: Option<Grouped>,
+        group: Option<CgroupFiles>,
         notes: Option<File>,
     }
 
     impl Group {
         /// Moves the waiting program into its group and lets it continue.
-        pub(super) fn of(ready: &mut Ready, program: u32, way: &OwnedFd) -> std::io::Result<Self> {
+        pub(super) fn attach(
+            ready: &mut PreparedResources,
+            program: u32,
+            way: &OwnedFd,
+        ) -> std::io::Result<Self> {
             let group = ready.group.take();
             if let Some(group) = &group {
-                group.take_in(program)?;
+                group.add_process(program)?;
             }
             // Must be probed now, while the process still runs our own code.
-            let unseen = look_into(program).err();
+            let unseen = check_inspection_access(program).err();
             let unseen = unseen.map(|error| error.raw_os_error().unwrap_or(libc::EPERM));
-            control::let_go(way, unseen)?;
+            control::release(way, unseen)?;
             let notes = ready.notes.as_ref().map(File::try_clone).transpose()?;
             Ok(Self { group, notes })
         }
 
         pub(super) async fn used_up(&self) {
             match &self.group {
-                Some(group) => group.used_up().await,
+                Some(group) => group.wait_for_cpu_limit().await,
                 None => std::future::pending().await,
             }
         }
@@ -325,8 +329,8 @@ mod linux {
         /// Records the limits that were reached.
         pub(super) fn note(&self, is_used_up: bool) {
             if let (Some(group), Some(notes)) = (&self.group, &self.notes) {
-                for attempt in group.reached(is_used_up) {
-                    attempt.note(notes);
+                for attempt in group.exceeded_limits(is_used_up) {
+                    attempt.append_to(notes);
                 }
             }
         }
@@ -334,29 +338,29 @@ mod linux {
 
     /// Handles the program's messages and the calls that wait for the supervisor.
     pub(super) struct Gate {
-        state: State,
-        watch: Watch,
+        state: ListenerState,
+        watch: CallWatcher,
         /// Destination for the protections' report, during a trial.
         said: Option<OwnedFd>,
     }
 
-    enum State {
+    enum ListenerState {
         Waiting(AsyncFd<OwnedFd>),
         Open(AsyncFd<OwnedFd>),
-        Nothing,
+        Closed,
     }
 
     impl Gate {
         pub(super) fn new(
-            policy: &Policy,
+            policy: &SandboxPolicy,
             program: &Child,
             control: OwnedFd,
-            ready: Ready,
+            ready: PreparedResources,
         ) -> std::io::Result<Self> {
-            let said = policy.trial.then(|| std::io::stdout().as_fd().try_clone_to_owned());
+            let said = policy.is_trial.then(|| std::io::stdout().as_fd().try_clone_to_owned());
             Ok(Self {
-                state: State::Waiting(kernel::awaited(control)?),
-                watch: Watch::new(policy, program.id(), ready.notes, ready.connectors),
+                state: ListenerState::Waiting(kernel::register_descriptor(control)?),
+                watch: CallWatcher::new(policy, program.id(), ready.notes, ready.connectors),
                 said: said.transpose()?,
             })
         }
@@ -364,31 +368,32 @@ mod linux {
         /// Handles the next event; pends forever if no more can come.
         pub(super) async fn serve(&mut self) {
             match &self.state {
-                State::Waiting(control) => {
+                ListenerState::Waiting(control) => {
                     let Ok(mut ready) = control.readable().await else {
-                        self.state = State::Nothing;
+                        self.state = ListenerState::Closed;
                         return;
                     };
                     ready.clear_ready();
                     let listener = hear(control, &mut self.said);
                     if let Some(listener) = &listener {
-                        kernel::answer_on_the_same_processor(listener.as_fd());
+                        kernel::answer_on_same_cpu(listener.as_fd());
                     }
-                    let listener = listener.and_then(|listener| kernel::awaited(listener).ok());
-                    self.state = listener.map_or(State::Nothing, State::Open);
+                    let listener =
+                        listener.and_then(|listener| kernel::register_descriptor(listener).ok());
+                    self.state = listener.map_or(ListenerState::Closed, ListenerState::Open);
                 }
-                State::Open(listener) => {
+                ListenerState::Open(listener) => {
                     let Ok(mut ready) = listener.readable().await else {
-                        self.state = State::Nothing;
+                        self.state = ListenerState::Closed;
                         return;
                     };
                     // Receiving without a pending call would block, so poll first.
-                    for _ in 0..AT_ONCE {
+                    for _ in 0..MAX_ANSWERS_AT_ONCE {
                         let mut waiting = [PollFd::new(listener.get_ref(), PollFlags::IN)];
                         let polled = poll(&mut waiting, Some(&Timespec::default()));
                         let found = waiting[0].revents();
                         if polled.is_err() || found.intersects(PollFlags::HUP | PollFlags::ERR) {
-                            self.state = State::Nothing;
+                            self.state = ListenerState::Closed;
                             return;
                         }
                         if !found.contains(PollFlags::IN) {
@@ -398,13 +403,13 @@ mod linux {
                         self.watch.answer_next(listener.get_ref());
                     }
                 }
-                State::Nothing => std::future::pending().await,
+                ListenerState::Closed => std::future::pending().await,
             }
         }
 
         /// Reports the protections if a trial ended before its message was received.
         pub(super) fn end(&mut self) {
-            if let (State::Waiting(control), Some(_)) = (&self.state, &self.said) {
+            if let (ListenerState::Waiting(control), Some(_)) = (&self.state, &self.said) {
                 hear(control, &mut self.said);
             }
         }
@@ -413,7 +418,7 @@ mod linux {
     /// Receives the single message of the program's process: the active protections, which a trial
     /// writes to stdout, and the listener for waiting calls.
     fn hear(control: &AsyncFd<OwnedFd>, said: &mut Option<OwnedFd>) -> Option<OwnedFd> {
-        let (standing, listener) = control::hear(control.get_ref().as_fd())?;
+        let (standing, listener) = control::receive_report(control.get_ref().as_fd())?;
         if let Some(said) = said.take() {
             let line = serde_json::to_vec(&standing).unwrap_or_default();
             // The failure of a trial's output cannot be reported anywhere.

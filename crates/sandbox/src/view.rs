@@ -17,14 +17,14 @@ use rustix::mount::{
 };
 
 use super::kernel;
-use super::policy::{Grants, Policy};
+use super::policy::{PathGrants, SandboxPolicy};
 
 /// Mount point of the host's file system while the view is being set up.
-const OLD: &str = "/.old";
+const HOST_ROOT: &str = "/.old";
 
 /// Kernel files that reveal information about others or have side effects. Masked as container
 /// runtimes do.
-const COVERED: &[&str] = &[
+const MASKED_FILES: &[&str] = &[
     "/proc/kcore",
     "/proc/keys",
     "/proc/key-users",
@@ -54,47 +54,47 @@ const DEVICE_LINKS: &[(&str, &str)] = &[
 ];
 
 /// In-memory folders of the program's own: writable, and discarded with it.
-pub(super) const OWN: &[&str] = &["/tmp", "/dev/shm"];
+pub(super) const OWN_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
 /// Folders with more entries than this are bound as a whole, and what is denied is masked. Binding
 /// each entry separately would take as long as the program itself.
-const MANY: usize = 200;
+const MAX_SEPARATE_BINDS: usize = 200;
 
 /// The paths of the file system that a program sees. Sorted, so that folders precede their
 /// contents.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct FileSystemView {
     /// Bind-mounted from the same path on the host.
-    pub(super) bound: BTreeSet<PathBuf>,
+    pub(super) bound_paths: BTreeSet<PathBuf>,
     /// Bind-mounted and then masked by something unreadable.
-    pub(super) covered: BTreeSet<PathBuf>,
+    pub(super) masked_paths: BTreeSet<PathBuf>,
     /// Symlinks with their targets.
     pub(super) links: BTreeSet<(PathBuf, PathBuf)>,
     /// Folders in which only the names that are part of the view can be seen.
     pub(super) folders: BTreeSet<PathBuf>,
 }
 
-impl View {
+impl FileSystemView {
     /// Plans the view of these grants. `asked` contains the paths as given, which may traverse
     /// symlinks.
-    pub(super) fn of(grants: &Grants, asked: &[PathBuf]) -> Self {
+    pub(super) fn of(grants: &PathGrants, asked: &[PathBuf]) -> Self {
         let mut view = Self::default();
         // Number of visible entries per folder, to find those that are too large to bind piece by
         // piece.
         let mut crowds: HashMap<&Path, usize> = HashMap::new();
-        for path in grants.whole.iter().chain(&grants.names).chain(&grants.links) {
+        for path in grants.whole.iter().chain(&grants.listable).chain(&grants.links) {
             if let Some(above) = path.parent() {
                 *crowds.entry(above).or_default() += 1;
             }
         }
-        for folder in &grants.names {
+        for folder in &grants.listable {
             if view.is_bound(folder) {
                 continue;
             }
-            if crowds.get(folder.as_path()).is_some_and(|&count| count > MANY) {
+            if crowds.get(folder.as_path()).is_some_and(|&count| count > MAX_SEPARATE_BINDS) {
                 let denied = grants.denied.iter().filter(|path| path.starts_with(folder));
-                view.covered.extend(denied.cloned());
-                view.bound.insert(folder.clone());
+                view.masked_paths.extend(denied.cloned());
+                view.bound_paths.insert(folder.clone());
             } else {
                 view.folders.insert(folder.clone());
             }
@@ -106,7 +106,7 @@ impl View {
             // Both are set up afresh, not taken from the host.
             let is_made = ["/proc", "/dev"].iter().any(|folder| path.starts_with(folder));
             if !is_made && !view.is_bound(path) {
-                view.bound.insert(path.clone());
+                view.bound_paths.insert(path.clone());
             }
         }
         for path in &grants.links {
@@ -123,7 +123,7 @@ impl View {
     }
 
     fn is_bound(&self, path: &Path) -> bool {
-        path.ancestors().any(|above| self.bound.contains(above))
+        path.ancestors().any(|above| self.bound_paths.contains(above))
     }
 
     /// Adds the symlinks that a path traverses, one after the other.
@@ -159,31 +159,35 @@ impl View {
 
 /// Makes the view the root of this process, with `folder` as the working directory. Returns false
 /// if it has no `/proc`, which some containers do not allow.
-pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool> {
+pub(super) fn mount_view(
+    view: &FileSystemView,
+    policy: &SandboxPolicy,
+    folder: &Path,
+) -> Result<bool> {
     // Without this, the mounts below would propagate to the host.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     // `pivot_root` needs a mount point as the new root.
-    memory(Path::new("/tmp"), policy.memory_folder_bytes())?;
-    fs::create_dir(format!("/tmp{OLD}"))?;
-    rustix::process::pivot_root("/tmp", format!("/tmp{OLD}"))?;
+    mount_tmpfs(Path::new("/tmp"), policy.memory_folder_bytes())?;
+    fs::create_dir(format!("/tmp{HOST_ROOT}"))?;
+    rustix::process::pivot_root("/tmp", format!("/tmp{HOST_ROOT}"))?;
     std::env::set_current_dir("/")?;
 
-    for own in OWN {
-        make_folder(Path::new(own))?;
-        memory(Path::new(own), policy.memory_folder_bytes())?;
+    for own in OWN_FOLDERS {
+        create_folder(Path::new(own))?;
+        mount_tmpfs(Path::new(own), policy.memory_folder_bytes())?;
     }
     for folder in &view.folders {
-        make_folder(folder)?;
+        create_folder(folder)?;
     }
-    for path in &view.bound {
-        bind(path)?;
+    for path in &view.bound_paths {
+        bind_mount(path)?;
     }
-    for path in &view.covered {
-        cover(path)?;
+    for path in &view.masked_paths {
+        mask(path)?;
     }
     for (path, target) in &view.links {
         if let Some(above) = path.parent() {
-            make_folder(above)?;
+            create_folder(above)?;
         }
         // A link that already exists came with its folder.
         let _ = symlink(target, path);
@@ -191,61 +195,62 @@ pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool>
     let writable: Vec<&PathBuf> =
         policy.write.iter().filter(|path| !path.starts_with("/dev")).collect();
     for path in &writable {
-        bind(path)?;
+        bind_mount(path)?;
     }
-    hosts(policy)?;
-    let has_proc = proc()?;
+    mount_hosts(policy)?;
+    let has_proc = mount_proc()?;
     for device in DEVICES {
-        bind(&Path::new("/dev").join(device))?;
+        bind_mount(&Path::new("/dev").join(device))?;
     }
     for (path, target) in DEVICE_LINKS {
         symlink(target, path)?;
     }
-    if has_proc && !policy.counted {
-        bound_processes(policy.limits.processes);
+    if has_proc && !policy.cgroup_counts_processes {
+        limit_processes(policy.limits.processes);
     }
     // A lazy unmount, because the old root still has mounts below it.
-    unmount(OLD, UnmountFlags::DETACH)?;
-    fs::remove_dir(OLD)?;
+    unmount(HOST_ROOT, UnmountFlags::DETACH)?;
+    fs::remove_dir(HOST_ROOT)?;
     // Everything becomes read-only recursively, then the writable mounts are opened again. `nosuid`
     // stays set on all of them.
     let closed = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
-    kernel::change_mount(Path::new("/"), true, closed, 0)?;
-    for path in OWN.iter().map(Path::new).chain(writable.into_iter().map(PathBuf::as_path)) {
-        kernel::change_mount(path, false, 0, libc::MOUNT_ATTR_RDONLY)?;
+    kernel::set_mount_attributes(Path::new("/"), true, closed, 0)?;
+    for path in OWN_FOLDERS.iter().map(Path::new).chain(writable.into_iter().map(PathBuf::as_path))
+    {
+        kernel::set_mount_attributes(path, false, 0, libc::MOUNT_ATTR_RDONLY)?;
     }
     std::env::set_current_dir(folder)?;
     Ok(has_proc)
 }
 
 /// Mounts a file system in memory with a maximum size.
-fn memory(path: &Path, bytes: u64) -> Result<()> {
+fn mount_tmpfs(path: &Path, bytes: u64) -> Result<()> {
     let data = format!("size={bytes},nr_inodes=65536,mode=0755");
     let data = std::ffi::CString::new(data).map_err(Error::other)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(mount("tmpfs", path, "tmpfs", flags, Some(data.as_c_str()))?)
 }
 
-fn in_old(path: &Path) -> PathBuf {
-    Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
+fn host_path(path: &Path) -> PathBuf {
+    Path::new(HOST_ROOT).join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Creates a folder that is not writable, even inside one of the program's own folders.
-fn make_folder(path: &Path) -> Result<()> {
+fn create_folder(path: &Path) -> Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o555).create(path)
 }
 
 /// Binds a path to the same place. Skips paths that no longer exist.
-fn bind(path: &Path) -> Result<()> {
-    let from = in_old(path);
+fn bind_mount(path: &Path) -> Result<()> {
+    let from = host_path(path);
     let Ok(found) = from.symlink_metadata() else { return Ok(()) };
     // A mount point must exist, and be of the same kind as what is mounted.
     if path.symlink_metadata().is_err() {
         if found.is_dir() {
-            make_folder(path)?;
+            create_folder(path)?;
         } else {
             if let Some(above) = path.parent() {
-                make_folder(above)?;
+                create_folder(above)?;
             }
             fs::File::create(path)?;
         }
@@ -254,7 +259,7 @@ fn bind(path: &Path) -> Result<()> {
         .map_err(|error| Error::other(format!("cannot bind {}: {error}", path.display())))
 }
 
-fn cover(path: &Path) -> Result<()> {
+fn mask(path: &Path) -> Result<()> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let by = if found.is_dir() {
         let by = Path::new("/.hidden-folder");
@@ -275,7 +280,7 @@ fn cover(path: &Path) -> Result<()> {
 
 /// Limits the number of processes, including those of root, to whom the per-user limit does not
 /// apply.
-fn bound_processes(most: u32) {
+fn limit_processes(most: u32) {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|it| it.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -289,19 +294,19 @@ fn bound_processes(most: u32) {
 
 /// Replaces `/etc/hosts`, so that no name is looked up outside. Without listed addresses, the
 /// machine's own file stays.
-fn hosts(policy: &Policy) -> Result<()> {
+fn mount_hosts(policy: &SandboxPolicy) -> Result<()> {
     if policy.addresses.is_empty() {
         return Ok(());
     }
     let own = Path::new(OWN_HOSTS);
-    fs::write(own, hosts_file(&policy.hosts))?;
+    fs::write(own, render_hosts(&policy.hosts))?;
     let file = Path::new(HOSTS);
     if file.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
         // If the folder is bind-mounted and therefore read-only, the link stays.
         let _ = fs::remove_file(file);
     }
     if let Some(above) = file.parent() {
-        make_folder(above)?;
+        create_folder(above)?;
     }
     if !file.exists() && fs::File::create(file).is_err() {
         return Ok(());
@@ -309,7 +314,7 @@ fn hosts(policy: &Policy) -> Result<()> {
     Ok(mount_bind_recursive(own, file.canonicalize()?)?)
 }
 
-fn hosts_file(hosts: &[(String, IpAddr)]) -> String {
+fn render_hosts(hosts: &[(String, IpAddr)]) -> String {
     let mut lines = String::new();
     for (name, ip) in hosts {
         // Writing to a String cannot fail.
@@ -324,16 +329,16 @@ fn hosts_file(hosts: &[(String, IpAddr)]) -> String {
 }
 
 /// Mounts `/proc` of the PID namespace, masking the files that affect or reveal the host.
-fn proc() -> Result<bool> {
+fn mount_proc() -> Result<bool> {
     let path = Path::new("/proc");
-    make_folder(path)?;
+    create_folder(path)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     if mount("proc", path, "proc", flags, None).is_err() {
         return Ok(false);
     }
-    for file in COVERED {
+    for file in MASKED_FILES {
         if Path::new(file).exists() {
-            mount_bind_recursive(in_old(Path::new("/dev/null")), *file)?;
+            mount_bind_recursive(host_path(Path::new("/dev/null")), *file)?;
         }
     }
     Ok(true)
@@ -354,32 +359,32 @@ mod tests {
         symlink("README.md", root.join("project/link")).unwrap();
         symlink("real", root.join("alias")).unwrap();
         let asked = [root.join("project"), root.join("alias/lib")];
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read: asked.to_vec(),
             protected: vec![root.join("project/reports")],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
-        let view = View::of(&policy.grants(), &asked);
+        let view = FileSystemView::of(&policy.grants(), &asked);
         let paths = |paths: &[&str]| paths.iter().map(|path| root.join(path)).collect();
-        assert_eq!(view.bound, paths(&["project/README.md", "project/src", "real/lib"]));
+        assert_eq!(view.bound_paths, paths(&["project/README.md", "project/src", "real/lib"]));
         assert_eq!(view.folders, paths(&["project"]));
         let links: Vec<_> = view.links.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(links, [root.join("alias"), root.join("project/link")]);
-        assert!(view.covered.is_empty());
+        assert!(view.masked_paths.is_empty());
     }
 
     #[test]
     fn names_mean_what_was_looked_up() {
         let host = |name: &str, ip: &str| (name.to_owned(), ip.parse().unwrap());
         assert_eq!(
-            hosts_file(&[
+            render_hosts(&[
                 host("api.example.com", "192.0.2.1"),
                 host("api.example.com", "2001:db8::1")
             ]),
             "192.0.2.1 api.example.com\n2001:db8::1 api.example.com\n127.0.0.1 localhost\n\
              ::1 localhost\n127.0.0.1 selftest\n"
         );
-        let local = hosts_file(&[host("localhost", "127.0.0.1")]);
+        let local = render_hosts(&[host("localhost", "127.0.0.1")]);
         assert_eq!(local, "127.0.0.1 localhost\n127.0.0.1 selftest\n");
     }
 
@@ -387,17 +392,17 @@ mod tests {
     fn a_crowded_folder_is_bound_whole_and_its_answers_are_covered() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for number in 0..=MANY {
+        for number in 0..=MAX_SEPARATE_BINDS {
             fs::write(root.join(number.to_string()), "x").unwrap();
         }
         fs::write(root.join(".env"), "x").unwrap();
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read: vec![root.clone()],
             secret: vec![root.join(".env")],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
-        let view = View::of(&policy.grants(), &[]);
-        assert_eq!(view.bound, BTreeSet::from([root.clone()]));
-        assert_eq!(view.covered, BTreeSet::from([root.join(".env")]));
+        let view = FileSystemView::of(&policy.grants(), &[]);
+        assert_eq!(view.bound_paths, BTreeSet::from([root.clone()]));
+        assert_eq!(view.masked_paths, BTreeSet::from([root.join(".env")]));
     }
 }

@@ -15,13 +15,13 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
-use super::Access;
-use super::attempts::{Attempt, Attempts};
+use super::AccessSettings;
+use super::login_attempts::{LoginAttempts, TokenCheck};
 use super::problem::Problem;
 use selftest_text::digest;
 
 /// Paths that need no token.
-const OPEN: [&str; 4] = ["/healthz", "/readyz", "/favicon.ico", LOGIN];
+const PUBLIC_PATHS: [&str; 4] = ["/healthz", "/readyz", "/favicon.ico", LOGIN];
 
 /// Query parameters that may contain a token by mistake.
 const TOKEN_PARAMETERS: [&str; 4] = ["token", "access_token", "auth_token", "api_key"];
@@ -29,7 +29,7 @@ const TOKEN_PARAMETERS: [&str; 4] = ["token", "access_token", "auth_token", "api
 /// Path of the login page.
 pub(super) const LOGIN: &str = "/login";
 
-const HEADERS: [(HeaderName, &str); 5] = [
+const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (
         CONTENT_SECURITY_POLICY,
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -43,22 +43,22 @@ const HEADERS: [(HeaderName, &str); 5] = [
 ];
 
 /// Decides which requests are allowed.
-pub(super) struct Guard {
+pub(super) struct AccessGuard {
     address: SocketAddr,
     hosts: Vec<String>,
     token: Option<SecretString>,
-    attempts: Attempts,
+    attempts: LoginAttempts,
 }
 
-impl Guard {
-    pub(super) fn new(access: Access, address: SocketAddr) -> Self {
-        let attempts = Attempts::default();
+impl AccessGuard {
+    pub(super) fn new(access: AccessSettings, address: SocketAddr) -> Self {
+        let attempts = LoginAttempts::default();
         Self { address, hosts: access.hosts, token: access.token, attempts }
     }
 
     /// Returns true for a name of this server. A page of another site can point its own name at
     /// this machine (DNS rebinding), but it cannot make a browser send a different `Host`.
-    fn is_own(&self, authority: &str) -> bool {
+    fn is_own_host(&self, authority: &str) -> bool {
         let (host, port) = match authority.rsplit_once(':') {
             // The last colon of an IPv6 address in brackets does not separate a port.
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
@@ -84,9 +84,9 @@ impl Guard {
     }
 
     /// Checks a token. The response to wrong tokens of a client is increasingly delayed.
-    pub(super) async fn judge(&self, client: IpAddr, given: &str) -> Attempt {
-        let Some(token) = &self.token else { return Attempt::Right };
-        self.attempts.judge(client, || same(given, token.expose_secret())).await
+    pub(super) async fn check_token(&self, client: IpAddr, given: &str) -> TokenCheck {
+        let Some(token) = &self.token else { return TokenCheck::Correct };
+        self.attempts.check_token(client, || digests_match(given, token.expose_secret())).await
     }
 
     pub(super) fn needs_token(&self) -> bool {
@@ -102,7 +102,7 @@ impl Guard {
     /// Returns the value of the cookie, which proves knowledge of the token without revealing it.
     pub(super) fn cookie_value(&self) -> Option<String> {
         let token = self.token.as_ref()?.expose_secret();
-        Some(digest::of_bytes(format!("selftest cookie {token}").as_bytes()))
+        Some(digest::sha256_hex(format!("selftest cookie {token}").as_bytes()))
     }
 
     /// Returns true if a request carries the login cookie.
@@ -116,29 +116,29 @@ impl Guard {
             cookie
                 .trim()
                 .split_once('=')
-                .is_some_and(|(key, value)| key == name && same(value, &expected))
+                .is_some_and(|(key, value)| key == name && digests_match(value, &expected))
         })
     }
 
     /// Extracts the credentials of a request.
     fn credentials(&self, request: &Request) -> Credentials {
-        if self.token.is_none() || OPEN.contains(&request.uri().path()) {
-            return Credentials::Enough;
+        if self.token.is_none() || PUBLIC_PATHS.contains(&request.uri().path()) {
+            return Credentials::Granted;
         }
         // A token takes precedence over the cookie.
-        if let Some(token) = bearer(request) {
-            return Credentials::Token { client: client(request), token: token.to_owned() };
+        if let Some(token) = bearer_token(request) {
+            return Credentials::Token { client: client_address(request), token: token.to_owned() };
         }
         if self.has_cookie(request) {
-            return Credentials::Enough;
+            return Credentials::Granted;
         }
-        let accepts = text(request, &ACCEPT).unwrap_or_default();
+        let accepts = header_text(request, &ACCEPT).unwrap_or_default();
         let is_page = *request.method() == Method::GET && accepts.contains("text/html");
-        Credentials::None { is_page }
+        Credentials::Missing { is_page }
     }
 
     /// Returns the error response for a request that must be rejected regardless of its token.
-    fn refusal(&self, request: &Request) -> Option<Response> {
+    fn rejection(&self, request: &Request) -> Option<Response> {
         let misdirected = || {
             let detail = "this server does not answer to that host name; see --host";
             Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response())
@@ -148,20 +148,21 @@ impl Guard {
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return misdirected();
         };
-        let Some(host) = host.to_str().ok().filter(|host| self.is_own(host)) else {
+        let Some(host) = host.to_str().ok().filter(|host| self.is_own_host(host)) else {
             return misdirected();
         };
         // Absolute-form requests name the host in the URI as well.
-        if request.uri().authority().is_some_and(|authority| !self.is_own(authority.as_str())) {
+        if request.uri().authority().is_some_and(|authority| !self.is_own_host(authority.as_str()))
+        {
             return misdirected();
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         // Forms on other sites must not change anything (CSRF).
-        if !reads && is_foreign(request, host) {
+        if !reads && is_cross_site(request, host) {
             let detail = "the request comes from a page of another site";
             return Some(Problem::new(StatusCode::FORBIDDEN, detail).into_response());
         }
-        if names_token(request.uri().query().unwrap_or_default()) {
+        if has_token_parameter(request.uri().query().unwrap_or_default()) {
             let detail = "the address holds a token, and addresses are kept in logs and \
                           histories: send it as `Authorization: Bearer …`, or give it at /login";
             return Some(Problem::bad_request(detail).into_response());
@@ -173,18 +174,18 @@ impl Guard {
 /// Credentials of a request.
 enum Credentials {
     /// Access is granted: no token is required, or the cookie is valid.
-    Enough,
+    Granted,
     /// A token that must be checked.
     Token { client: IpAddr, token: String },
     /// No credentials. If `is_page` is set, the client is a browser and is redirected to the login
     /// page.
-    None { is_page: bool },
+    Missing { is_page: bool },
 }
 
 fn unauthorized(detail: &str) -> Response {
     let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
     let scheme = HeaderValue::from_static("Bearer realm=\"selftest\"");
-    problem.with(WWW_AUTHENTICATE, scheme).into_response()
+    problem.with_header(WWW_AUTHENTICATE, scheme).into_response()
 }
 
 /// Returns the error for a client with too many pending wrong tokens.
@@ -194,28 +195,28 @@ pub(super) fn too_many_tokens() -> Problem {
 }
 
 /// Returns the bearer token of a request.
-fn bearer(request: &Request) -> Option<&str> {
-    let (scheme, token) = text(request, &AUTHORIZATION)?.split_once(' ')?;
+fn bearer_token(request: &Request) -> Option<&str> {
+    let (scheme, token) = header_text(request, &AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Returns the client's address.
-fn client(request: &Request) -> IpAddr {
+fn client_address(request: &Request) -> IpAddr {
     let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
     client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(client)| client.ip())
 }
 
 /// Returns true if a query contains a parameter for a token.
-fn names_token(query: &str) -> bool {
+fn has_token_parameter(query: &str) -> bool {
     let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
     names.into_iter().any(|name| TOKEN_PARAMETERS.iter().any(|it| it.eq_ignore_ascii_case(name)))
 }
 
 /// Returns true if the browser reports that another site makes the request. Programs send no such
 /// headers.
-fn is_foreign(request: &Request, host: &str) -> bool {
+fn is_cross_site(request: &Request, host: &str) -> bool {
     let headers = request.headers();
-    let other_site = text(request, &HeaderName::from_static("sec-fetch-site"))
+    let other_site = header_text(request, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
     // Older browsers send only `Origin`.
     let other_origin = headers.get(ORIGIN).is_some_and(|origin| {
@@ -225,36 +226,36 @@ fn is_foreign(request: &Request, host: &str) -> bool {
     other_site || other_origin
 }
 
-fn text<'r>(request: &'r Request, name: &HeaderName) -> Option<&'r str> {
+fn header_text<'r>(request: &'r Request, name: &HeaderName) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Compares digests in constant time. Clients cannot choose the bytes of a digest, so timing
 /// reveals nothing about the token.
-fn same(given: &str, expected: &str) -> bool {
+fn digests_match(given: &str, expected: &str) -> bool {
     let (given, expected) = (Sha256::digest(given), Sha256::digest(expected));
     given.iter().zip(expected.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 /// Middleware that rejects requests without access.
-pub(super) async fn check(
-    State(guard): State<Arc<Guard>>,
+pub(super) async fn check_access(
+    State(guard): State<Arc<AccessGuard>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if let Some(response) = guard.refusal(&request) {
+    if let Some(response) = guard.rejection(&request) {
         return response;
     }
     match guard.credentials(&request) {
-        Credentials::Enough => {}
-        Credentials::None { is_page: true } => return Redirect::to(LOGIN).into_response(),
-        Credentials::None { is_page: false } => {
+        Credentials::Granted => {}
+        Credentials::Missing { is_page: true } => return Redirect::to(LOGIN).into_response(),
+        Credentials::Missing { is_page: false } => {
             return unauthorized("this server asks for its token, as `Authorization: Bearer …`");
         }
-        Credentials::Token { client, token } => match guard.judge(client, &token).await {
-            Attempt::Right => {}
-            Attempt::Wrong => return unauthorized("that is not the token of this server"),
-            Attempt::TooMany => return too_many_tokens().into_response(),
+        Credentials::Token { client, token } => match guard.check_token(client, &token).await {
+            TokenCheck::Correct => {}
+            TokenCheck::Wrong => return unauthorized("that is not the token of this server"),
+            TokenCheck::TooMany => return too_many_tokens().into_response(),
         },
     }
     next.run(request).await
@@ -262,9 +263,9 @@ pub(super) async fn check(
 
 /// Middleware that adds security headers to every response. There are no CORS headers, so other
 /// sites cannot read responses.
-pub(super) async fn harden(request: Request, next: Next) -> Response {
+pub(super) async fn add_security_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    for (name, value) in HEADERS {
+    for (name, value) in SECURITY_HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
@@ -274,18 +275,18 @@ pub(super) async fn harden(request: Request, next: Next) -> Response {
 mod tests {
     use super::*;
 
-    fn guard(address: &str, hosts: &[&str]) -> Guard {
+    fn guard(address: &str, hosts: &[&str]) -> AccessGuard {
         let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
-        Guard::new(Access { token: None, hosts }, address.parse().unwrap())
+        AccessGuard::new(AccessSettings { token: None, hosts }, address.parse().unwrap())
     }
 
     #[test]
     fn tokens_in_queries() {
         for query in ["token=x", "a=b&Access_Token=x", "token", "limit=1&api_key="] {
-            assert!(names_token(query), "{query}");
+            assert!(has_token_parameter(query), "{query}");
         }
         for query in ["", "q=token", "tokens=3", "a=b&search=token=x"] {
-            assert!(!names_token(query), "{query}");
+            assert!(!has_token_parameter(query), "{query}");
         }
     }
 
@@ -301,7 +302,7 @@ mod tests {
             "BOX.example:1",
             "proxy.example:8443",
         ] {
-            assert!(own.is_own(host), "{host}");
+            assert!(own.is_own_host(host), "{host}");
         }
         for host in [
             "",
@@ -320,10 +321,10 @@ mod tests {
             "box.example:x",
             "10.0.0.1:7878",
         ] {
-            assert!(!own.is_own(host), "{host}");
+            assert!(!own.is_own_host(host), "{host}");
         }
-        assert!(guard("127.0.0.1:80", &[]).is_own("localhost"));
+        assert!(guard("127.0.0.1:80", &[]).is_own_host("localhost"));
         let any = guard("0.0.0.0:7878", &[]);
-        assert!(any.is_own("10.0.0.1:7878") && !any.is_own("evil.example:7878"));
+        assert!(any.is_own_host("10.0.0.1:7878") && !any.is_own_host("evil.example:7878"));
     }
 }

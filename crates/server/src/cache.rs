@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::problem::Problem;
-use selftest_store::{Changes, Store};
+use selftest_store::{ChangeWatcher, Store};
 use selftest_text::digest;
 
 /// Interval between checks for database changes.
@@ -22,19 +22,19 @@ const MAX_AGE: Duration = Duration::from_mins(1);
 /// Maximum total size in bytes of responses and keys; when exceeded, the cache is cleared.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum size in bytes of a cached response.
-const MAX_ANSWER: usize = 1024 * 1024;
+const MAX_CACHED_BODY: usize = 1024 * 1024;
 
 /// A JSON body and its entity tag.
 #[derive(Clone)]
-struct Answer {
+struct TaggedBody {
     body: Bytes,
     tag: HeaderValue,
 }
 
-impl Answer {
+impl TaggedBody {
     /// Converts the response of a handler. Anything but a successful JSON response is returned
     /// unchanged as the error.
-    async fn of(response: Response) -> Result<Self, Response> {
+    async fn from_response(response: Response) -> Result<Self, Response> {
         let is_json =
             response.headers().get(CONTENT_TYPE).is_some_and(|it| it == "application/json");
         if response.status() != StatusCode::OK || !is_json {
@@ -42,7 +42,7 @@ impl Answer {
         }
         let body = to_bytes(response.into_body(), usize::MAX).await;
         let body = body.map_err(|error| Problem::internal(&error).into_response())?;
-        let digest = digest::of_bytes(&body);
+        let digest = digest::sha256_hex(&body);
         // Weak, because the compressed form has the same tag.
         let tag = HeaderValue::try_from(format!("W/\"{}\"", &digest[..32]));
         let tag = tag.map_err(|error| Problem::internal(&error).into_response())?;
@@ -63,35 +63,35 @@ impl Answer {
 }
 
 /// A response with its database version and creation time.
-struct CachedAnswer {
-    answer: Answer,
+struct CachedResponse {
+    answer: TaggedBody,
     version: i64,
     at: Instant,
 }
 
 #[derive(Default)]
-struct Entries {
-    answers: HashMap<String, CachedAnswer>,
+struct CacheEntries {
+    answers: HashMap<String, CachedResponse>,
     bytes: usize,
 }
 
 /// Time and result of the last version check.
-type Seen = Option<(Instant, i64)>;
+type VersionCheck = Option<(Instant, i64)>;
 
 /// Cached responses by path and query.
-pub(super) struct Cache {
+pub(super) struct ResponseCache {
     store: Store,
-    changes: tokio::sync::Mutex<Option<Changes>>,
-    seen: Mutex<Seen>,
-    entries: Mutex<Entries>,
+    changes: tokio::sync::Mutex<Option<ChangeWatcher>>,
+    last_check: Mutex<VersionCheck>,
+    entries: Mutex<CacheEntries>,
 }
 
-impl Cache {
+impl ResponseCache {
     pub(super) fn new(store: Store) -> Self {
         Self {
             store,
             changes: tokio::sync::Mutex::default(),
-            seen: Mutex::default(),
+            last_check: Mutex::default(),
             entries: Mutex::default(),
         }
     }
@@ -105,7 +105,7 @@ impl Cache {
 
     /// Returns the version of the database, at most a moment old, or `None` if unknown.
     async fn version(&self) -> Option<i64> {
-        let seen = || *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = || *self.last_check.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, version)) = seen().filter(|(at, _)| at.elapsed() < CHECK_INTERVAL) {
             return Some(version);
         }
@@ -118,16 +118,16 @@ impl Cache {
         // Taken before the query, so that the age is never underestimated.
         let at = Instant::now();
         let version = self.detect_changes(&mut changes).await;
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.last_check.lock().unwrap_or_else(PoisonError::into_inner) =
             version.map(|version| (at, version));
         version
     }
 
-    async fn detect_changes(&self, changes: &mut Option<Changes>) -> Option<i64> {
+    async fn detect_changes(&self, changes: &mut Option<ChangeWatcher>) -> Option<i64> {
         if changes.is_none() {
-            *changes = self.store.changes().await.ok().flatten();
+            *changes = self.store.watch_changes().await.ok().flatten();
             // Version numbers are only comparable within one connection.
-            *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = Entries::default();
+            *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = CacheEntries::default();
         }
         let version = changes.as_mut()?.version().await.ok();
         if version.is_none() {
@@ -136,25 +136,26 @@ impl Cache {
         version
     }
 
-    fn get(&self, key: &str, version: i64) -> Option<Answer> {
+    fn get(&self, key: &str, version: i64) -> Option<TaggedBody> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = entries.answers.get(key)?;
         (cached.version == version && cached.at.elapsed() < MAX_AGE).then(|| cached.answer.clone())
     }
 
-    fn put(&self, key: &str, version: i64, answer: &Answer) {
-        let size =
-            |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<CachedAnswer>();
+    fn put(&self, key: &str, version: i64, answer: &TaggedBody) {
+        let size = |key: &str, answer: &TaggedBody| {
+            key.len() + answer.body.len() + size_of::<CachedResponse>()
+        };
         let added = size(key, answer);
-        if added > MAX_ANSWER {
+        if added > MAX_CACHED_BODY {
             return;
         }
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.bytes + added > MAX_BYTES {
-            *entries = Entries::default();
+            *entries = CacheEntries::default();
         }
         entries.bytes += added;
-        let cached = CachedAnswer { answer: answer.clone(), version, at: Instant::now() };
+        let cached = CachedResponse { answer: answer.clone(), version, at: Instant::now() };
         if let Some(before) = entries.answers.insert(key.to_owned(), cached) {
             entries.bytes -= size(key, &before.answer);
         }
@@ -163,7 +164,7 @@ impl Cache {
 
 /// Middleware that answers database reads from the cache if nothing has changed.
 pub(super) async fn cache_responses(
-    State(cache): State<Arc<Cache>>,
+    State(cache): State<Arc<ResponseCache>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -171,11 +172,11 @@ pub(super) async fn cache_responses(
 }
 
 /// Middleware that tags responses without caching them.
-pub(super) async fn tag(request: Request, next: Next) -> Response {
+pub(super) async fn tag_responses(request: Request, next: Next) -> Response {
     respond(None, request, next).await
 }
 
-async fn respond(cache: Option<&Arc<Cache>>, mut request: Request, next: Next) -> Response {
+async fn respond(cache: Option<&Arc<ResponseCache>>, mut request: Request, next: Next) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
@@ -193,7 +194,7 @@ async fn respond(cache: Option<&Arc<Cache>>, mut request: Request, next: Next) -
     }
     // `HEAD` must have the same tag as the body of `GET`.
     *request.method_mut() = Method::GET;
-    match Answer::of(next.run(request).await).await {
+    match TaggedBody::from_response(next.run(request).await).await {
         Ok(answer) => {
             if let Some((cache, version)) = cache {
                 cache.put(&key, version, &answer);

@@ -38,52 +38,52 @@ const OVERLOADED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: \
     \"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are open\"}";
 
 /// State of an open connection.
-struct Slot {
-    is_answering: bool,
+struct ConnectionSlot {
+    is_busy: bool,
     /// Time at which the connection entered this state.
     since: Instant,
-    give_way: Arc<Notify>,
+    close: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct Slots {
+struct SlotTable {
     last: u64,
-    open: BTreeMap<u64, Slot>,
+    open: BTreeMap<u64, ConnectionSlot>,
 }
 
-impl Slots {
+impl SlotTable {
     /// Closes the least valuable connection. Returns false if no connection can be closed.
     fn make_room(&mut self) -> bool {
-        let idle = self.open.iter().filter(|(_, slot)| !slot.is_answering);
+        let idle = self.open.iter().filter(|(_, slot)| !slot.is_busy);
         let stuck = self
             .open
             .iter()
-            .filter(|(_, slot)| slot.is_answering && slot.since.elapsed() > MAX_ANSWER_TIME);
+            .filter(|(_, slot)| slot.is_busy && slot.since.elapsed() > MAX_ANSWER_TIME);
         // Idle connections are closed before stuck ones.
         let oldest = idle.min_by_key(|(_, slot)| slot.since);
         let oldest = oldest.or_else(|| stuck.min_by_key(|(_, slot)| slot.since));
         let Some(id) = oldest.map(|(id, _)| *id) else { return false };
         if let Some(slot) = self.open.remove(&id) {
-            slot.give_way.notify_one();
+            slot.close.notify_one();
         }
         true
     }
 }
 
 /// The open connections.
-struct Connections {
+struct ConnectionLimiter {
     limit: NonZeroUsize,
-    slots: Mutex<Slots>,
+    slots: Mutex<SlotTable>,
 }
 
-impl Connections {
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+impl ConnectionLimiter {
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
         // The table stays consistent even after a panic.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reserves a slot for a connection. Returns `None` if all connections are busy.
-    fn enter(self: &Arc<Self>) -> Option<Arc<Entry>> {
+    fn acquire(self: &Arc<Self>) -> Option<Arc<ConnectionPermit>> {
         let mut slots = self.lock();
         if slots.open.len() >= self.limit.get() && !slots.make_room() {
             return None;
@@ -91,54 +91,54 @@ impl Connections {
         slots.last += 1;
         let (id, give_way) = (slots.last, Arc::<Notify>::default());
         let slot =
-            Slot { is_answering: false, since: Instant::now(), give_way: Arc::clone(&give_way) };
+            ConnectionSlot { is_busy: false, since: Instant::now(), close: Arc::clone(&give_way) };
         slots.open.insert(id, slot);
-        Some(Arc::new(Entry { connections: Arc::clone(self), id, give_way }))
+        Some(Arc::new(ConnectionPermit { connections: Arc::clone(self), id, give_way }))
     }
 
-    fn set(&self, id: u64, is_answering: bool) {
+    fn set_busy(&self, id: u64, is_answering: bool) {
         if let Some(slot) = self.lock().open.get_mut(&id) {
-            (slot.is_answering, slot.since) = (is_answering, Instant::now());
+            (slot.is_busy, slot.since) = (is_answering, Instant::now());
         }
     }
 }
 
 /// A reserved slot, released when dropped.
-struct Entry {
-    connections: Arc<Connections>,
+struct ConnectionPermit {
+    connections: Arc<ConnectionLimiter>,
     id: u64,
     give_way: Arc<Notify>,
 }
 
-impl Drop for Entry {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.connections.lock().open.remove(&self.id);
     }
 }
 
 /// Marks a connection as busy until the response is sent or aborted.
-struct Answering(Arc<Entry>);
+struct BusyGuard(Arc<ConnectionPermit>);
 
-impl Answering {
-    fn begin(entry: &Arc<Entry>) -> Self {
-        entry.connections.set(entry.id, true);
+impl BusyGuard {
+    fn start(entry: &Arc<ConnectionPermit>) -> Self {
+        entry.connections.set_busy(entry.id, true);
         Self(Arc::clone(entry))
     }
 }
 
-impl Drop for Answering {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
-        self.0.connections.set(self.0.id, false);
+        self.0.connections.set_busy(self.0.id, false);
     }
 }
 
 /// A response body that keeps its connection marked as busy until it is sent.
-struct Sent {
+struct TrackedBody {
     body: Body,
-    _answering: Answering,
+    _answering: BusyGuard,
 }
 
-impl HttpBody for Sent {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -160,13 +160,13 @@ impl HttpBody for Sent {
 
 /// Serves at most `limit` connections at a time until `stopping` becomes true, then finishes
 /// pending requests.
-pub(super) async fn answer(
+pub(super) async fn serve_connections(
     listener: TcpListener,
     router: Router,
     limit: NonZeroUsize,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let connections = Arc::new(Connections { limit, slots: Mutex::default() });
+    let connections = Arc::new(ConnectionLimiter { limit, slots: Mutex::default() });
     let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -177,13 +177,19 @@ pub(super) async fn answer(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, client)) => match connections.enter() {
+            Ok((stream, client)) => match connections.acquire() {
                 Some(entry) => {
-                    tasks.spawn(converse(stream, client, router.clone(), entry, stopping.clone()));
+                    tasks.spawn(serve_connection(
+                        stream,
+                        client,
+                        router.clone(),
+                        entry,
+                        stopping.clone(),
+                    ));
                 }
-                None => refuse(stream),
+                None => reject(stream),
             },
-            Err(error) if is_of_the_client(&error) => {}
+            Err(error) if is_client_error(&error) => {}
             Err(error) => {
                 tracing::warn!("no connection can be accepted: {error}");
                 // Closing a connection frees a file descriptor.
@@ -197,13 +203,13 @@ pub(super) async fn answer(
 }
 
 /// Returns true if the connection was closed before it was accepted.
-fn is_of_the_client(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// Rejects a connection with 503, without waiting for the client to be ready.
-fn refuse(stream: TcpStream) {
+fn reject(stream: TcpStream) {
     use std::io::Write as _;
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(OVERLOADED);
@@ -211,23 +217,23 @@ fn refuse(stream: TcpStream) {
 }
 
 /// Serves requests on a connection until either side closes it.
-async fn converse(
+async fn serve_connection(
     stream: TcpStream,
     client: SocketAddr,
     router: Router,
-    entry: Arc<Entry>,
+    entry: Arc<ConnectionPermit>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(router);
     let own = Arc::clone(&entry);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(client));
-        let answering = Answering::begin(&own);
+        let answering = BusyGuard::start(&own);
         let answered = router.call(request);
         async move {
             let answer = answered.await?;
             Ok::<_, std::convert::Infallible>(
-                answer.map(|body| Body::new(Sent { body, _answering: answering })),
+                answer.map(|body| Body::new(TrackedBody { body, _answering: answering })),
             )
         }
     });
@@ -253,26 +259,26 @@ async fn converse(
 mod tests {
     use super::*;
 
-    fn connections(limit: usize) -> Arc<Connections> {
+    fn connections(limit: usize) -> Arc<ConnectionLimiter> {
         let limit = NonZeroUsize::new(limit).unwrap();
-        Arc::new(Connections { limit, slots: Mutex::default() })
+        Arc::new(ConnectionLimiter { limit, slots: Mutex::default() })
     }
 
-    fn is_open(entry: &Entry) -> bool {
+    fn is_open(entry: &ConnectionPermit) -> bool {
         entry.connections.lock().open.contains_key(&entry.id)
     }
 
     #[test]
     fn the_one_that_waits_longest_gives_way_and_none_that_is_answered() {
         let connections = connections(2);
-        let [first, second] = [(); 2].map(|()| connections.enter().unwrap());
-        let answering = Answering::begin(&first);
-        let third = connections.enter().unwrap();
+        let [first, second] = [(); 2].map(|()| connections.acquire().unwrap());
+        let answering = BusyGuard::start(&first);
+        let third = connections.acquire().unwrap();
         assert!(is_open(&first) && !is_open(&second) && is_open(&third));
-        let _also = Answering::begin(&third);
-        assert!(connections.enter().is_none(), "both are being answered");
+        let _also = BusyGuard::start(&third);
+        assert!(connections.acquire().is_none(), "both are being answered");
         drop(answering);
-        let fourth = connections.enter().unwrap();
+        let fourth = connections.acquire().unwrap();
         assert!(!is_open(&first) && is_open(&third) && is_open(&fourth));
         drop(fourth);
         assert_eq!(connections.lock().open.len(), 1);

@@ -6,18 +6,18 @@
 
 mod access;
 mod api;
-mod attempts;
 mod cache;
 mod connections;
-mod link;
+mod links;
 mod live;
 mod login;
+mod login_attempts;
 pub mod mcp;
 mod metrics;
 mod pages;
 mod problem;
+mod run_statistics;
 mod skill_queue;
-mod tally;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -33,16 +33,16 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
-use access::Guard;
-use cache::Cache;
-use metrics::Counters;
+use access::AccessGuard;
+use cache::ResponseCache;
+use metrics::RequestCounters;
 use problem::Problem;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::{RunArchive, RunFile};
 use selftest_service::grader::reflection::ReflectionGrader;
-use selftest_service::jobs::Queue;
-use selftest_service::transcripts::Transcripts;
+use selftest_service::jobs::GradingQueue;
+use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 pub use skill_queue::SkillQueue;
 
@@ -53,20 +53,20 @@ pub struct App {
     /// JSON reports of selftest runs.
     pub runs: RunArchive,
     /// Queue of sessions to be graded by a model.
-    pub queue: Queue,
+    pub queue: GradingQueue,
     /// Recorded sessions, read from their files.
-    pub transcripts: Transcripts,
+    pub transcripts: TranscriptReader,
     /// Grader of reflections.
     pub reflections: Arc<ReflectionGrader>,
     /// Queue of skill records to be stored.
     pub skills: Arc<SkillQueue>,
     /// Settings for routing and proposals.
-    pub improvement: Improvement,
+    pub improvement: ImprovementSettings,
 }
 
 /// Settings for routing and proposals.
 #[derive(Debug, Clone)]
-pub struct Improvement {
+pub struct ImprovementSettings {
     /// Model tiers suggested per task type.
     pub routing: RoutingSettings,
     /// Folder for accepted skills.
@@ -75,7 +75,7 @@ pub struct Improvement {
 
 /// Access restrictions.
 #[derive(Debug, Default)]
-pub struct Access {
+pub struct AccessSettings {
     /// Token required in every request, if set.
     pub token: Option<SecretString>,
     /// Allowed host names in addition to the address itself.
@@ -89,12 +89,12 @@ impl App {
             let Some(file) = self.runs.find(run_id)? else { return Ok(None) };
             Ok(Some((self.runs.read(&file)?, file)))
         };
-        read().map_err(|error| Problem::unreadable(&error))
+        read().map_err(|error| Problem::unreadable_reports(&error))
     }
 }
 
 /// Runs blocking file I/O on a separate thread.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -106,26 +106,27 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// Maximum time that connections may stay open after shutdown. Otherwise a client that never reads
 /// would keep the server alive.
-const GRACE: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// Serves at most `max_connections` connections at a time until `shutdown` completes. Pending
 /// requests are finished.
 pub async fn serve(
     listener: TcpListener,
     app: App,
-    access: Access,
+    access: AccessSettings,
     max_connections: NonZeroUsize,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let guard = Guard::new(access, listener.local_addr()?);
-    let cache = Arc::new(Cache::new(app.store.clone()));
+    let guard = AccessGuard::new(access, listener.local_addr()?);
+    let cache = Arc::new(ResponseCache::new(app.store.clone()));
     let (stop, stopping) = watch::channel(false);
     let router = router(app, guard, Arc::clone(&cache), stopping.clone());
-    let answer = connections::answer(listener, router, max_connections, stopping.clone());
+    let answer =
+        connections::serve_connections(listener, router, max_connections, stopping.clone());
     let end = async move {
         shutdown.await;
         stop.send_replace(true);
-        tokio::time::sleep(GRACE).await;
+        tokio::time::sleep(SHUTDOWN_GRACE).await;
     };
     tokio::select! {
         () = answer => {}
@@ -137,9 +138,14 @@ pub async fn serve(
 
 /// Builds the router. Event streams end when `stopping` becomes true. The last layer is the
 /// outermost.
-fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<bool>) -> Router {
+fn router(
+    app: App,
+    guard: AccessGuard,
+    cache: Arc<ResponseCache>,
+    stopping: watch::Receiver<bool>,
+) -> Router {
     let guard = Arc::new(guard);
-    let counters = Arc::<Counters>::default();
+    let counters = Arc::<RequestCounters>::default();
     Router::new()
         .merge(pages::router())
         .merge(live::router(stopping))
@@ -151,11 +157,11 @@ fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<b
         .layer(CompressionLayer::new().gzip(true))
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(problem::time_limit))
-        .layer(from_fn(problem::explain))
-        .layer(from_fn_with_state(guard, access::check))
-        .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(from_fn_with_state(counters, metrics::count))
+        .layer(from_fn(problem::convert_plain_errors))
+        .layer(from_fn_with_state(guard, access::check_access))
+        .layer(CatchPanicLayer::custom(problem::handle_panic))
+        .layer(from_fn_with_state(counters, metrics::count_requests))
         .layer(from_fn(pages::show_problems))
-        .layer(from_fn(access::harden))
+        .layer(from_fn(access::add_security_headers))
         .with_state(Arc::new(app))
 }

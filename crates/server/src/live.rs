@@ -20,7 +20,7 @@ use futures_util::stream;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::App;
-use super::pages::{CaseRow, Progress};
+use super::pages::{CaseRow, RunProgress};
 use super::problem::Problem;
 use selftest_reports::RunFile;
 use selftest_reports::document::ReportDocument;
@@ -50,10 +50,10 @@ async fn events(
         let words = "too many pages watch runs already; reload the page instead";
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, words).into_response();
     };
-    if find(&app, &run_id).await.is_none() {
+    if find_run(&app, &run_id).await.is_none() {
         return Problem::new(StatusCode::NOT_FOUND, "there is no such run").into_response();
     }
-    let watch = Watch {
+    let watch = RunWatch {
         app,
         run_id,
         seen: None,
@@ -64,13 +64,13 @@ async fn events(
         _place: place,
     };
     let events = stream::unfold(watch, |mut watch| async move {
-        let event = watch.next().await?;
+        let event = watch.next_event().await?;
         Some((Ok::<_, Infallible>(event), watch))
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
-struct Watch {
+struct RunWatch {
     app: Arc<App>,
     run_id: String,
     /// The file when it was last read.
@@ -83,8 +83,8 @@ struct Watch {
     _place: SemaphorePermit<'static>,
 }
 
-impl Watch {
-    async fn next(&mut self) -> Option<Event> {
+impl RunWatch {
+    async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -105,14 +105,16 @@ impl Watch {
 
     /// Queues changes in `ready`. Returns `None` if the file is gone.
     async fn detect_changes(&mut self) -> Option<()> {
-        let file = find(&self.app, &self.run_id).await?;
+        let file = find_run(&self.app, &self.run_id).await?;
         if self.seen.as_ref() == Some(&file) {
             return Some(());
         }
         let changes = {
             let _reading = READING.acquire().await.ok()?;
             let (app, reading) = (Arc::clone(&self.app), file.clone());
-            let read = move || app.runs.read(&reading).ok().and_then(|report| Changes::of(&report));
+            let read = move || {
+                app.runs.read(&reading).ok().and_then(|report| RunChanges::from_report(&report))
+            };
             tokio::task::spawn_blocking(read).await.ok()??
         };
         self.seen = Some(file);
@@ -124,7 +126,7 @@ impl Watch {
                 self.rows.push(row);
             }
         }
-        self.ready.push_back(Event::default().event("said").data(changes.said));
+        self.ready.push_back(Event::default().event("said").data(changes.sentence));
         if changes.complete {
             self.ended = true;
             self.ready.push_back(Event::default().event("end").data("complete"));
@@ -134,19 +136,19 @@ impl Watch {
 }
 
 /// A report rendered for the page.
-struct Changes {
+struct RunChanges {
     progress: String,
-    said: String,
+    sentence: String,
     rows: Vec<String>,
     complete: bool,
 }
 
-impl Changes {
-    fn of(report: &ReportDocument) -> Option<Self> {
-        let progress = Progress { report };
+impl RunChanges {
+    fn from_report(report: &ReportDocument) -> Option<Self> {
+        let progress = RunProgress { report };
         let row = |case| CaseRow { report, case }.render().ok();
         Some(Self {
-            said: progress.sentence(),
+            sentence: progress.sentence(),
             progress: progress.render().ok()?,
             rows: report.cases.iter().filter_map(row).collect(),
             complete: report.complete,
@@ -154,7 +156,7 @@ impl Changes {
     }
 }
 
-async fn find(app: &Arc<App>, run_id: &str) -> Option<RunFile> {
+async fn find_run(app: &Arc<App>, run_id: &str) -> Option<RunFile> {
     let (app, run_id) = (Arc::clone(app), run_id.to_owned());
     let found = tokio::task::spawn_blocking(move || app.runs.find(&run_id).ok().flatten());
     found.await.ok().flatten()

@@ -11,11 +11,11 @@ use axum::routing::get;
 use axum::{Form, Router};
 use serde::Deserialize;
 
-use super::access::{Guard, LOGIN, too_many_tokens};
-use super::attempts::Attempt;
+use super::access::{AccessGuard, LOGIN, too_many_tokens};
+use super::login_attempts::TokenCheck;
 
 /// Lifetime of the cookie in days.
-const DAYS: u32 = 30;
+const COOKIE_DAYS: u32 = 30;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -24,27 +24,27 @@ struct LoginForm {
 }
 
 /// Returns the routes: `GET` shows the form, `POST` submits the token.
-pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Router<S> {
-    let shown = async |State(guard): State<Arc<Guard>>| {
-        if guard.needs_token() { form(StatusCode::OK, "") } else { entered(&guard) }
+pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<AccessGuard>) -> Router<S> {
+    let shown = async |State(guard): State<Arc<AccessGuard>>| {
+        if guard.needs_token() { form_page(StatusCode::OK, "") } else { signed_in_page(&guard) }
     };
-    let taken = async |State(guard): State<Arc<Guard>>,
+    let taken = async |State(guard): State<Arc<AccessGuard>>,
                        ConnectInfo(client): ConnectInfo<SocketAddr>,
                        Form(login): Form<LoginForm>| {
-        match guard.judge(client.ip(), login.token.trim()).await {
-            Attempt::Right => entered(&guard),
-            Attempt::Wrong => refused("That is not the token."),
-            Attempt::TooMany => too_many_tokens().into_response(),
+        match guard.check_token(client.ip(), login.token.trim()).await {
+            TokenCheck::Correct => signed_in_page(&guard),
+            TokenCheck::Wrong => rejected_page("That is not the token."),
+            TokenCheck::TooMany => too_many_tokens().into_response(),
         }
     };
     Router::new().route(LOGIN, get(shown).post(taken)).with_state(guard)
 }
 
-fn refused(why: &str) -> Response {
-    form(StatusCode::UNAUTHORIZED, &format!("<p role=\"alert\">{why}</p>"))
+fn rejected_page(why: &str) -> Response {
+    form_page(StatusCode::UNAUTHORIZED, &format!("<p role=\"alert\">{why}</p>"))
 }
 
-fn entered(guard: &Guard) -> Response {
+fn signed_in_page(guard: &AccessGuard) -> Response {
     // Not a redirect: with `SameSite=Strict`, a browser coming from another site would not send the
     // cookie with it.
     let text = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\
@@ -52,14 +52,14 @@ fn entered(guard: &Guard) -> Response {
     let mut response = page(StatusCode::OK, text);
     let cookie = guard.cookie_value().and_then(|value| {
         let name = guard.cookie_name();
-        let age = DAYS * 24 * 60 * 60;
+        let age = COOKIE_DAYS * 24 * 60 * 60;
         format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict").parse().ok()
     });
     response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
     response
 }
 
-fn form(status: StatusCode, message: &str) -> Response {
+fn form_page(status: StatusCode, message: &str) -> Response {
     let form = format!(
         "<h1>selftest</h1>{message}<form method=\"post\"><label>Token \
          <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \

@@ -13,22 +13,22 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::problem::Problem;
+use super::run_statistics::RunStatistics;
 use super::skill_queue::RecordCounts;
-use super::tally::Tally;
-use super::{App, blocking};
+use super::{App, run_blocking};
 use selftest_service::jobs::QueueCounts;
 
 /// Requests by method, route and status.
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct RequestCounters {
     requests: Mutex<BTreeMap<(&'static str, String, u16), u64>>,
-    runs: Mutex<super::tally::TallyCache>,
+    runs: Mutex<super::run_statistics::RunStatisticsCache>,
 }
 
 /// Middleware that counts every request. Labels use route patterns, so clients cannot increase
 /// their number.
-pub(super) async fn count(
-    State(counters): State<Arc<Counters>>,
+pub(super) async fn count_requests(
+    State(counters): State<Arc<RequestCounters>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -47,19 +47,22 @@ pub(super) async fn count(
     response
 }
 
-pub(super) fn router(counters: Arc<Counters>) -> Router<Arc<App>> {
-    let shown = async move |State(app): State<Arc<App>>| show(&app, counters).await;
+pub(super) fn router(counters: Arc<RequestCounters>) -> Router<Arc<App>> {
+    let shown = async move |State(app): State<Arc<App>>| render_metrics(&app, counters).await;
     Router::new().route("/metrics", get(shown))
 }
 
-async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Problem> {
-    let mut text = Text::default();
+async fn render_metrics(
+    app: &Arc<App>,
+    counters: Arc<RequestCounters>,
+) -> Result<Response, Problem> {
+    let mut text = MetricsText::default();
     let runs = {
         let (app, counters) = (Arc::clone(app), Arc::clone(&counters));
-        blocking(move || {
+        run_blocking(move || {
             // Locked while reading, so that concurrent requests do not read the reports twice.
             let mut known = counters.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            known.tally(&app.runs).map_err(|error| Problem::unreadable(&error))
+            known.tally(&app.runs).map_err(|error| Problem::unreadable_reports(&error))
         })
         .await?
     };
@@ -84,9 +87,9 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
 
 /// Metrics text under construction.
 #[derive(Default)]
-struct Text(String);
+struct MetricsText(String);
 
-impl Text {
+impl MetricsText {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -136,7 +139,7 @@ impl Text {
         }
     }
 
-    fn runs(&mut self, tally: &Tally) {
+    fn runs(&mut self, tally: &RunStatistics) {
         self.family("selftest_runs", "gauge", "Reports of runs, by outcome.");
         for (outcome, runs) in &tally.runs {
             self.sample("selftest_runs", &[("outcome", outcome)], runs);

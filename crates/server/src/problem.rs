@@ -22,7 +22,7 @@ pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Headers to keep when a response body is replaced by a problem.
-const KEPT: [HeaderName; 2] = [ALLOW, RETRY_AFTER];
+const KEPT_HEADERS: [HeaderName; 2] = [ALLOW, RETRY_AFTER];
 
 /// An error response as defined by RFC 9457.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -70,18 +70,18 @@ impl Problem {
     }
 
     /// Creates an error for unreadable reports of runs.
-    pub(super) fn unreadable(error: &std::io::Error) -> Self {
+    pub(super) fn unreadable_reports(error: &std::io::Error) -> Self {
         Self::internal(&format!("the reports of runs: {error}"))
     }
 
-    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
         self
     }
 
     /// Sets the `Retry-After` header.
     pub(super) fn retry_after(self, seconds: u16) -> Self {
-        self.with(RETRY_AFTER, seconds.into())
+        self.with_header(RETRY_AFTER, seconds.into())
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) async fn wrong_method() -> Problem {
 }
 
 /// Handles panics, which are logged separately.
-pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
+pub(super) fn handle_panic(_: Box<dyn Any + Send>) -> Response {
     Problem::internal(&"a request ended in a panic").into_response()
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
 }
 
 /// Middleware that converts plain-text errors of libraries to problems. HTML pages are unchanged.
-pub(super) async fn explain(request: Request, next: Next) -> Response {
+pub(super) async fn convert_plain_errors(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();
     let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -158,7 +158,7 @@ pub(super) async fn explain(request: Request, next: Next) -> Response {
         _ => "the request could not be understood",
     };
     let mut problem = Problem::new(status, detail).into_response();
-    for name in KEPT {
+    for name in KEPT_HEADERS {
         if let Some(value) = response.headers().get(&name) {
             problem.headers_mut().insert(name, value.clone());
         }

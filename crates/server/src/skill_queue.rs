@@ -16,11 +16,11 @@ use selftest_service::grader::skills::SkillTracker;
 use selftest_store::{RequestKey, SkillRecord, SkillRequest, StoreError};
 
 /// Maximum number of queued records.
-const MAX_WAITING: usize = 1000;
+const MAX_QUEUED: usize = 1000;
 /// Maximum number of records per transaction.
 const MAX_BATCH: usize = 100;
 /// Time limit for writing the remaining records at shutdown.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Initial delay before retrying a failed write, doubled each time.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum delay between retries.
@@ -28,7 +28,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Numbers of records of one kind by result.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct ResultCounts {
     /// Written.
     pub(super) written: u64,
     /// Rejected because the queue was full.
@@ -45,12 +45,12 @@ pub(super) struct Counts {
 /// Numbers of all records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RecordCounts {
-    pub(super) executions: Counts,
-    pub(super) messages: Counts,
+    pub(super) executions: ResultCounts,
+    pub(super) messages: ResultCounts,
 }
 
 impl RecordCounts {
-    fn of(&mut self, record: &SkillRecord) -> &mut Counts {
+    fn for_record(&mut self, record: &SkillRecord) -> &mut ResultCounts {
         match record {
             SkillRecord::Execution { .. } => &mut self.executions,
             SkillRecord::Message { .. } => &mut self.messages,
@@ -60,60 +60,60 @@ impl RecordCounts {
 
 /// Reason why a record is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum EnqueueError {
     /// The queue is full, or the server is shutting down.
     Full,
     /// Earlier records could not be written yet.
     Failing,
     /// A different record is queued with the same idempotency key.
-    OtherBody,
+    KeyConflict,
     /// Keys were written since the lookup, which must be repeated.
-    Stale,
+    StaleLookup,
 }
 
 /// Result of accepting a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Accepted {
+pub(super) enum EnqueueOutcome {
     /// The record was queued.
     New,
     /// The record was already queued with the same idempotency key.
-    Again,
+    Duplicate,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     counts: RecordCounts,
     /// Number of records accepted but neither written nor dropped.
-    waiting: usize,
+    queued: usize,
     /// True if the last write failed.
-    failing: bool,
+    is_failing: bool,
     /// Digests of queued records with a key, by scope and key.
     keys: HashMap<(String, String), String>,
     /// Number of times that keys were moved from `keys` to the database.
-    written: u64,
+    write_count: u64,
 }
 
-impl State {
+impl QueueState {
     /// Removes a finished batch from the state.
-    fn forget(&mut self, batch: &[SkillRequest]) {
-        self.waiting = self.waiting.saturating_sub(batch.len());
+    fn remove_batch(&mut self, batch: &[SkillRequest]) {
+        self.queued = self.queued.saturating_sub(batch.len());
         let before = self.keys.len();
         for key in batch.iter().filter_map(|request| request.key.as_ref()) {
-            self.keys.remove(&place(key));
+            self.keys.remove(&scoped_key(key));
         }
-        self.written += u64::from(self.keys.len() < before);
+        self.write_count += u64::from(self.keys.len() < before);
     }
 }
 
-fn place(key: &RequestKey) -> (String, String) {
+fn scoped_key(key: &RequestKey) -> (String, String) {
     (key.scope.clone(), key.key.clone())
 }
 
 #[derive(Default)]
-struct Shared(Mutex<State>);
+struct SharedState(Mutex<QueueState>);
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedState {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // The counters stay consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +123,7 @@ impl Shared {
 pub struct SkillQueue {
     tracker: SkillTracker,
     sender: mpsc::Sender<SkillRequest>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     closing: watch::Sender<bool>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -131,10 +131,11 @@ pub struct SkillQueue {
 impl SkillQueue {
     /// Starts a queue. Its writer runs in the current Tokio runtime.
     pub fn start(tracker: SkillTracker) -> Self {
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED);
         let (closing, closed) = watch::channel(false);
-        let shared = Arc::<Shared>::default();
-        let writer = Writer { tracker: tracker.clone(), receiver, shared: Arc::clone(&shared) };
+        let shared = Arc::<SharedState>::default();
+        let writer =
+            RecordWriter { tracker: tracker.clone(), receiver, shared: Arc::clone(&shared) };
         let writer = Mutex::new(Some(tokio::spawn(writer.run(closed))));
         Self { tracker, sender, shared, closing, writer }
     }
@@ -145,43 +146,51 @@ impl SkillQueue {
     }
 
     /// Returns the write count, which must be read before a key is looked up in the database.
-    pub(super) fn written(&self) -> u64 {
-        self.shared.lock().written
+    pub(super) fn write_count(&self) -> u64 {
+        self.shared.lock().write_count
     }
 
     /// Queues a record, once per key, without waiting. `written` is the write count from before the
     /// lookup of its key.
-    pub(super) fn enqueue(&self, request: SkillRequest, written: u64) -> Result<Accepted, Refusal> {
+    pub(super) fn enqueue(
+        &self,
+        request: SkillRequest,
+        written: u64,
+    ) -> Result<EnqueueOutcome, EnqueueError> {
         let mut state = self.shared.lock();
-        let key = request.key.as_ref().map(|key| (place(key), key.digest.clone()));
+        let key = request.key.as_ref().map(|key| (scoped_key(key), key.digest.clone()));
         if let Some((place, digest)) = &key
             && let Some(waiting) = state.keys.get(place)
         {
-            return if waiting == digest { Ok(Accepted::Again) } else { Err(Refusal::OtherBody) };
+            return if waiting == digest {
+                Ok(EnqueueOutcome::Duplicate)
+            } else {
+                Err(EnqueueError::KeyConflict)
+            };
         }
-        if key.is_some() && state.written != written {
-            return Err(Refusal::Stale);
+        if key.is_some() && state.write_count != written {
+            return Err(EnqueueError::StaleLookup);
         }
-        if state.failing {
-            state.counts.of(&request.record).failing += 1;
-            return Err(Refusal::Failing);
+        if state.is_failing {
+            state.counts.for_record(&request.record).failing += 1;
+            return Err(EnqueueError::Failing);
         }
         match self.sender.try_send(request) {
             Ok(()) => {
-                state.waiting += 1;
+                state.queued += 1;
                 state.keys.extend(key);
-                Ok(Accepted::New)
+                Ok(EnqueueOutcome::New)
             }
             Err(error) => {
-                state.counts.of(&error.into_inner().record).full += 1;
-                Err(Refusal::Full)
+                state.counts.for_record(&error.into_inner().record).full += 1;
+                Err(EnqueueError::Full)
             }
         }
     }
 
     /// Returns true if accepted records currently cannot be written.
     pub(super) fn is_failing(&self) -> bool {
-        self.shared.lock().failing
+        self.shared.lock().is_failing
     }
 
     /// Returns the counts of records so far.
@@ -194,9 +203,9 @@ impl SkillQueue {
         self.closing.send_replace(true);
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut writer) = writer else { return };
-        if tokio::time::timeout(DRAIN, &mut writer).await.is_err() {
+        if tokio::time::timeout(DRAIN_TIMEOUT, &mut writer).await.is_err() {
             writer.abort();
-            let (lost, seconds) = (self.shared.lock().waiting, DRAIN.as_secs());
+            let (lost, seconds) = (self.shared.lock().queued, DRAIN_TIMEOUT.as_secs());
             tracing::error!(
                 "{lost} records of skills were not written within {seconds} s and are lost"
             );
@@ -204,13 +213,13 @@ impl SkillQueue {
     }
 }
 
-struct Writer {
+struct RecordWriter {
     tracker: SkillTracker,
     receiver: mpsc::Receiver<SkillRequest>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-impl Writer {
+impl RecordWriter {
     async fn run(mut self, mut closed: watch::Receiver<bool>) {
         let mut batch = Vec::with_capacity(MAX_BATCH);
         loop {
@@ -225,8 +234,8 @@ impl Writer {
             }
             let mut pause = MIN_PAUSE;
             // Retried until it succeeds or can never succeed, because the records were accepted.
-            while let Err(error) = self.write(&batch).await {
-                self.note(&error);
+            while let Err(error) = self.write_batch(&batch).await {
+                self.log_outage(&error);
                 sleep(pause).await;
                 pause = (2 * pause).min(MAX_PAUSE);
             }
@@ -235,24 +244,24 @@ impl Writer {
     }
 
     /// Logs that records are waiting for the database, only once per outage.
-    fn note(&self, error: &StoreError) {
+    fn log_outage(&self, error: &StoreError) {
         let mut state = self.shared.lock();
-        if !std::mem::replace(&mut state.failing, true) {
-            let waiting = state.waiting;
+        if !std::mem::replace(&mut state.is_failing, true) {
+            let waiting = state.queued;
             tracing::error!("{waiting} records of skills wait, and no more are taken: {error}");
         }
     }
 
     /// Writes the records, or drops them if the database permanently rejects them. Returns an error
     /// if a retry may succeed.
-    async fn write(&self, batch: &[SkillRequest]) -> Result<(), StoreError> {
+    async fn write_batch(&self, batch: &[SkillRequest]) -> Result<(), StoreError> {
         let written = match self.tracker.record_requests(batch).await {
-            Err(error) if error.may_pass() => return Err(error),
+            Err(error) if error.is_transient() => return Err(error),
             written => written,
         };
         let mut state = self.shared.lock();
-        state.forget(batch);
-        if std::mem::take(&mut state.failing) {
+        state.remove_batch(batch);
+        if std::mem::take(&mut state.is_failing) {
             tracing::info!("records of skills are written again");
         }
         match written {
@@ -266,7 +275,7 @@ impl Writer {
             Err(error) => {
                 tracing::error!("{} records of skills are lost: {error}", batch.len());
                 for request in batch {
-                    state.counts.of(&request.record).failed += 1;
+                    state.counts.for_record(&request.record).failed += 1;
                 }
             }
         }
@@ -289,8 +298,8 @@ mod tests {
     }
 
     fn used(tracker: &SkillTracker, skill: &str) -> SkillRequest {
-        plain(tracker.execution(NewExecution {
-            skill: SkillRef::Told { skill: skill.to_owned(), version: None },
+        plain(tracker.execution_record(NewExecution {
+            skill: SkillRef::Named { skill: skill.to_owned(), version: None },
             session_id: Some("s".to_owned()),
             execution_status: ExecutionStatus::Success,
             user_edited_output: false,
@@ -312,16 +321,16 @@ mod tests {
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
-        let accepted = (0..MAX_WAITING + 7)
+        let accepted = (0..MAX_QUEUED + 7)
             .filter(|_| queue.enqueue(used(&tracker, "nobody"), 0).is_ok())
             .count();
-        assert_eq!(accepted, MAX_WAITING);
+        assert_eq!(accepted, MAX_QUEUED);
         assert_eq!(queue.counts().executions.full, 7);
         queue.drain().await;
-        let Counts { written, unknown, failed, .. } = queue.counts().executions;
+        let ResultCounts { written, unknown, failed, .. } = queue.counts().executions;
         assert_eq!(
             (written, unknown, failed),
-            (0, MAX_WAITING as u64, 0),
+            (0, MAX_QUEUED as u64, 0),
             "unknown skills are no error"
         );
     }
@@ -341,7 +350,7 @@ mod tests {
                 previous: None,
                 user_edited_output: false,
             };
-            plain(tracker.message(&message).1)
+            plain(tracker.message_record(&message).1)
         };
         for session in ["s", "s", "t"] {
             queue.enqueue(thanks(session), 0).unwrap();
@@ -349,7 +358,11 @@ mod tests {
         queue.drain().await;
         let RecordCounts { executions, messages } = queue.counts();
         assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
-        assert_eq!(queue.enqueue(used(&tracker, "pr"), 0), Err(Refusal::Full), "it takes no more");
+        assert_eq!(
+            queue.enqueue(used(&tracker, "pr"), 0),
+            Err(EnqueueError::Full),
+            "it takes no more"
+        );
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert!(page.items[0].user_sent_thank_you, "{page:?}");
     }
@@ -377,18 +390,18 @@ mod tests {
                 RequestKey { scope, key, digest: digest.to_owned(), at: selftest_clock::now() };
             SkillRequest { key: Some(key), ..used(&tracker, "pr") }
         };
-        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::New));
-        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::Again));
-        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::OtherBody));
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(EnqueueOutcome::New));
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(EnqueueOutcome::Duplicate));
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(EnqueueError::KeyConflict));
         // Another server on the same database may have accepted it as well.
         let other = SkillQueue::start(tracker.clone());
-        assert_eq!(other.enqueue(keyed("a"), 0), Ok(Accepted::New));
+        assert_eq!(other.enqueue(keyed("a"), 0), Ok(EnqueueOutcome::New));
         queue.drain().await;
         other.drain().await;
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert_eq!(page.items.len(), 1);
         assert!(queue.shared.lock().keys.is_empty());
         // A caller that looked up the key before it was written must repeat the lookup.
-        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::Stale));
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(EnqueueError::StaleLookup));
     }
 }

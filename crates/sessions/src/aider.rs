@@ -6,15 +6,17 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
-use super::source::Source;
+use super::SessionReadError;
+use super::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 
 /// Prefix of the first line of each run.
-pub(super) const BEGINNING: &str = "# aider chat started at ";
+pub(super) const RUN_PREFIX: &str = "# aider chat started at ";
 
 /// Maximum bytes of a line; the rest is cut.
 const MAX_LINE: u64 = 1024 * 1024;
@@ -26,15 +28,18 @@ const MAX_TURN: usize = 8 * 1024 * 1024;
 const EDIT: &str = "edit";
 
 /// Aider commands whose text is sent to the model.
-const ASKING: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
+const CHAT_COMMANDS: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
 
 /// Prefixes of the messages that aider prints when it cannot parse an edit.
 const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
 
 /// Reads every run of a history.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let mut input = BufReader::with_capacity(256 * 1024, source.open_unmarked()?);
-    let (mut bytes, mut run) = (Vec::new(), Run::default());
+    let (mut bytes, mut run) = (Vec::new(), AiderRun::default());
     loop {
         bytes.clear();
         if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
@@ -47,12 +52,12 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         }
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_end_matches(['\n', '\r']);
-        if let Some(time) = line.strip_prefix(BEGINNING) {
+        if let Some(time) = line.strip_prefix(RUN_PREFIX) {
             run.end(feed);
-            feed.end();
-            begin(source, time, feed);
-            run.has_begun = true;
-        } else if run.has_begun {
+            feed.end_session();
+            start_run(source, time, feed);
+            run.has_started = true;
+        } else if run.has_started {
             run.line(line, feed);
         } else if !line.trim().is_empty() {
             // Without a start line there is no run that the text could belong to.
@@ -63,51 +68,51 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     Ok(())
 }
 
-fn begin(source: &Source, time: &str, feed: &mut Feed<'_>) {
+fn start_run(source: &SessionSource, time: &str, feed: &mut SessionFeed<'_>) {
     let folder = match source {
-        Source::File(path) | Source::Watched(path, _) => path.parent(),
-        Source::Folder { .. } | Source::Bytes { .. } => None,
+        SessionSource::File(path) | SessionSource::DigestedFile(path, _) => path.parent(),
+        SessionSource::Folder { .. } | SessionSource::Bytes { .. } => None,
     };
     let name = folder.and_then(std::path::Path::file_name).map(|name| name.to_string_lossy());
     feed.naming.set_name(name.as_deref().unwrap_or("aider"));
     "aider".clone_into(&mut feed.head.agent);
     feed.head.cwd = folder.map(|folder| folder.to_string_lossy().into_owned());
-    feed.saw(Moment::parse(time));
+    feed.record_time(Moment::parse(time));
 }
 
 /// Speaker of the line being read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Voice {
+enum LineSpeaker {
     #[default]
-    Nobody,
-    Person,
+    None,
+    User,
     Model,
     Program,
 }
 
 /// One run of aider, up to the start of the next one.
 #[derive(Default)]
-struct Run {
-    has_begun: bool,
-    voice: Voice,
-    words: String,
+struct AiderRun {
+    has_started: bool,
+    voice: LineSpeaker,
+    text: String,
     /// Set inside a fenced block of an answer. There, a line may start with `>` or `####` and still
     /// belong to the model.
     is_fenced: bool,
     /// The last complete answer. It is held back because its token counts and edits follow it.
-    answer: Option<Answer>,
+    answer: Option<PendingAnswer>,
 }
 
 #[derive(Default)]
-struct Answer {
+struct PendingAnswer {
     text: String,
-    usage: Option<Usage>,
+    usage: Option<TokenCounts>,
     calls: Vec<ToolCall<'static>>,
     results: Vec<ToolResult<'static>>,
 }
 
-impl Run {
-    fn line(&mut self, line: &str, feed: &mut Feed<'_>) {
+impl AiderRun {
+    fn line(&mut self, line: &str, feed: &mut SessionFeed<'_>) {
         // These lines always come from aider, so they also end a fence that an answer left open.
         let said = line.strip_prefix("> ").or((line == ">").then_some(""));
         if said.is_some_and(|said| said.starts_with("Tokens: ") || said.starts_with("^C")) {
@@ -116,37 +121,37 @@ impl Run {
         let typed = line.strip_prefix("#### ").or((line == "####").then_some(""));
         let (voice, words) = match (typed, said) {
             // A fenced file may contain any prefix.
-            _ if self.is_fenced => (Voice::Model, line),
-            (Some(words), _) => (Voice::Person, words.trim_end()),
-            (_, Some(words)) => (Voice::Program, words.trim_end()),
+            _ if self.is_fenced => (LineSpeaker::Model, line),
+            (Some(words), _) => (LineSpeaker::User, words.trim_end()),
+            (_, Some(words)) => (LineSpeaker::Program, words.trim_end()),
             // Blank lines carry no prefix and belong to the current speaker.
             _ if line.trim().is_empty() => (self.voice, ""),
-            _ => (Voice::Model, line),
+            _ => (LineSpeaker::Model, line),
         };
         if voice != self.voice {
             self.end_turn(feed);
             self.voice = voice;
         }
-        if voice == Voice::Model && line.starts_with("```") {
+        if voice == LineSpeaker::Model && line.starts_with("```") {
             self.is_fenced = !self.is_fenced;
         }
-        if voice == Voice::Program && self.note(words, feed) {
+        if voice == LineSpeaker::Program && self.take_message(words, feed) {
             return;
         }
-        if self.words.len() + words.len() < MAX_TURN {
-            self.words.push_str(words);
-            self.words.push('\n');
+        if self.text.len() + words.len() < MAX_TURN {
+            self.text.push_str(words);
+            self.text.push('\n');
         }
     }
 
     /// Applies a message of aider to the answer before it. Returns true if the message is used up.
-    fn note(&mut self, words: &str, feed: &mut Feed<'_>) -> bool {
+    fn take_message(&mut self, words: &str, feed: &mut SessionFeed<'_>) -> bool {
         if let Some(version) = words.strip_prefix("Aider v") {
             feed.head.agent_version = Some(selftest_text::one_line(version, 60));
         }
         let model = words.strip_prefix("Model: ").or_else(|| words.strip_prefix("Main model: "));
         if let Some(model) = model {
-            feed.head.model(model.split_once(" with ").map_or(model, |(name, _)| name));
+            feed.head.add_model(model.split_once(" with ").map_or(model, |(name, _)| name));
         }
         if words.starts_with("^C") {
             // Otherwise the user interrupted aider itself, not an answer.
@@ -158,27 +163,27 @@ impl Run {
             }
             // The interruption ends the answer, but not the run.
             self.end(feed);
-            self.has_begun = true;
-            let mark = Some(Mark::Interrupted);
-            feed.event(Event { mark, ..Event::default() });
+            self.has_started = true;
+            let mark = Some(EventMark::Interrupted);
+            feed.send(Event { mark, ..Event::default() });
             return true;
         }
         let answer = self.answer.get_or_insert_default();
         if let Some(counts) = words.strip_prefix("Tokens: ") {
-            answer.usage = usage(counts);
+            answer.usage = parse_usage(counts);
             return true;
         }
         let edited = words
             .strip_prefix("Applied edit to ")
             .or_else(|| words.strip_prefix("Creating empty file "))
-            .map(|file| (file, Outcome::Ok));
+            .map(|file| (file, ToolOutcome::Ok));
         let skipped = words
             .strip_prefix("Skipping edits to ")
             .or_else(|| words.strip_prefix("Did not apply edit to "))
-            .map(|file| (file, Outcome::Rejected));
+            .map(|file| (file, ToolOutcome::Rejected));
         let mismatch = MISMATCHES.iter().any(|start| words.starts_with(start));
         // These messages name no file.
-        let mismatch = mismatch.then_some(("", Outcome::Failed));
+        let mismatch = mismatch.then_some(("", ToolOutcome::Failed));
         if let Some((file, outcome)) = edited.or(skipped).or(mismatch) {
             answer.edit(file, words, outcome);
             return true;
@@ -187,64 +192,65 @@ impl Run {
     }
 
     /// Sends the finished turn. An answer is held back until the messages about it are read.
-    fn end_turn(&mut self, feed: &mut Feed<'_>) {
+    fn end_turn(&mut self, feed: &mut SessionFeed<'_>) {
         self.is_fenced = false;
-        let words = std::mem::take(&mut self.words);
+        let words = std::mem::take(&mut self.text);
         let words = words.trim();
         match self.voice {
-            Voice::Nobody => {}
-            Voice::Model => {
+            LineSpeaker::None => {}
+            LineSpeaker::Model => {
                 self.send_answer(feed);
                 // Wait for the token counts and edits that follow.
-                self.answer = Some(Answer { text: words.to_owned(), ..Answer::default() });
+                self.answer =
+                    Some(PendingAnswer { text: words.to_owned(), ..PendingAnswer::default() });
             }
-            Voice::Program => {
+            LineSpeaker::Program => {
                 self.send_answer(feed);
-                say(Role::System, Origin::Harness, words, feed);
+                send_text(EventRole::System, EventOrigin::Harness, words, feed);
             }
-            Voice::Person => {
+            LineSpeaker::User => {
                 self.send_answer(feed);
-                let asked = ASKING.iter().find_map(|command| words.strip_prefix(command));
+                let asked = CHAT_COMMANDS.iter().find_map(|command| words.strip_prefix(command));
                 let is_command = is_command(words);
                 let origin = match asked {
                     // Other commands control aider and are not sent to the model.
-                    None if is_command => Origin::Harness,
-                    _ => Origin::Human,
+                    None if is_command => EventOrigin::Harness,
+                    _ => EventOrigin::Human,
                 };
-                say(Role::User, origin, asked.unwrap_or(words), feed);
+                send_text(EventRole::User, origin, asked.unwrap_or(words), feed);
             }
         }
     }
 
-    fn send_answer(&mut self, feed: &mut Feed<'_>) {
+    fn send_answer(&mut self, feed: &mut SessionFeed<'_>) {
         let Some(answer) = self.answer.take() else { return };
-        let Answer { text, usage, calls, results } = answer;
+        let PendingAnswer { text, usage, calls, results } = answer;
         if text.is_empty() && calls.is_empty() && usage.is_none() {
             return;
         }
-        feed.event(Event {
-            role: Role::Assistant,
-            origin: Origin::Agent,
+        feed.send(Event {
+            role: EventRole::Assistant,
+            origin: EventOrigin::Agent,
             text: Text::new(text),
             calls,
             usage,
             ..Event::default()
         });
-        feed.results(Origin::Agent, results, None);
+        feed.send_results(EventOrigin::Agent, results, None);
     }
 
-    fn end(&mut self, feed: &mut Feed<'_>) {
+    fn end(&mut self, feed: &mut SessionFeed<'_>) {
         self.end_turn(feed);
         self.send_answer(feed);
         // Only the header line starts a run, so this flag survives the reset.
-        let is_whole = self.has_begun;
+        let is_whole = self.has_started;
         *self = Self::default();
-        self.has_begun = is_whole;
+        self.has_started = is_whole;
     }
 }
 
-impl Answer {
-    fn edit(&mut self, file: &str, words: &str, outcome: Outcome) {
+impl PendingAnswer {
+    fn edit(&mut self, file: &str, words: &str, outcome: ToolOutcome) {
         let id = Text::from(format!("edit {}", self.calls.len() + 1));
         self.calls.push(ToolCall {
             id: id.clone(),
@@ -271,17 +277,17 @@ fn is_command(words: &str) -> bool {
     first.starts_with('!') || first.strip_prefix('/').is_some_and(is_name)
 }
 
-fn say(role: Role, origin: Origin, words: &str, feed: &mut Feed<'_>) {
-    feed.say(role, origin, Text::from(words.to_owned()), None);
+fn send_text(role: EventRole, origin: EventOrigin, words: &str, feed: &mut SessionFeed<'_>) {
+    feed.send_text(role, origin, Text::from(words.to_owned()), None);
 }
 
 /// Parses `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
-fn usage(counts: &str) -> Option<Usage> {
-    let mut usage = Usage::default();
+fn parse_usage(counts: &str) -> Option<TokenCounts> {
+    let mut usage = TokenCounts::default();
     let counts = counts.split(" Cost:").next()?.trim_end_matches('.');
     for part in counts.split(", ") {
         let (number, what) = part.split_once(' ')?;
-        let number = count(number)?;
+        let number = parse_count(number)?;
         match what {
             "sent" | "cache write" => usage.input = usage.input.saturating_add(number),
             "cache hit" => usage.cached = number,
@@ -293,7 +299,7 @@ fn usage(counts: &str) -> Option<Usage> {
 }
 
 /// Parses `345`, `1,234`, `2.3k` or `1.2M`.
-fn count(number: &str) -> Option<u64> {
+fn parse_count(number: &str) -> Option<u64> {
     let number = number.replace(',', "");
     let (digits, factor) = match number.as_bytes().last()? {
         b'k' => (&number[..number.len() - 1], 1e3),
@@ -312,7 +318,7 @@ fn count(number: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 2 runs. The first: 2 human turns, 1 command, 2 answers, 3 edits of which 1 did not match;
@@ -366,10 +372,10 @@ Well, ```
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = Collector::default();
-        let source = Source::bytes(".aider.chat.history.md", FIXTURE);
+        let mut collector = SessionCollector::default();
+        let source = SessionSource::bytes(".aider.chat.history.md", FIXTURE);
         let reading = read(&source, &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::Aider, 2));
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::Aider, 2));
         let sessions = collector.into_sessions();
         let head = &sessions[0].head;
         assert!(head.id.starts_with("aider-"), "{}", head.id);
@@ -386,33 +392,33 @@ Well, ```
         assert_eq!(
             said,
             [
-                (Role::System, Origin::Harness, 0, 0),
-                (Role::User, Origin::Harness, 0, 0),
-                (Role::System, Origin::Harness, 0, 0),
-                (Role::User, Origin::Human, 0, 0),
-                (Role::Assistant, Origin::Agent, 2, 0),
-                (Role::Tool, Origin::Agent, 0, 2),
-                (Role::System, Origin::Harness, 0, 0),
-                (Role::User, Origin::Human, 0, 0),
-                (Role::Assistant, Origin::Agent, 1, 0),
-                (Role::Tool, Origin::Agent, 0, 1),
-                (Role::System, Origin::Harness, 0, 0),
+                (EventRole::System, EventOrigin::Harness, 0, 0),
+                (EventRole::User, EventOrigin::Harness, 0, 0),
+                (EventRole::System, EventOrigin::Harness, 0, 0),
+                (EventRole::User, EventOrigin::Human, 0, 0),
+                (EventRole::Assistant, EventOrigin::Agent, 2, 0),
+                (EventRole::Tool, EventOrigin::Agent, 0, 2),
+                (EventRole::System, EventOrigin::Harness, 0, 0),
+                (EventRole::User, EventOrigin::Human, 0, 0),
+                (EventRole::Assistant, EventOrigin::Agent, 1, 0),
+                (EventRole::Tool, EventOrigin::Agent, 0, 1),
+                (EventRole::System, EventOrigin::Harness, 0, 0),
             ]
         );
         let text = |number: usize| sessions[0].events[number].text.as_str();
         assert_eq!((text(3), text(7)), ("round the price\nto cents", "is it done?"));
         assert!(text(4).contains("#### not a prompt"), "{}", text(4));
         let usage = sessions[0].events[4].usage;
-        assert_eq!(usage, Some(Usage { input: 3000, output: 100, cached: 2000 }));
+        assert_eq!(usage, Some(TokenCounts { input: 3000, output: 100, cached: 2000 }));
         assert_eq!(sessions[0].events[8].usage.unwrap().output, 45);
-        assert_eq!(sessions[0].events[9].results[0].outcome, Outcome::Failed);
+        assert_eq!(sessions[0].events[9].results[0].outcome, ToolOutcome::Failed);
         let marks: Vec<_> = sessions[1].events.iter().map(|event| event.mark).collect();
-        assert_eq!(marks, [None, None, Some(Mark::Interrupted)]);
+        assert_eq!(marks, [None, None, Some(EventMark::Interrupted)]);
         assert_ne!(sessions[1].head.id, head.id);
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::Aider, FIXTURE.as_bytes());
+        survives_damage(SessionFormat::Aider, FIXTURE.as_bytes());
     }
 }

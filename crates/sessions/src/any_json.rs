@@ -23,12 +23,12 @@ pub(super) trait AnyJson<'de>: Sized {
     }
 
     /// Builds a new value from JSON. Implementations of `Deserialize` call this.
-    fn of<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>
+    fn from_json<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>
     where
         Self: Default,
     {
         let mut value = Self::default();
-        Fill(&mut value).deserialize(deserializer)?;
+        AnyJsonSeed(&mut value).deserialize(deserializer)?;
         Ok(value)
     }
 }
@@ -53,9 +53,9 @@ macro_rules! deserialize_any_json {
 pub(super) use deserialize_any_json;
 
 /// Deserializes one JSON value into an [`AnyJson`].
-pub(super) struct Fill<'t, T>(pub(super) &'t mut T);
+pub(super) struct AnyJsonSeed<'t, T>(pub(super) &'t mut T);
 
-impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for Fill<'_, T> {
+impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for AnyJsonSeed<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -64,7 +64,7 @@ impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for Fill<'_, T> {
     }
 }
 
-impl<'de, T: AnyJson<'de>> Visitor<'de> for Fill<'_, T> {
+impl<'de, T: AnyJson<'de>> Visitor<'de> for AnyJsonSeed<'_, T> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

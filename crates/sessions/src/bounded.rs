@@ -23,12 +23,12 @@ pub(super) fn may_be_cut(length: usize) -> bool {
 /// for the parser to reject.
 pub(super) struct BoundedStrings<R> {
     inner: R,
-    longest: usize,
+    max_length: usize,
     in_string: bool,
     /// Bytes of the current string read so far.
     length: usize,
     /// Set while the rest of the current string is dropped.
-    cutting: bool,
+    is_cutting: bool,
     escape: Escape,
     /// Set right after a `\u` escape, which may be the first half of a surrogate pair.
     after_unicode: bool,
@@ -38,7 +38,7 @@ pub(super) struct BoundedStrings<R> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     None,
-    Begun,
+    Started,
     /// Number of hexadecimal digits still missing.
     Unicode(u8),
 }
@@ -48,10 +48,10 @@ impl<R: Read> BoundedStrings<R> {
         Self::with_limit(inner, MAX_STRING)
     }
 
-    fn with_limit(inner: R, longest: usize) -> Self {
-        let (in_string, cutting, after_unicode) = (false, false, false);
+    fn with_limit(inner: R, max_length: usize) -> Self {
+        let (in_string, is_cutting, after_unicode) = (false, false, false);
         let escape = Escape::None;
-        Self { inner, longest, in_string, length: 0, cutting, escape, after_unicode }
+        Self { inner, max_length, in_string, length: 0, is_cutting, escape, after_unicode }
     }
 
     /// Returns the number of bytes that can be taken at once, as if each had gone through
@@ -60,7 +60,7 @@ impl<R: Read> BoundedStrings<R> {
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if !self.in_string {
             // Structural bytes always pass.
-            self.cutting = false;
+            self.is_cutting = false;
             return memchr::memchr(b'"', bytes).unwrap_or(bytes.len());
         }
         if self.escape != Escape::None {
@@ -68,7 +68,7 @@ impl<R: Read> BoundedStrings<R> {
         }
         let bytes = &bytes[..bytes.len().min(PIECE)];
         // If the cut cannot fall inside this piece, short escapes count as plain bytes.
-        let is_far = self.cutting || self.length + bytes.len() <= self.longest;
+        let is_far = self.is_cutting || self.length + bytes.len() <= self.max_length;
         let mut run = 0;
         loop {
             let Some(at) = memchr::memchr2(b'"', b'\\', &bytes[run..]) else {
@@ -81,8 +81,8 @@ impl<R: Read> BoundedStrings<R> {
                 _ => break,
             }
         }
-        if !self.cutting {
-            run = run.min(self.longest.saturating_sub(self.length));
+        if !self.is_cutting {
+            run = run.min(self.max_length.saturating_sub(self.length));
         }
         if run > 0 {
             self.length += run;
@@ -92,17 +92,17 @@ impl<R: Read> BoundedStrings<R> {
     }
 
     /// Returns true if this byte passes.
-    fn keep(&mut self, byte: u8) -> bool {
+    fn keeps(&mut self, byte: u8) -> bool {
         if !self.in_string {
             self.in_string = byte == b'"';
-            (self.length, self.cutting, self.after_unicode) = (0, false, false);
+            (self.length, self.is_cutting, self.after_unicode) = (0, false, false);
             return true;
         }
         self.length += 1;
         match self.escape {
-            Escape::Begun if byte == b'u' => self.escape = Escape::Unicode(4),
-            Escape::Begun | Escape::Unicode(1) => {
-                self.after_unicode = self.escape != Escape::Begun;
+            Escape::Started if byte == b'u' => self.escape = Escape::Unicode(4),
+            Escape::Started | Escape::Unicode(1) => {
+                self.after_unicode = self.escape != Escape::Started;
                 self.escape = Escape::None;
             }
             Escape::Unicode(left) => self.escape = Escape::Unicode(left - 1),
@@ -116,16 +116,16 @@ impl<R: Read> BoundedStrings<R> {
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
                 // A backslash ends a word too, because escapes such as `\n` are white space.
                 let ends_word = matches!(byte, b' ' | b'\\');
-                let longest = if ends_word { self.longest } else { self.longest + MAX_WORD };
-                self.cutting |= self.length > longest && may_cut;
+                let longest = if ends_word { self.max_length } else { self.max_length + MAX_WORD };
+                self.is_cutting |= self.length > longest && may_cut;
                 if byte == b'\\' {
-                    self.escape = Escape::Begun;
+                    self.escape = Escape::Started;
                 } else {
                     self.after_unicode = false;
                 }
             }
         }
-        !self.cutting
+        !self.is_cutting
     }
 }
 
@@ -140,8 +140,8 @@ impl<R: Read> Read for BoundedStrings<R> {
             while at < count {
                 let (run, is_kept) = match self.plain_run(&buffer[at..count]) {
                     // The slow path handles the bytes that can change the state.
-                    0 => (1, self.keep(buffer[at])),
-                    run => (run, !self.cutting),
+                    0 => (1, self.keeps(buffer[at])),
+                    run => (run, !self.is_cutting),
                 };
                 if is_kept {
                     // Compacts in place, so no second buffer is needed.
@@ -203,7 +203,7 @@ mod tests {
             longest in 0..40_usize,
         ) {
             let mut filter = BoundedStrings::with_limit(io::empty(), longest);
-            let kept = json.bytes().filter(|byte| filter.keep(*byte)).collect();
+            let kept = json.bytes().filter(|byte| filter.keeps(*byte)).collect();
             prop_assert_eq!(filtered(&json, longest), String::from_utf8(kept).unwrap());
         }
     }

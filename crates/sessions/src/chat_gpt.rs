@@ -6,40 +6,44 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::ReadError;
+use super::SessionReadError;
 use super::any_json::AnyJson as _;
-use super::blocks::{Block, Blocks, Speaker};
-use super::event::{Origin, Role, ToolCall, ToolResult};
+use super::blocks::{ContentBlock, ContentBlocks, MessageContext};
+use super::event::{EventOrigin, EventRole, ToolCall, ToolResult};
 use super::failure;
-use super::feed::Feed;
-use super::source::{Document, Source, records};
+use super::feed::SessionFeed;
+use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{List, Loose, Object};
+use super::wire::{JsonValue, LenientList, LenientObject};
 
 /// Reads every conversation of an export.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document(&mut Export, feed)
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    source.read_document(&mut ChatGptExport, feed)
 }
 
-struct Export;
+struct ChatGptExport;
 
-impl Document for Export {
+impl DocumentReader for ChatGptExport {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        records(feed, |conversation: Conversation<'de>, feed| conversation.send(feed)).list(list)
+        each_record(feed, |conversation: ChatGptConversation<'de>, feed| conversation.send(feed))
+            .list(list)
     }
 
     /// Reads a file that holds a single conversation.
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut conversation = Object::<Conversation<'de>>::default();
+        let mut conversation = LenientObject::<ChatGptConversation<'de>>::default();
         conversation.object(map)?;
         conversation.0.into_iter().for_each(|conversation| conversation.send(feed));
         Ok(())
@@ -48,56 +52,56 @@ impl Document for Export {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Conversation<'a> {
+struct ChatGptConversation<'a> {
     #[serde(rename = "conversation_id", alias = "id")]
     id: Text<'a>,
     create_time: Moment,
     update_time: Moment,
     current_node: String,
-    mapping: BTreeMap<String, Node<'a>>,
+    mapping: BTreeMap<String, ChatGptNode<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Node<'a> {
+struct ChatGptNode<'a> {
     parent: Option<String>,
-    message: Object<Message<'a>>,
+    message: LenientObject<ChatGptMessage<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Message<'a> {
-    author: Object<Author<'a>>,
+struct ChatGptMessage<'a> {
+    author: LenientObject<ChatGptAuthor<'a>>,
     create_time: Moment,
-    content: Object<Content<'a>>,
+    content: LenientObject<ChatGptContent<'a>>,
     recipient: Text<'a>,
-    metadata: Loose,
+    metadata: JsonValue,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Author<'a> {
+struct ChatGptAuthor<'a> {
     role: Text<'a>,
     name: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Content<'a> {
+struct ChatGptContent<'a> {
     #[serde(rename = "content_type")]
     kind: Text<'a>,
-    parts: Blocks<'a>,
+    parts: ContentBlocks<'a>,
     text: Text<'a>,
-    thoughts: List<Block<'a>>,
+    thoughts: LenientList<ContentBlock<'a>>,
     result: Text<'a>,
 }
 
-impl Conversation<'_> {
-    fn send(mut self, feed: &mut Feed<'_>) {
+impl ChatGptConversation<'_> {
+    fn send(mut self, feed: &mut SessionFeed<'_>) {
         "chatgpt".clone_into(&mut feed.head.agent);
         self.id.as_str().clone_into(&mut feed.head.id);
-        feed.saw(self.create_time);
-        feed.saw(self.update_time);
+        feed.record_time(self.create_time);
+        feed.record_time(self.update_time);
         let (mut path, mut seen) = (Vec::new(), HashSet::new());
         let mut at = Some(self.current_node.clone());
         // A node seen before means a cycle.
@@ -111,30 +115,30 @@ impl Conversation<'_> {
         feed.notes.dropped_records += left as u64;
         // The path was collected from the last message back to the first.
         path.into_iter().rev().for_each(|message| message.send(feed));
-        feed.end();
+        feed.end_session();
     }
 }
 
-impl Message<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
-        let Author { role, name } = self.author.0.unwrap_or_default();
+impl ChatGptMessage<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
+        let ChatGptAuthor { role, name } = self.author.0.unwrap_or_default();
         let mut content = self.content.0.unwrap_or_default();
         let time = self.create_time.0;
-        feed.head.model(&self.metadata.text("/model_slug"));
+        feed.head.add_model(&self.metadata.text("/model_slug"));
         let kind = content.kind.as_str().to_owned();
         let mut text = content.parts.take_text();
         text.add(content.text);
         text.add(content.result);
         match role.as_str() {
-            "user" => feed.say(Role::User, Origin::Human, text, time),
-            "system" => feed.say(Role::System, Origin::Harness, text, time),
+            "user" => feed.send_text(EventRole::User, EventOrigin::Human, text, time),
+            "system" => feed.send_text(EventRole::System, EventOrigin::Harness, text, time),
             "tool" => {
                 let result =
                     ToolResult { call_id: name.clone(), tool: name, ..failure::result_of(text) };
-                feed.results(Origin::Agent, vec![result], time);
+                feed.send_results(EventOrigin::Agent, vec![result], time);
             }
             "assistant" => {
-                let mut blocks = Blocks::default();
+                let mut blocks = ContentBlocks::default();
                 let is_call = !matches!(self.recipient.as_str(), "" | "all");
                 match kind.as_str() {
                     "thoughts" | "reasoning_recap" => {
@@ -154,10 +158,10 @@ impl Message<'_> {
                     }
                     kind => blocks.unknown(kind, &text),
                 }
-                blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
+                blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
             }
             other => {
-                feed.unknown(other);
+                feed.count_unknown(other);
                 feed.notes.ignored_records += 1;
             }
         }
@@ -166,9 +170,9 @@ impl Message<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Outcome;
+    use super::super::event::ToolOutcome;
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model messages, 1 call; 1 message on another branch.
@@ -182,20 +186,21 @@ mod tests {
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("conversations.json", FIXTURE), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.notes.dropped_records), (Format::ChatGpt, 1));
+        let mut collector = SessionCollector::default();
+        let reading =
+            read(&SessionSource::bytes("conversations.json", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.notes.dropped_records), (SessionFormat::ChatGpt, 1));
         let session = collector.into_sessions().remove(0);
         assert_eq!((session.head.id.as_str(), session.head.models[0].as_str()), ("c-1", "gpt-x"));
         assert_eq!(session.events.len(), 4);
         assert_eq!(session.events[1].calls[0].arguments.as_str(), "print(2 + 2)");
         let result = &session.events[2].results[0];
-        assert_eq!((result.tool.as_str(), result.outcome), ("python", Outcome::Unknown));
+        assert_eq!((result.tool.as_str(), result.outcome), ("python", ToolOutcome::Unknown));
         assert_eq!(session.events[3].text.as_str(), "4");
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::ChatGpt, FIXTURE.as_bytes());
+        survives_damage(SessionFormat::ChatGpt, FIXTURE.as_bytes());
     }
 }

@@ -3,21 +3,26 @@
 
 use serde::Deserialize;
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
-use super::source::Source;
+use super::SessionReadError;
+use super::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
 use super::text::Text;
-use super::wire::{Int, Json, Object};
+use super::wire::{JsonText, LenientInt, LenientObject};
 
 /// Reads one session. The prompt was on the command line and is missing from the stream.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     "codex".clone_into(&mut feed.head.agent);
     feed.head.platform = Some("exec".to_owned());
     let mut lines = source.lines()?;
     let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
-        if let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) {
+        if let Some(record) = line.parse::<ExecRecord<'_>>(&mut scratch, &mut feed.notes) {
             record.send(feed);
         }
     }
@@ -26,19 +31,19 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Record<'a> {
+struct ExecRecord<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
     thread_id: Text<'a>,
-    item: Object<Item<'a>>,
-    usage: Object<Tokens>,
-    error: Object<Failure<'a>>,
+    item: LenientObject<ExecItem<'a>>,
+    usage: LenientObject<ExecTokens>,
+    error: LenientObject<ExecError<'a>>,
     message: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Failure<'a> {
+struct ExecError<'a> {
     message: Text<'a>,
 }
 
@@ -46,34 +51,34 @@ struct Failure<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
-struct Tokens {
-    input_tokens: Int,
-    cached_input_tokens: Int,
-    output_tokens: Int,
+struct ExecTokens {
+    input_tokens: LenientInt,
+    cached_input_tokens: LenientInt,
+    output_tokens: LenientInt,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Item<'a> {
+struct ExecItem<'a> {
     id: Text<'a>,
     #[serde(rename = "type")]
     kind: Text<'a>,
     text: Text<'a>,
     message: Text<'a>,
     status: Text<'a>,
-    command: Json,
+    command: JsonText,
     aggregated_output: Text<'a>,
-    exit_code: Int,
-    changes: Json,
+    exit_code: LenientInt,
+    changes: JsonText,
     tool: Text<'a>,
-    arguments: Json,
+    arguments: JsonText,
     result: Text<'a>,
-    error: Object<Failure<'a>>,
+    error: LenientObject<ExecError<'a>>,
     query: Text<'a>,
 }
 
-impl Record<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
+impl ExecRecord<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
         match self.kind.as_str() {
             "thread.started" => self.thread_id.as_str().clone_into(&mut feed.head.id),
             // `item.started` and `item.updated` repeat the item while it is running.
@@ -86,7 +91,7 @@ impl Record<'_> {
                     let cached = tokens.cached_input_tokens.count();
                     // The neutral model counts cached tokens separately.
                     let input = tokens.input_tokens.count().saturating_sub(cached);
-                    let usage = Usage { input, output: tokens.output_tokens.count(), cached };
+                    let usage = TokenCounts { input, output: tokens.output_tokens.count(), cached };
                     let mut total = feed.head.usage.unwrap_or_default();
                     total += usage;
                     feed.head.usage = Some(total);
@@ -94,25 +99,26 @@ impl Record<'_> {
             }
             "turn.failed" | "error" => {
                 let mut text = self.message;
-                text.join(&self.error.0.unwrap_or_default().message);
-                let mark = Some(Mark::ApiError);
-                feed.event(Event { text, mark, ..Event::default() });
+                text.append(&self.error.0.unwrap_or_default().message);
+                let mark = Some(EventMark::ApiError);
+                feed.send(Event { text, mark, ..Event::default() });
             }
             _ => feed.notes.ignored_records += 1,
         }
     }
 }
 
-impl Item<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
-        let said = Event { role: Role::Assistant, origin: Origin::Agent, ..Event::default() };
+impl ExecItem<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
+        let said =
+            Event { role: EventRole::Assistant, origin: EventOrigin::Agent, ..Event::default() };
         let (name, arguments) = match self.kind.as_str() {
             "agent_message" | "assistant_message" => {
-                return feed.event(Event { text: self.text, ..said });
+                return feed.send(Event { text: self.text, ..said });
             }
-            "reasoning" => return feed.event(Event { reasoning: self.text, ..said }),
+            "reasoning" => return feed.send(Event { reasoning: self.text, ..said }),
             "error" => {
-                return feed.say(Role::System, Origin::Harness, self.message, None);
+                return feed.send_text(EventRole::System, EventOrigin::Harness, self.message, None);
             }
             "command_execution" => (Text::from("shell"), self.command.0),
             "file_change" => (Text::from("apply_patch"), self.changes.0),
@@ -124,22 +130,22 @@ impl Item<'_> {
                 return;
             }
             kind => {
-                feed.unknown(kind);
+                feed.count_unknown(kind);
                 feed.notes.ignored_records += 1;
                 return;
             }
         };
         let error = self.error.0.unwrap_or_default().message;
         let outcome = match (self.status.as_str(), self.exit_code.0) {
-            ("declined", _) => Outcome::Rejected,
-            (_, Some(code)) if code != 0 => Outcome::Failed,
-            ("failed", _) => Outcome::Failed,
-            _ if !error.is_empty() => Outcome::Failed,
-            ("completed" | "", _) => Outcome::Ok,
-            _ => Outcome::Unknown,
+            ("declined", _) => ToolOutcome::Rejected,
+            (_, Some(code)) if code != 0 => ToolOutcome::Failed,
+            ("failed", _) => ToolOutcome::Failed,
+            _ if !error.is_empty() => ToolOutcome::Failed,
+            ("completed" | "", _) => ToolOutcome::Ok,
+            _ => ToolOutcome::Unknown,
         };
         let mut text = self.aggregated_output;
-        text.join(&self.result);
+        text.append(&self.result);
         let result = ToolResult {
             call_id: self.id.clone(),
             tool: name.clone(),
@@ -148,15 +154,15 @@ impl Item<'_> {
             exit_code: self.exit_code.0,
             error,
         };
-        feed.event(Event { calls: vec![ToolCall { id: self.id, name, arguments }], ..said });
-        feed.results(Origin::Agent, vec![result], None);
+        feed.send(Event { calls: vec![ToolCall { id: self.id, name, arguments }], ..said });
+        feed.send_results(EventOrigin::Agent, vec![result], None);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 3 calls: one worked, one ended with code 1, one failed by its status.
@@ -173,12 +179,12 @@ mod tests {
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("run.jsonl", FIXTURE), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.notes.ignored_records), (Format::CodexExec, 2));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("run.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.notes.ignored_records), (SessionFormat::CodexExec, 2));
         let session = collector.into_sessions().remove(0);
         assert_eq!(session.head.id, "t-1");
-        assert_eq!(session.head.usage, Some(Usage { input: 70, output: 20, cached: 30 }));
+        assert_eq!(session.head.usage, Some(TokenCounts { input: 70, output: 20, cached: 30 }));
         let results: Vec<_> = session
             .events
             .iter()
@@ -188,9 +194,9 @@ mod tests {
         assert_eq!(
             results,
             [
-                ("shell", Outcome::Ok, Some(0)),
-                ("shell", Outcome::Failed, Some(1)),
-                ("find", Outcome::Failed, None),
+                ("shell", ToolOutcome::Ok, Some(0)),
+                ("shell", ToolOutcome::Failed, Some(1)),
+                ("find", ToolOutcome::Failed, None),
             ]
         );
         assert_eq!(session.events.last().unwrap().text.as_str(), "There.");
@@ -199,6 +205,6 @@ mod tests {
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::CodexExec, FIXTURE.as_bytes());
+        survives_damage(SessionFormat::CodexExec, FIXTURE.as_bytes());
     }
 }

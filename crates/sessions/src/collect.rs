@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::event::{Event, Head};
-use super::feed::Sink;
+use super::event::{Event, SessionHead};
+use super::feed::SessionSink;
 use super::text::Text;
 
 /// Maximum bytes of text; further events of a session are only counted.
@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 pub struct Session {
     /// Metadata of the session.
     #[serde(flatten)]
-    pub head: Head,
+    pub head: SessionHead,
     /// Events, in order.
     pub events: Vec<Event<'static>>,
     /// Number of events left out because the session exceeds the memory limit.
@@ -48,41 +48,41 @@ impl Session {
 
 /// A sink that collects the sessions of a source.
 #[derive(Debug, Default)]
-pub struct Collector {
+pub struct SessionCollector {
     sessions: Vec<Session>,
     current: Session,
     bytes: usize,
-    wanted: Wanted,
+    filter: SessionFilter,
     /// Range of event numbers to keep; `None` keeps all.
-    part: Option<Range<u64>>,
+    event_range: Option<Range<u64>>,
     max_bytes: Option<usize>,
 }
 
 /// Selects sessions by id.
 #[derive(Debug, Default)]
-enum Wanted {
+enum SessionFilter {
     #[default]
     All,
-    Exactly(String),
-    Beginning(String),
+    Exact(String),
+    Prefix(String),
 }
 
-impl Wanted {
+impl SessionFilter {
     fn is_all(&self) -> bool {
         matches!(self, Self::All)
     }
 
     /// Returns the name that the selection matches: the session's id, or the name of this run among
     /// several with that id. Returns `None` if the session is not selected.
-    fn name(&self, head: &Head) -> Option<String> {
-        let name = || head.lineage.name(&head.id);
+    fn matching_name(&self, head: &SessionHead) -> Option<String> {
+        let name = || head.lineage.run_name(&head.id);
         let found = match self {
             Self::All => return Some(head.id.clone()),
-            Self::Exactly(wanted) if head.id == *wanted => return Some(head.id.clone()),
-            Self::Beginning(wanted) if head.id.starts_with(wanted) => return Some(head.id.clone()),
+            Self::Exact(wanted) if head.id == *wanted => return Some(head.id.clone()),
+            Self::Prefix(wanted) if head.id.starts_with(wanted) => return Some(head.id.clone()),
             // The prefix check avoids computing the run name for most sessions.
-            Self::Exactly(wanted) => wanted.starts_with(&head.id) && name() == *wanted,
-            Self::Beginning(wanted) => {
+            Self::Exact(wanted) => wanted.starts_with(&head.id) && name() == *wanted,
+            Self::Prefix(wanted) => {
                 wanted.starts_with(&head.id) && name().starts_with(wanted.as_str())
             }
         };
@@ -90,31 +90,31 @@ impl Wanted {
     }
 }
 
-impl Collector {
+impl SessionCollector {
     /// Collects only the session with this id.
-    pub fn only(session_id: &str) -> Self {
-        Self { wanted: Wanted::Exactly(session_id.to_owned()), ..Self::default() }
+    pub fn with_id(session_id: &str) -> Self {
+        Self { filter: SessionFilter::Exact(session_id.to_owned()), ..Self::default() }
     }
 
     /// Collects only sessions whose ids start with this prefix.
-    pub fn beginning(session_id: &str) -> Self {
-        Self { wanted: Wanted::Beginning(session_id.to_owned()), ..Self::default() }
+    pub fn with_id_prefix(session_id: &str) -> Self {
+        Self { filter: SessionFilter::Prefix(session_id.to_owned()), ..Self::default() }
     }
 
     /// Keeps only the events with these numbers. The session itself may have any length.
     #[must_use]
-    pub fn part(self, events: Range<u64>) -> Self {
-        Self { part: Some(events), ..self }
+    pub fn with_events(self, events: Range<u64>) -> Self {
+        Self { event_range: Some(events), ..self }
     }
 
     /// Limits the kept events to this many bytes; further events are counted.
     #[must_use]
-    pub fn at_most(self, bytes: usize) -> Self {
+    pub fn with_max_bytes(self, bytes: usize) -> Self {
         Self { max_bytes: Some(bytes), ..self }
     }
 
     /// Returns the number of sessions kept so far.
-    pub fn kept(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
@@ -124,10 +124,10 @@ impl Collector {
     }
 }
 
-impl Sink for Collector {
+impl SessionSink for SessionCollector {
     fn event(&mut self, event: Event<'_>) {
         // Before the size check, so that a range late in a long session is still collected.
-        if self.part.as_ref().is_some_and(|part| !part.contains(&event.number)) {
+        if self.event_range.as_ref().is_some_and(|part| !part.contains(&event.number)) {
             return;
         }
         if self.bytes > self.max_bytes.unwrap_or(MAX_BYTES) {
@@ -142,20 +142,20 @@ impl Sink for Collector {
         self.current.events.push(event.into_owned());
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         let session = std::mem::take(&mut self.current);
-        if !self.wanted.is_all() {
+        if !self.filter.is_all() {
             // Dropped sessions do not count towards the limit.
             self.bytes = 0;
         }
-        if let Some(id) = self.wanted.name(&head) {
-            self.sessions.push(Session { head: Head { id, ..head }, ..session });
+        if let Some(id) = self.filter.matching_name(&head) {
+            self.sessions.push(Session { head: SessionHead { id, ..head }, ..session });
         }
     }
 
     fn restart(&mut self) {
         self.current = Session::default();
-        if !self.wanted.is_all() {
+        if !self.filter.is_all() {
             self.bytes = 0;
         }
     }

@@ -12,24 +12,24 @@ use super::text::Text;
 /// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files are
 /// replaced by their type and size.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Content<'a>(pub(super) Text<'a>);
+pub(super) struct MessageContent<'a>(pub(super) Text<'a>);
 
-deserialize_any_json!(Content<'a>);
+deserialize_any_json!(MessageContent<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Content<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for MessageContent<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
         self.0 = Text::new(text);
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
-        while let Some(Part(text)) = list.next_element::<Part<'de>>()? {
+        while let Some(ContentPart(text)) = list.next_element::<ContentPart<'de>>()? {
             self.0.add(text);
         }
         Ok(())
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        let mut part = Part::default();
+        let mut part = ContentPart::default();
         part.object(map)?;
         self.0 = part.0;
         Ok(())
@@ -38,7 +38,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Content<'a> {
 
 /// One part of a message's content.
 #[derive(Default)]
-struct Part<'a>(Text<'a>);
+struct ContentPart<'a>(Text<'a>);
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
@@ -53,12 +53,12 @@ struct PartFields<'a> {
         alias = "file",
         alias = "inlineData"
     )]
-    media: Media,
+    media: MediaInfo,
 }
 
-deserialize_any_json!(Part<'a>);
+deserialize_any_json!(ContentPart<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ContentPart<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
         self.0 = Text::new(text);
     }
@@ -74,13 +74,13 @@ impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
 
 /// Type and size of an image, audio clip or file in a message. The data itself is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Media {
+pub(super) struct MediaInfo {
     media_type: String,
     /// Length of the encoded data, in bytes.
     length: usize,
 }
 
-impl Media {
+impl MediaInfo {
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -111,11 +111,11 @@ impl Media {
     }
 }
 
-deserialize_any_json!(Media);
+deserialize_any_json!(MediaInfo);
 
-impl<'de> AnyJson<'de> for Media {
+impl<'de> AnyJson<'de> for MediaInfo {
     fn string(&mut self, text: Cow<'de, str>) {
-        *self = Media::of_text(&text);
+        *self = MediaInfo::of_text(&text);
     }
 
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
@@ -123,7 +123,7 @@ impl<'de> AnyJson<'de> for Media {
             match key.as_str() {
                 "url" | "data" | "file_data" => {
                     // Some formats nest the URL in an object, and the data may be a plain string.
-                    let inner: Media = map.next_value()?;
+                    let inner: MediaInfo = map.next_value()?;
                     self.length = inner.length;
                     if self.media_type.is_empty() {
                         self.media_type = inner.media_type;
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn content(json: &str) -> String {
-        serde_json::from_str::<Content<'_>>(json).unwrap().0.as_str().to_owned()
+        serde_json::from_str::<MessageContent<'_>>(json).unwrap().0.as_str().to_owned()
     }
 
     #[test]

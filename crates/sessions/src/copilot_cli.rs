@@ -3,23 +3,26 @@
 
 use serde::Deserialize;
 
-use super::ReadError;
-use super::blocks::{Block, Blocks, Output, Speaker};
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolResult};
+use super::SessionReadError;
+use super::blocks::{ContentBlock, ContentBlocks, MessageContext, ToolOutput};
+use super::event::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
 use super::failure;
-use super::feed::Feed;
-use super::source::Source;
+use super::feed::SessionFeed;
+use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, List, Loose, Object};
+use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
 
 /// Reads one session.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
     let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
-        if let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) {
+        if let Some(record) = line.parse::<CopilotRecord<'_>>(&mut scratch, &mut feed.notes) {
             record.send(feed);
         }
     }
@@ -28,36 +31,36 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Record<'a> {
+struct CopilotRecord<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
     timestamp: Moment,
-    data: Object<Data<'a>>,
+    data: LenientObject<CopilotData<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Data<'a> {
+struct CopilotData<'a> {
     session_id: Text<'a>,
     copilot_version: Text<'a>,
-    context: Loose,
+    context: JsonValue,
     new_model: Text<'a>,
     model: Text<'a>,
     content: Text<'a>,
     reasoning_text: Text<'a>,
-    tool_requests: List<Block<'a>>,
+    tool_requests: LenientList<ContentBlock<'a>>,
     tool_call_id: Text<'a>,
-    success: Flag,
-    result: Option<Output>,
-    error: Loose,
+    success: LenientFlag,
+    result: Option<ToolOutput>,
+    error: JsonValue,
     message: Text<'a>,
     reason: Text<'a>,
 }
 
-impl Record<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
+impl CopilotRecord<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
-        feed.saw(self.timestamp);
+        feed.record_time(self.timestamp);
         let data = self.data.0.unwrap_or_default();
         match self.kind.as_str() {
             "session.start" | "session.resume" => {
@@ -69,13 +72,13 @@ impl Record<'_> {
                 head.agent_version = head.agent_version.take().or(data.copilot_version.line(60));
                 head.cwd = head.cwd.take().or(data.context.text("/cwd").line(400));
             }
-            "session.model_change" => feed.head.model(&data.new_model),
+            "session.model_change" => feed.head.add_model(&data.new_model),
             "user.message" => {
-                feed.say(Role::User, Origin::Human, data.content, time);
+                feed.send_text(EventRole::User, EventOrigin::Human, data.content, time);
             }
             "assistant.message" => {
-                feed.head.model(&data.model);
-                let mut blocks = Blocks::default();
+                feed.head.add_model(&data.model);
+                let mut blocks = ContentBlocks::default();
                 blocks.think(data.reasoning_text);
                 blocks.say(data.content);
                 for mut request in data.tool_requests.0 {
@@ -83,39 +86,44 @@ impl Record<'_> {
                     request.kind = "tool_call".into();
                     blocks.add(request);
                 }
-                blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
+                blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
             }
             "tool.execution_complete" => {
-                feed.head.model(&data.model);
-                let result = data.ending();
-                feed.results(Origin::Agent, vec![result], time);
+                feed.head.add_model(&data.model);
+                let result = data.into_result();
+                feed.send_results(EventOrigin::Agent, vec![result], time);
             }
-            "session.error" => mark(Mark::ApiError, data.message, time, feed),
-            "abort" => mark(Mark::Interrupted, data.reason, time, feed),
+            "session.error" => send_mark(EventMark::ApiError, data.message, time, feed),
+            "abort" => send_mark(EventMark::Interrupted, data.reason, time, feed),
             "session.compaction_complete" => {
-                mark(Mark::Compacted, Text::default(), time, feed);
+                send_mark(EventMark::Compacted, Text::default(), time, feed);
             }
             _ => feed.notes.ignored_records += 1,
         }
     }
 }
 
-fn mark(mark: Mark, text: Text<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+fn send_mark(
+    mark: EventMark,
+    text: Text<'_>,
+    time: Option<jiff::Timestamp>,
+    feed: &mut SessionFeed<'_>,
+) {
     let mark = Some(mark);
-    feed.event(Event { text, time, mark, ..Event::default() });
+    feed.send(Event { text, time, mark, ..Event::default() });
 }
 
-impl<'a> Data<'a> {
-    fn ending(self) -> ToolResult<'a> {
+impl<'a> CopilotData<'a> {
+    fn into_result(self) -> ToolResult<'a> {
         let output = self.result.unwrap_or_default();
         let read = failure::result_of(output.text);
         let error = self.error.text("/message");
         let is_refused = matches!(self.error.text("/code").as_str(), "denied" | "rejected");
         let outcome = match self.success.0 {
             // A refusal also sets `success` to false, so it is checked first.
-            _ if is_refused => Outcome::Rejected,
-            Some(false) => Outcome::Failed,
-            Some(true) => Outcome::Ok,
+            _ if is_refused => ToolOutcome::Rejected,
+            Some(false) => ToolOutcome::Failed,
+            Some(true) => ToolOutcome::Ok,
             None => output.outcome.unwrap_or(read.outcome),
         };
         let error = if error.is_empty() { read.error } else { error };
@@ -126,7 +134,7 @@ impl<'a> Data<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
@@ -141,9 +149,9 @@ mod tests {
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("events.jsonl", FIXTURE), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.notes.ignored_records), (Format::CopilotCli, 1));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("events.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.notes.ignored_records), (SessionFormat::CopilotCli, 1));
         let session = collector.into_sessions().remove(0);
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("s-1", Some("/w")));
@@ -156,11 +164,11 @@ mod tests {
             .flat_map(|event| &event.results)
             .map(|result| (result.tool.as_str(), result.outcome, result.text.as_str()))
             .collect();
-        assert_eq!(results, [("bash", Outcome::Ok, "a.rs"), ("view", Outcome::Failed, "")]);
+        assert_eq!(results, [("bash", ToolOutcome::Ok, "a.rs"), ("view", ToolOutcome::Failed, "")]);
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::CopilotCli, FIXTURE.as_bytes());
+        survives_damage(SessionFormat::CopilotCli, FIXTURE.as_bytes());
     }
 }

@@ -7,26 +7,29 @@ use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 
-use super::ReadError;
-use super::blocks::{Block, Blocks, Speaker};
-use super::event::{Event, Head, Mark, Origin, Role, Usage};
-use super::feed::Feed;
-use super::source::Source;
-use super::sqlite::{self, Columns, damaged, open, text};
+use super::SessionReadError;
+use super::blocks::{ContentBlock, ContentBlocks, MessageContext};
+use super::event::{Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{List, Object};
+use super::wire::{LenientList, LenientObject};
 
 /// Reads every session of a database.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
-    let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    let sessions = TableColumns::of(&mut database, "sessions").await.map_err(damaged_error)?;
+    let messages = TableColumns::of(&mut database, "messages").await.map_err(damaged_error)?;
     // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let list = sessions.list(&[
@@ -47,52 +50,52 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
         while let Some(row) = rows.try_next().await? {
             let field = |at: usize| Text::new(text(&row, at));
             let count = |at: usize| field(at).parse::<u64>().unwrap_or_default();
-            feed.head = Head {
+            feed.head = SessionHead {
                 id: field(0).as_str().to_owned(),
                 agent: "crush".to_owned(),
                 parent: field(1).line(200),
-                ..Head::default()
+                ..SessionHead::default()
             };
-            feed.saw(Moment::parse(&field(2)));
-            feed.saw(Moment::parse(&field(3)));
-            let usage = Usage { input: count(4), output: count(5), cached: 0 };
-            feed.head.usage = (usage != Usage::default()).then_some(usage);
+            feed.record_time(Moment::parse(&field(2)));
+            feed.record_time(Moment::parse(&field(3)));
+            let usage = TokenCounts { input: count(4), output: count(5), cached: 0 };
+            feed.head.usage = (usage != TokenCounts::default()).then_some(usage);
             let id = text(&row, 0).into_owned();
             sqlite::each_row(&mut inner, of_session.clone(), &id, |row| {
-                message([&text(row, 0), &text(row, 1), &text(row, 2), &text(row, 3)], feed);
+                send_message([&text(row, 0), &text(row, 1), &text(row, 2), &text(row, 3)], feed);
             })
             .await?;
-            feed.end();
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
     let result = sent.await;
-    sqlite::note_end(result, feed);
+    sqlite::note_error(result, feed);
     Ok(())
 }
 
 /// A message part: `{"type": "tool_call", "data": {…}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
+struct CrushPart<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
-    data: Object<Block<'a>>,
+    data: LenientObject<ContentBlock<'a>>,
 }
 
-fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
-    let Ok(List(parts)) = serde_json::from_str::<List<Part<'_>>>(parts) else {
+fn send_message([role, parts, model, time]: [&str; 4], feed: &mut SessionFeed<'_>) {
+    let Ok(LenientList(parts)) = serde_json::from_str::<LenientList<CrushPart<'_>>>(parts) else {
         feed.notes.bad_records += 1;
         return;
     };
     let Moment(time) = Moment::parse(time);
-    let (mut blocks, mut mark) = (Blocks::default(), None);
+    let (mut blocks, mut mark) = (ContentBlocks::default(), None);
     for part in parts {
         let mut block = part.data.0.unwrap_or_default();
         if part.kind.as_str() == "finish" {
             mark = match block.reason.as_str() {
-                "canceled" => Some(Mark::Interrupted),
-                "error" => Some(Mark::ApiError),
+                "canceled" => Some(EventMark::Interrupted),
+                "error" => Some(EventMark::ApiError),
                 _ => mark,
             };
             continue;
@@ -103,25 +106,35 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
     }
     match role {
         "assistant" => {
-            feed.head.model(model);
-            blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
+            feed.head.add_model(model);
+            blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
         }
-        "user" => blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed),
+        "user" => {
+            blocks.send_input(&MessageContext::new(EventOrigin::Human, time), EventRole::User, feed)
+        }
         // Any text beside the results is not the user's.
-        "tool" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::User, feed),
-        "system" => blocks.send_given(&Speaker::new(Origin::Harness, time), Role::System, feed),
-        other => feed.unknown(other),
+        "tool" => blocks.send_input(
+            &MessageContext::new(EventOrigin::Harness, time),
+            EventRole::User,
+            feed,
+        ),
+        "system" => blocks.send_input(
+            &MessageContext::new(EventOrigin::Harness, time),
+            EventRole::System,
+            feed,
+        ),
+        other => feed.count_unknown(other),
     }
     if mark.is_some() {
-        feed.event(Event { time, mark, ..Event::default() });
+        feed.send(Event { time, mark, ..Event::default() });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Outcome;
+    use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -141,11 +154,11 @@ mod tests {
                  ('m3','s1','tool','[{"type":"tool_result","data":{"tool_call_id":"c1","name":"bash","content":"no such file","is_error":true}}]','',1767225603),
                  ('m4','s1','assistant','[{"type":"text","data":{"text":"None."}},{"type":"finish","data":{"reason":"canceled"}}]','m-1',1767225604);"#],
         );
-        let mut collector = Collector::default();
-        let reading = read(&Source::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::Crush, 1));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::Crush, 1));
         let session = collector.into_sessions().remove(0);
-        assert_eq!(session.head.usage, Some(Usage { input: 10, output: 5, cached: 0 }));
+        assert_eq!(session.head.usage, Some(TokenCounts { input: 10, output: 5, cached: 0 }));
         let said: Vec<_> = session
             .events
             .iter()
@@ -154,16 +167,16 @@ mod tests {
         assert_eq!(
             said,
             [
-                (Role::User, "look", 0, None),
-                (Role::Assistant, "", 1, None),
-                (Role::Tool, "", 0, None),
-                (Role::Assistant, "None.", 0, None),
-                (Role::System, "", 0, Some(Mark::Interrupted)),
+                (EventRole::User, "look", 0, None),
+                (EventRole::Assistant, "", 1, None),
+                (EventRole::Tool, "", 0, None),
+                (EventRole::Assistant, "None.", 0, None),
+                (EventRole::System, "", 0, Some(EventMark::Interrupted)),
             ]
         );
         assert_eq!(session.events[1].reasoning.as_str(), "hm");
         let result = &session.events[2].results[0];
-        assert_eq!((result.tool.as_str(), result.outcome), ("bash", Outcome::Failed));
+        assert_eq!((result.tool.as_str(), result.outcome), ("bash", ToolOutcome::Failed));
         assert_eq!(session.head.models, ["m-1"]);
     }
 }

@@ -9,28 +9,33 @@ use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 
-use super::ReadError;
-use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::SessionReadError;
+use super::event::{
+    Event, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
 use super::failure;
-use super::feed::Feed;
-use super::source::Source;
-use super::sqlite::{self, Columns, damaged, open, text};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Int, Json, List, Loose, Object};
+use super::wire::{JsonText, JsonValue, LenientInt, LenientList, LenientObject};
 
 /// Maximum number of messages in a conversation.
 const MAX_BUBBLES: usize = 100_000;
 
 /// Reads every conversation of a database.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let columns = Columns::of(&mut database, "cursorDiskKV").await.map_err(damaged)?;
+    let columns = TableColumns::of(&mut database, "cursorDiskKV").await.map_err(damaged_error)?;
     let mut inner = open(path, &mut feed.notes).await?;
     // A key range instead of `LIKE`: `;` is the character after `:`, and the key index is used.
     let list = columns.list_of_json(&["key", "value"]);
@@ -46,7 +51,9 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             let key = text(&row, 0).into_owned();
             let value = text(&row, 1);
             let Some(id) = key.strip_prefix("composerData:") else { continue };
-            let Ok(Object(composer)) = serde_json::from_str::<Object<Composer<'_>>>(&value) else {
+            let Ok(LenientObject(composer)) =
+                serde_json::from_str::<LenientObject<Composer<'_>>>(&value)
+            else {
                 feed.notes.bad_records += 1;
                 continue;
             };
@@ -59,20 +66,20 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             for header in composer.headers.0.into_iter().take(MAX_BUBBLES) {
                 let key = format!("bubbleId:{id}:{}", header.bubble_id);
                 sqlite::each_row(&mut inner, of_bubble.clone(), &key, |row| {
-                    match serde_json::from_str::<Object<Bubble<'_>>>(&text(row, 0)) {
-                        Ok(Object(Some(bubble))) => bubble.send(feed),
-                        Ok(Object(None)) => feed.notes.ignored_records += 1,
+                    match serde_json::from_str::<LenientObject<Bubble<'_>>>(&text(row, 0)) {
+                        Ok(LenientObject(Some(bubble))) => bubble.send(feed),
+                        Ok(LenientObject(None)) => feed.notes.ignored_records += 1,
                         Err(_) => feed.notes.bad_records += 1,
                     }
                 })
                 .await?;
             }
-            feed.end();
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
     let result = sent.await;
-    sqlite::note_end(result, feed);
+    sqlite::note_error(result, feed);
     Ok(())
 }
 
@@ -81,16 +88,16 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
 struct Composer<'a> {
     created_at: Moment,
     last_updated_at: Moment,
-    model_config: Loose,
+    model_config: JsonValue,
     #[serde(rename = "fullConversationHeadersOnly")]
-    headers: List<Header<'a>>,
+    headers: LenientList<BubbleHeader<'a>>,
     /// Messages, in older versions.
-    conversation: List<Bubble<'a>>,
+    conversation: LenientList<Bubble<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Header<'a> {
+struct BubbleHeader<'a> {
     bubble_id: Text<'a>,
 }
 
@@ -99,77 +106,78 @@ struct Header<'a> {
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Bubble<'a> {
     #[serde(rename = "type")]
-    kind: Int,
+    kind: LenientInt,
     text: Text<'a>,
     thinking: Text<'a>,
     created_at: Moment,
-    token_count: Object<Tokens>,
-    tool_former_data: Object<Tool<'a>>,
+    token_count: LenientObject<CursorTokens>,
+    tool_former_data: LenientObject<CursorTool<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Tokens {
-    input_tokens: Int,
-    output_tokens: Int,
+struct CursorTokens {
+    input_tokens: LenientInt,
+    output_tokens: LenientInt,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Tool<'a> {
+struct CursorTool<'a> {
     #[serde(rename = "toolCallId")]
     id: Text<'a>,
     name: Text<'a>,
-    raw_args: Json,
-    params: Json,
-    result: Json,
+    raw_args: JsonText,
+    params: JsonText,
+    result: JsonText,
     status: Text<'a>,
-    error: Json,
+    error: JsonText,
     user_decision: Text<'a>,
 }
 
 impl Composer<'_> {
-    fn note(&self, id: &str, feed: &mut Feed<'_>) {
-        feed.head = Head { id: id.to_owned(), agent: "cursor".to_owned(), ..Head::default() };
-        feed.head.model(&self.model_config.text("/modelName"));
-        feed.saw(self.created_at);
-        feed.saw(self.last_updated_at);
+    fn note(&self, id: &str, feed: &mut SessionFeed<'_>) {
+        feed.head =
+            SessionHead { id: id.to_owned(), agent: "cursor".to_owned(), ..SessionHead::default() };
+        feed.head.add_model(&self.model_config.text("/modelName"));
+        feed.record_time(self.created_at);
+        feed.record_time(self.last_updated_at);
     }
 }
 
 impl Bubble<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
+    fn send(self, feed: &mut SessionFeed<'_>) {
         let time = self.created_at.0;
         match self.kind.0 {
-            Some(1) => feed.say(Role::User, Origin::Human, self.text, time),
+            Some(1) => feed.send_text(EventRole::User, EventOrigin::Human, self.text, time),
             Some(2) => {
-                let usage = self.token_count.0.map(|count| Usage {
+                let usage = self.token_count.0.map(|count| TokenCounts {
                     input: count.input_tokens.count(),
                     output: count.output_tokens.count(),
                     cached: 0,
                 });
-                let (call, result) = match self.tool_former_data.0.and_then(Tool::split) {
+                let (call, result) = match self.tool_former_data.0.and_then(CursorTool::split) {
                     Some((call, result)) => (Some(call), result),
                     None => (None, None),
                 };
-                feed.event(Event {
-                    role: Role::Assistant,
-                    origin: Origin::Agent,
+                feed.send(Event {
+                    role: EventRole::Assistant,
+                    origin: EventOrigin::Agent,
                     text: self.text,
                     reasoning: self.thinking,
                     calls: call.into_iter().collect(),
-                    usage: usage.filter(|usage| *usage != Usage::default()),
+                    usage: usage.filter(|usage| *usage != TokenCounts::default()),
                     time,
                     ..Event::default()
                 });
-                feed.results(Origin::Agent, result.into_iter().collect(), time);
+                feed.send_results(EventOrigin::Agent, result.into_iter().collect(), time);
             }
-            _ => feed.unknown("bubble"),
+            _ => feed.count_unknown("bubble"),
         }
     }
 }
 
-impl<'a> Tool<'a> {
+impl<'a> CursorTool<'a> {
     /// Splits the record into a call and its result, if it has one. Returns `None` if the tool has
     /// no name.
     fn split(self) -> Option<(ToolCall<'a>, Option<ToolResult<'a>>)> {
@@ -181,11 +189,11 @@ impl<'a> Tool<'a> {
         let read = failure::result_of(self.result.0);
         let is_refused = self.user_decision.as_str() == "rejected";
         let outcome = match self.status.as_str() {
-            _ if is_refused => Outcome::Rejected,
-            "cancelled" => Outcome::Rejected,
-            "error" => Outcome::Failed,
+            _ if is_refused => ToolOutcome::Rejected,
+            "cancelled" => ToolOutcome::Rejected,
+            "error" => ToolOutcome::Failed,
             // The status means that the tool ran; its result may still report a failure.
-            "completed" | "success" if read.outcome == Outcome::Unknown => Outcome::Ok,
+            "completed" | "success" if read.outcome == ToolOutcome::Unknown => ToolOutcome::Ok,
             "completed" | "success" => read.outcome,
             // The call is still running, so it has no result.
             _ => return Some((call, None)),
@@ -198,7 +206,7 @@ impl<'a> Tool<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -219,9 +227,9 @@ mod tests {
                  ('bubbleId:c1:b4','{"type":2,"toolFormerData":{"toolCallId":"t3","name":"edit_file","status":"completed","userDecision":"rejected"}}'),
                  ('bubbleId:c1:b5','{"type":2,"text":"It fails.","tokenCount":{"inputTokens":10,"outputTokens":5}}');"#],
         );
-        let mut collector = Collector::default();
-        let reading = read(&Source::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::CursorState, 1));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::CursorState, 1));
         let session = collector.into_sessions().remove(0);
         assert_eq!((session.head.id.as_str(), session.head.models[0].as_str()), ("c1", "m-1"));
         let results: Vec<_> = session
@@ -233,9 +241,9 @@ mod tests {
         assert_eq!(
             results,
             [
-                ("read_file", Outcome::Ok),
-                ("run_terminal_cmd", Outcome::Failed),
-                ("edit_file", Outcome::Rejected),
+                ("read_file", ToolOutcome::Ok),
+                ("run_terminal_cmd", ToolOutcome::Failed),
+                ("edit_file", ToolOutcome::Rejected),
             ]
         );
         assert_eq!(session.events[1].reasoning.as_str(), "hm");

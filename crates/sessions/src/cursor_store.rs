@@ -8,11 +8,11 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::feed::Feed;
-use super::source::Source;
-use super::sqlite::{self, damaged, open, text};
-use super::wire::Loose;
-use super::{ReadError, chat};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::sqlite::{self, damaged_error, open, text};
+use super::wire::JsonValue;
+use super::{SessionReadError, chat};
 
 const AGENT: &str = "cursor";
 
@@ -23,62 +23,68 @@ const MAX_BLOB: usize = 16 * 1024 * 1024;
 const MAX_MESSAGES: usize = 100_000;
 
 /// Length of a blob id, in bytes.
-const ID: usize = 32;
+const ID_LENGTH: usize = 32;
 
 /// Reads the conversation.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let about = about(&mut database).await.map_err(damaged)?;
+    let about = read_metadata(&mut database).await.map_err(damaged_error)?;
     about.text("/agentId").as_str().clone_into(&mut feed.head.id);
-    feed.saw(about.part("/createdAt"));
-    let result = send(&mut database, &about, feed).await;
-    sqlite::note_end(result, feed);
+    feed.record_time(about.part("/createdAt"));
+    let result = send_messages(&mut database, &about, feed).await;
+    sqlite::note_error(result, feed);
     AGENT.clone_into(&mut feed.head.agent);
-    feed.head.model(&about.text("/lastUsedModel"));
-    feed.end();
+    feed.head.add_model(&about.text("/lastUsedModel"));
+    feed.end_session();
     Ok(())
 }
 
 /// Returns the conversation's metadata: JSON, hex-encoded.
-async fn about(database: &mut SqliteConnection) -> Result<Loose, sqlx::Error> {
+async fn read_metadata(database: &mut SqliteConnection) -> Result<JsonValue, sqlx::Error> {
     let query = "SELECT CAST(value AS TEXT) FROM meta ORDER BY key LIMIT 1";
     let row = sqlx::query(query).fetch_optional(database).await?;
     let value = row.as_ref().map(|row| text(row, 0)).unwrap_or_default();
     Ok(match bytes_of_hex(&value) {
-        Some(bytes) => Loose::parse(&String::from_utf8_lossy(&bytes)),
-        None => Loose::parse(&value),
+        Some(bytes) => JsonValue::parse(&String::from_utf8_lossy(&bytes)),
+        None => JsonValue::parse(&value),
     })
 }
 
-async fn send(
+async fn send_messages(
     database: &mut SqliteConnection,
-    about: &Loose,
-    feed: &mut Feed<'_>,
+    about: &JsonValue,
+    feed: &mut SessionFeed<'_>,
 ) -> Result<(), sqlx::Error> {
     let root = about.text("/latestRootBlobId");
-    let root = blob(database, &root).await?.unwrap_or_default();
-    for id in messages(&root) {
-        let message = blob(database, &id).await?;
+    let root = read_blob(database, &root).await?.unwrap_or_default();
+    for id in message_ids(&root) {
+        let message = read_blob(database, &id).await?;
         let message = message.as_deref().map(String::from_utf8_lossy);
         match message.as_deref() {
             // Blobs are JSON messages or binary data; the root does not tell them apart.
             Some(json) if json.trim_start().starts_with('{') => {
-                feed.notes.bad_records += u64::from(chat::message(AGENT, json, feed).is_err());
+                feed.notes.bad_records += u64::from(chat::read_message(AGENT, json, feed).is_err());
             }
             // Not JSON: count it without guessing its type.
-            Some(_) => feed.unknown("blob"),
+            Some(_) => feed.count_unknown("blob"),
             None => feed.notes.bad_records += 1,
         }
     }
     Ok(())
 }
 
-async fn blob(database: &mut SqliteConnection, id: &str) -> Result<Option<Vec<u8>>, sqlx::Error> {
+async fn read_blob(
+    database: &mut SqliteConnection,
+    id: &str,
+) -> Result<Option<Vec<u8>>, sqlx::Error> {
     let query = format!("SELECT data FROM blobs WHERE id = ? AND length(data) <= {MAX_BLOB}");
     let row =
         sqlx::query(AssertSqlSafe(query)).bind(id.to_owned()).fetch_optional(database).await?;
@@ -88,18 +94,18 @@ async fn blob(database: &mut SqliteConnection, id: &str) -> Result<Option<Vec<u8
 }
 
 /// Returns the ids of the messages in a root blob, which are the values of its field 1.
-fn messages(root: &[u8]) -> Vec<String> {
+fn message_ids(root: &[u8]) -> Vec<String> {
     let (mut rest, mut names) = (root, Vec::new());
-    while let Some((tag, after)) = number(rest) {
+    while let Some((tag, after)) = read_varint(rest) {
         rest = after;
         // The low three bits of a tag are the wire type, the rest is the field number.
         let skipped = match tag & 7 {
-            0 => number(rest).map(|(_, after)| after),
+            0 => read_varint(rest).map(|(_, after)| after),
             1 => rest.get(8..),
-            2 => number(rest).and_then(|(length, after)| {
+            2 => read_varint(rest).and_then(|(length, after)| {
                 let length = usize::try_from(length).ok()?;
                 let value = after.get(..length)?;
-                if tag >> 3 == 1 && length == ID {
+                if tag >> 3 == 1 && length == ID_LENGTH {
                     names.push(hex(value));
                 }
                 after.get(length..)
@@ -116,7 +122,7 @@ fn messages(root: &[u8]) -> Vec<String> {
 }
 
 /// Decodes a varint at the start; returns it and the remaining bytes.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     // A 64-bit varint has at most ten bytes.
     for (at, byte) in bytes.iter().take(10).enumerate() {
@@ -144,9 +150,9 @@ fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{Origin, Outcome, Role};
+    use super::super::event::{EventOrigin, EventRole, ToolOutcome};
     use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn behind what the program says, 2 answers, 2 calls of which 1 failed; 1 blob
@@ -171,7 +177,7 @@ mod tests {
                 .to_owned(),
         ];
         for (number, message) in MESSAGES.iter().enumerate() {
-            let id = [u8::try_from(number).unwrap(); ID];
+            let id = [u8::try_from(number).unwrap(); ID_LENGTH];
             root.extend([0x0a, 0x20]);
             root.extend(id);
             let (id, data) = (hex(&id), hex(message.as_bytes()));
@@ -181,9 +187,9 @@ mod tests {
         statements.push(format!("INSERT INTO blobs VALUES ('root', x'{}')", hex(&root)));
         statements.push(format!("INSERT INTO meta VALUES ('0', '{}')", hex(about.as_bytes())));
         database(&path, &statements);
-        let mut collector = Collector::default();
-        let reading = read(&Source::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::CursorStore, 1));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::CursorStore, 1));
         let session = collector.into_sessions().remove(0);
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.agent.as_str()), ("a-1", "cursor"));
@@ -197,11 +203,11 @@ mod tests {
         assert_eq!(
             said,
             [
-                (Role::System, Origin::Harness, "rules", 0),
-                (Role::User, Origin::Human, "look", 0),
-                (Role::Assistant, Origin::Agent, "", 2),
-                (Role::Tool, Origin::Agent, "", 0),
-                (Role::Assistant, Origin::Agent, "One file.", 0),
+                (EventRole::System, EventOrigin::Harness, "rules", 0),
+                (EventRole::User, EventOrigin::Human, "look", 0),
+                (EventRole::Assistant, EventOrigin::Agent, "", 2),
+                (EventRole::Tool, EventOrigin::Agent, "", 0),
+                (EventRole::Assistant, EventOrigin::Agent, "One file.", 0),
             ]
         );
         let results: Vec<_> = session.events[3]
@@ -209,14 +215,14 @@ mod tests {
             .iter()
             .map(|result| (result.tool.as_str(), result.outcome))
             .collect();
-        assert_eq!(results[1], ("Read", Outcome::Failed));
+        assert_eq!(results[1], ("Read", ToolOutcome::Failed));
         assert_eq!((results[0].0, results.len()), ("Shell", 2));
     }
 
     #[test]
     fn a_root_of_any_bytes_does_no_harm() {
-        assert!(messages(&[0xff; 40]).is_empty());
-        assert!(messages(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]).is_empty());
-        assert_eq!(messages(&[&[0x0a, 0x20][..], &[7; 32], &[0x0a]].concat()).len(), 1);
+        assert!(message_ids(&[0xff; 40]).is_empty());
+        assert!(message_ids(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]).is_empty());
+        assert_eq!(message_ids(&[&[0x0a, 0x20][..], &[7; 32], &[0x0a]].concat()).len(), 1);
     }
 }

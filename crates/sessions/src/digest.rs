@@ -13,10 +13,10 @@ const CHUNK: usize = 256 * 1024;
 
 /// Digest of one file, computed from the bytes that its reader reads anyway.
 #[derive(Debug, Clone, Default)]
-pub struct Digest(Arc<Mutex<Taken>>);
+pub struct FileDigest(Arc<Mutex<DigestState>>);
 
 #[derive(Default)]
-struct Taken {
+struct DigestState {
     hasher: XxHash3_128,
     /// Number of bytes hashed, from the start of the file.
     bytes: u64,
@@ -24,13 +24,13 @@ struct Taken {
     is_whole: bool,
 }
 
-impl fmt::Debug for Taken {
+impl fmt::Debug for DigestState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} after {} bytes", self.text(), self.bytes)
     }
 }
 
-impl Taken {
+impl DigestState {
     /// Hashes the new part of `bytes`, which start at `offset`. A reader may read a range twice.
     fn update(&mut self, offset: u64, bytes: &[u8]) {
         // A gap before `offset` cannot be hashed; `finish` then reads the rest itself.
@@ -60,7 +60,7 @@ impl Taken {
     }
 }
 
-impl Digest {
+impl FileDigest {
     /// Returns the digest of the file once the reader is done, reading any rest itself. If the
     /// reader reached the end, bytes appended later are excluded, because it has not seen them.
     pub fn finish(&self, path: &Path) -> io::Result<String> {
@@ -79,27 +79,27 @@ impl Digest {
 
     /// Returns the digest of several files, concatenated.
     pub fn of_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result<String> {
-        let mut taken = Taken::default();
+        let mut taken = DigestState::default();
         paths.into_iter().try_for_each(|path| taken.read(File::open(path)?))?;
         Ok(taken.text())
     }
 }
 
 /// Passes a file through and updates its digest.
-pub(super) struct Watched<R> {
+pub(super) struct DigestingReader<R> {
     input: R,
-    digest: Digest,
+    digest: FileDigest,
     offset: u64,
 }
 
-impl<R: Read> Watched<R> {
+impl<R: Read> DigestingReader<R> {
     /// Wraps `input`, which must be at its start.
-    pub(super) fn new(input: R, digest: Digest) -> Self {
+    pub(super) fn new(input: R, digest: FileDigest) -> Self {
         Self { input, digest, offset: 0 }
     }
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for DigestingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         let mut taken = self.digest.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,10 +123,10 @@ mod tests {
         let path = folder.path().join("session.jsonl");
         let append = || std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         std::fs::write(&path, "one\n").unwrap();
-        let read_by = Digest::of_files([path.as_path()]).unwrap();
-        let digest = Digest::default();
+        let read_by = FileDigest::of_files([path.as_path()]).unwrap();
+        let digest = FileDigest::default();
         let read = || {
-            let mut file = Watched::new(File::open(&path).unwrap(), digest.clone());
+            let mut file = DigestingReader::new(File::open(&path).unwrap(), digest.clone());
             file.read_to_end(&mut Vec::new()).unwrap();
         };
         read();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(digest.finish(&path).unwrap(), read_by);
         // A second reader that sees more knows more.
         read();
-        assert_eq!(digest.finish(&path).unwrap(), Digest::of_files([path.as_path()]).unwrap());
+        assert_eq!(digest.finish(&path).unwrap(), FileDigest::of_files([path.as_path()]).unwrap());
     }
 
     #[test]
@@ -143,16 +143,16 @@ mod tests {
         let path = folder.path().join("session.jsonl");
         let content: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, &content).unwrap();
-        let whole = Digest::of_files([path.as_path()]).unwrap();
+        let whole = FileDigest::of_files([path.as_path()]).unwrap();
         for parts in [vec![], vec![10], vec![10, 300_000, 5], vec![700_000, 700_000]] {
-            let digest = Digest::default();
+            let digest = FileDigest::default();
             for part in parts {
-                let file = Watched::new(File::open(&path).unwrap(), digest.clone());
+                let file = DigestingReader::new(File::open(&path).unwrap(), digest.clone());
                 file.take(part).read_to_end(&mut Vec::new()).unwrap();
             }
             assert_eq!(digest.finish(&path).unwrap(), whole);
         }
         std::fs::write(&path, &content[1..]).unwrap();
-        assert_ne!(Digest::of_files([path.as_path()]).unwrap(), whole);
+        assert_ne!(FileDigest::of_files([path.as_path()]).unwrap(), whole);
     }
 }

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Lineage, Text, Unknown};
+use super::{SessionLineage, Text, UnknownBlocks};
 
 /// Metadata of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Head {
+pub struct SessionHead {
     /// Id, unique among the sessions of one agent. If the file has none, this is the file's name,
     /// plus a digest of the session's start unless the agent names files after sessions.
     pub id: String,
@@ -28,13 +28,13 @@ pub struct Head {
     /// Latest time in the session.
     pub end: Option<Timestamp>,
     /// Token total of the session, if the file states one. Otherwise, add up the events' usage.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenCounts>,
     /// Blocks that the reader does not understand, by type.
     #[serde(skip_serializing_if = "Unknown::is_empty")]
-    pub unknown_blocks: Unknown,
+    pub unknown_blocks: UnknownBlocks,
     /// Digests of the session's start; set when the session ends.
     #[serde(skip)]
-    pub lineage: Lineage,
+    pub lineage: SessionLineage,
     /// Number of times the user went back to an earlier message and continued from there, if the
     /// format records it.
     #[serde(skip_serializing_if = "is_none")]
@@ -42,13 +42,13 @@ pub struct Head {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Head {
+impl SessionHead {
     /// Records a model that answered.
-    pub fn model(&mut self, name: &str) {
+    pub fn add_model(&mut self, name: &str) {
         const MAX_MODELS: usize = 32;
         if !name.is_empty()
             && self.models.len() < MAX_MODELS
@@ -59,7 +59,7 @@ impl Head {
     }
 
     /// Extends the session's time span to include this time.
-    pub fn saw(&mut self, time: Timestamp) {
+    pub fn record_time(&mut self, time: Timestamp) {
         self.start = Some(self.start.map_or(time, |start| start.min(time)));
         self.end = Some(self.end.map_or(time, |end| end.max(time)));
     }
@@ -68,7 +68,7 @@ impl Head {
 /// Speaker, as chat protocols define it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum EventRole {
     /// Rules and notices.
     #[default]
     System,
@@ -83,7 +83,7 @@ pub enum Role {
 /// Author of an event. In every format, many `user` records were not typed by a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum EventOrigin {
     /// Typed by a person.
     Human,
     /// The agent's model, or a tool that it called.
@@ -98,7 +98,7 @@ pub enum Origin {
 /// Special meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum EventMark {
     /// The user stopped the agent.
     Interrupted,
     /// The context was summarised; the session continues from the summary.
@@ -111,10 +111,10 @@ pub enum Mark {
     VerifierFailed,
 }
 
-impl Mark {
+impl EventMark {
     /// Returns true if this is an external verdict on the whole session, given after its end.
     pub fn is_verdict(self) -> bool {
-        matches!(self, Mark::VerifierPassed | Mark::VerifierFailed)
+        matches!(self, EventMark::VerifierPassed | EventMark::VerifierFailed)
     }
 }
 
@@ -124,9 +124,9 @@ pub struct Event<'a> {
     /// Number in the session, from 0. Set by the feed, not by readers.
     pub number: u64,
     /// Speaker.
-    pub role: Role,
+    pub role: EventRole,
     /// Author.
-    pub origin: Origin,
+    pub origin: EventOrigin,
     /// Text of the message.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub text: Text<'a>,
@@ -141,7 +141,7 @@ pub struct Event<'a> {
     pub results: Vec<ToolResult<'a>>,
     /// Tokens of this model call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenCounts>,
     /// Part of `usage.input` that the provider wrote to its cache, if the file records it.
     #[serde(skip_serializing_if = "is_none")]
     pub cache_written: u64,
@@ -156,7 +156,7 @@ pub struct Event<'a> {
     pub continues: bool,
     /// Special meaning, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<EventMark>,
 }
 
 /// A tool call as the model wrote it.
@@ -173,7 +173,7 @@ pub struct ToolCall<'a> {
 /// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ToolOutcome {
     /// It succeeded, or the agent itself marked the failure as harmless.
     Ok,
     /// The tool failed.
@@ -197,7 +197,7 @@ pub struct ToolResult<'a> {
     /// Output of the tool.
     pub text: Text<'a>,
     /// Outcome of the call.
-    pub outcome: Outcome,
+    pub outcome: ToolOutcome,
     /// Exit code of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
@@ -208,7 +208,7 @@ pub struct ToolResult<'a> {
 
 /// Token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenCounts {
     /// Tokens read by the model, excluding those served from a cache.
     pub input: u64,
     /// Tokens written by the model, including reasoning.
@@ -217,7 +217,7 @@ pub struct Usage {
     pub cached: u64,
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for TokenCounts {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -225,7 +225,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-impl Usage {
+impl TokenCounts {
     /// Returns the increase since an earlier count of the same model call.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

@@ -7,12 +7,12 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::event::{Outcome, ToolResult};
+use super::event::{ToolOutcome, ToolResult};
 use super::text::Text;
-use super::wire::Int;
+use super::wire::LenientInt;
 
 /// Text prefixes that only failures have. Compared case-insensitively.
-const BEGINNINGS: [&str; 6] = [
+const FAILURE_PREFIXES: [&str; 6] = [
     "error:",
     "error executing",
     "error while",
@@ -35,16 +35,16 @@ const REFUSED: [&str; 5] = ["blocked", "disabled", "denied", "rejected", "approv
 const FAILED: [&str; 3] = ["error", "failed", "timeout"];
 
 /// Values of `status` for a successful call.
-const WORKED: [&str; 4] = ["ok", "success", "completed", "done"];
+const SUCCEEDED: [&str; 4] = ["ok", "success", "completed", "done"];
 
 /// The structured result that several agents write as JSON into the text.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Structured {
+struct ToolReport {
     #[serde(alias = "exitCode")]
-    exit_code: Int,
-    returncode: Int,
-    return_code: Int,
+    exit_code: LenientInt,
+    returncode: LenientInt,
+    return_code: LenientInt,
     exit_code_meaning: Option<Value>,
     /// `null` means that no error occurred.
     #[serde(deserialize_with = "even_null")]
@@ -72,13 +72,13 @@ fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
-impl Structured {
+impl ToolReport {
     fn code(&self) -> Option<i64> {
         self.exit_code.0.or(self.returncode.0).or(self.return_code.0)
     }
 
     fn error(&self) -> Option<String> {
-        self.error.as_ref().and_then(words)
+        self.error.as_ref().and_then(error_text)
     }
 
     fn status_is(&self, states: &[&str]) -> bool {
@@ -101,16 +101,16 @@ impl Structured {
     }
 
     /// Returns true if the program was started in the background and its outcome is unknown.
-    fn runs_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.pid.is_some() && self.code() == Some(0)
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> ToolOutcome {
         let says = |field: &Option<Value>, what: bool| *field == Some(Value::Bool(what));
         let is_report = self.is_report();
         // Refusals may also set an error, so they are checked first.
         if (is_report && self.status_is(&REFUSED)) || self.guardrail.is_some() {
-            return Outcome::Rejected;
+            return ToolOutcome::Rejected;
         }
         if self.error().is_some()
             || says(&self.success, false)
@@ -118,20 +118,20 @@ impl Structured {
             || ((is_report || self.message.is_some()) && self.status_is(&FAILED))
             || self.code().is_some_and(|code| code != 0 && !self.is_harmless())
         {
-            return Outcome::Failed;
+            return ToolOutcome::Failed;
         }
         // Exit code 0 of a background start says nothing about the program itself.
-        if self.runs_on() {
-            return Outcome::Unknown;
+        if self.is_running() {
+            return ToolOutcome::Unknown;
         }
         let known = self.code().is_some()
             || (is_report && self.status.is_some())
-            || self.status_is(&WORKED)
+            || self.status_is(&SUCCEEDED)
             || self.error.is_some()
             || self.success.is_some()
             || self.applied.is_some()
             || self.bytes_written.is_some();
-        if known { Outcome::Ok } else { Outcome::Unknown }
+        if known { ToolOutcome::Ok } else { ToolOutcome::Unknown }
     }
 }
 
@@ -153,19 +153,19 @@ pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     if trimmed.starts_with('{')
         // Harnesses append warnings and user input after the JSON, so only its first value is
         // parsed.
-        && let Some(structured) = first_value(trimmed).or_else(|| uncut(&text))
+        && let Some(structured) = first_value(trimmed).or_else(|| first_value_across_cut(&text))
     {
         result.outcome = structured.outcome();
         // Not the program's exit code if it is still running.
-        result.exit_code = structured.code().filter(|_| !structured.runs_on());
+        result.exit_code = structured.code().filter(|_| !structured.is_running());
         result.error = structured.error().map(Text::from).unwrap_or_default();
     } else if let Some(code) = reported_code(trimmed) {
-        result.outcome = if code == 0 { Outcome::Ok } else { Outcome::Failed };
+        result.outcome = if code == 0 { ToolOutcome::Ok } else { ToolOutcome::Failed };
         result.exit_code = Some(code);
     } else if STOPPED.iter().any(|beginning| trimmed.starts_with(beginning)) {
-        result.outcome = Outcome::Rejected;
+        result.outcome = ToolOutcome::Rejected;
     } else if is_failure_text(trimmed) {
-        result.outcome = Outcome::Failed;
+        result.outcome = ToolOutcome::Failed;
     }
     result.text = text;
     result
@@ -174,7 +174,7 @@ pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
 /// Returns true if the text starts the way only failures do.
 pub(super) fn is_failure_text(text: &str) -> bool {
     let text = text.trim_start();
-    BEGINNINGS.iter().any(|beginning| {
+    FAILURE_PREFIXES.iter().any(|beginning| {
         text.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
     })
 }
@@ -185,14 +185,14 @@ fn reported_code(text: &str) -> Option<i64> {
 }
 
 /// Parses the first JSON value of a text; plain text may follow it.
-fn first_value(text: &str) -> Option<Structured> {
-    serde_json::Deserializer::from_str(text).into_iter::<Structured>().next()?.ok()
+fn first_value(text: &str) -> Option<ToolReport> {
+    serde_json::Deserializer::from_str(text).into_iter::<ToolReport>().next()?.ok()
 }
 
 /// Does the same for a text that was shortened in the middle. The cut is nearly always inside a
 /// long `output`, and the fields that matter come after it.
-fn uncut(text: &Text<'_>) -> Option<Structured> {
-    let note = format!("\n… [{} bytes left out] …\n", text.cut());
+fn first_value_across_cut(text: &Text<'_>) -> Option<ToolReport> {
+    let note = format!("\n… [{} bytes left out] …\n", text.cut_bytes());
     let (head, tail) = text.split_once(&note)?;
     // The cut may be inside an escape, which has at most six bytes.
     let window = head.floor_char_boundary(head.len().saturating_sub(6));
@@ -205,7 +205,7 @@ fn uncut(text: &Text<'_>) -> Option<Structured> {
 }
 
 /// Returns the text of an error field; `None` if the field reports no error.
-fn words(value: &Value) -> Option<String> {
+fn error_text(value: &Value) -> Option<String> {
     match value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.trim().is_empty() => None,
@@ -222,65 +222,65 @@ mod tests {
     #[test]
     fn the_outcome_of_results_without_a_flag() {
         for (text, outcome, code) in [
-            (r#"{"output":"x","exit_code":0,"error":null}"#, Outcome::Ok, Some(0)),
-            (r#"{"output":"","exit_code":2,"error":null}"#, Outcome::Failed, Some(2)),
+            (r#"{"output":"x","exit_code":0,"error":null}"#, ToolOutcome::Ok, Some(0)),
+            (r#"{"output":"","exit_code":2,"error":null}"#, ToolOutcome::Failed, Some(2)),
             (
                 r#"{"output":"","exit_code":1,"error":null,"exit_code_meaning":"No matches found (not an error)"}"#,
-                Outcome::Ok,
+                ToolOutcome::Ok,
                 Some(1),
             ),
             (
                 r#"{"output":"","exit_code":6,"error":null,"exit_code_meaning":"Could not resolve host"}"#,
-                Outcome::Failed,
+                ToolOutcome::Failed,
                 Some(6),
             ),
             (
                 r#"{"output":"","exit_code":-1,"error":"no","status":"error"}"#,
-                Outcome::Failed,
+                ToolOutcome::Failed,
                 Some(-1),
             ),
             (
                 r#"{"output":"","exit_code":124,"error":"Command timed out after 180 seconds"}"#,
-                Outcome::Failed,
+                ToolOutcome::Failed,
                 Some(124),
             ),
             (
                 r#"{"output":"Background process started","session_id":"p","pid":1,"exit_code":0,"error":null}"#,
-                Outcome::Unknown,
+                ToolOutcome::Unknown,
                 None,
             ),
-            (r#"{"error": "blocked by policy", "status":"blocked"}"#, Outcome::Rejected, None),
-            (r#"{"error": "off", "status":"disabled"}"#, Outcome::Rejected, None),
+            (r#"{"error": "blocked by policy", "status":"blocked"}"#, ToolOutcome::Rejected, None),
+            (r#"{"error": "off", "status":"disabled"}"#, ToolOutcome::Rejected, None),
             (
                 r#"{"error":"Blocked terminal: …","guardrail":{"action":"block"}}"#,
-                Outcome::Rejected,
+                ToolOutcome::Rejected,
                 None,
             ),
-            ("{\"success\": true}\n\n[Tool loop warning: stop]", Outcome::Ok, None),
-            (r#"{"success": false}"#, Outcome::Failed, None),
-            (r#"{"bytes_written": 12, "dirs_created": false}"#, Outcome::Ok, None),
-            (r#"{"bytes_written": 0, "error": "disk full"}"#, Outcome::Failed, None),
-            (r#"{"applied": true}"#, Outcome::Ok, None),
-            (r#"{"rows": 3}"#, Outcome::Unknown, None),
-            (r#"{"content": "x", "error": null}"#, Outcome::Ok, None),
-            (r#"{"error": null}"#, Outcome::Ok, None),
-            (r#"{"error": false, "status": "rejected"}"#, Outcome::Rejected, None),
+            ("{\"success\": true}\n\n[Tool loop warning: stop]", ToolOutcome::Ok, None),
+            (r#"{"success": false}"#, ToolOutcome::Failed, None),
+            (r#"{"bytes_written": 12, "dirs_created": false}"#, ToolOutcome::Ok, None),
+            (r#"{"bytes_written": 0, "error": "disk full"}"#, ToolOutcome::Failed, None),
+            (r#"{"applied": true}"#, ToolOutcome::Ok, None),
+            (r#"{"rows": 3}"#, ToolOutcome::Unknown, None),
+            (r#"{"content": "x", "error": null}"#, ToolOutcome::Ok, None),
+            (r#"{"error": null}"#, ToolOutcome::Ok, None),
+            (r#"{"error": false, "status": "rejected"}"#, ToolOutcome::Rejected, None),
             // What was asked for, not how the asking went.
-            (r#"{"order": 1, "status": "rejected"}"#, Outcome::Unknown, None),
-            (r#"{"user": 1, "status": "disabled", "message": "left"}"#, Outcome::Unknown, None),
-            (r#"{"job": 1, "status": "failed"}"#, Outcome::Unknown, None),
-            (r#"{"order": 1, "status": "shipped"}"#, Outcome::Unknown, None),
-            (r#"{"status": "ok", "id": 7}"#, Outcome::Ok, None),
-            (r#"{"status": "error", "message": "no such file"}"#, Outcome::Failed, None),
-            (r#"{"output": "", "status": "timeout"}"#, Outcome::Failed, None),
-            (r#"{"output": null, "status": "approval_required"}"#, Outcome::Rejected, None),
-            ("exitcode: 0 (execution succeeded)\nCode output: 4", Outcome::Ok, Some(0)),
-            ("exitcode: 1 (execution failed)\nCode output:", Outcome::Failed, Some(1)),
-            ("exitcode: is what I print", Outcome::Unknown, None),
-            ("[Tool execution cancelled — user interrupt]", Outcome::Rejected, None),
-            ("Error: user not found", Outcome::Failed, None),
-            ("the log says error: none", Outcome::Unknown, None),
-            ("", Outcome::Unknown, None),
+            (r#"{"order": 1, "status": "rejected"}"#, ToolOutcome::Unknown, None),
+            (r#"{"user": 1, "status": "disabled", "message": "left"}"#, ToolOutcome::Unknown, None),
+            (r#"{"job": 1, "status": "failed"}"#, ToolOutcome::Unknown, None),
+            (r#"{"order": 1, "status": "shipped"}"#, ToolOutcome::Unknown, None),
+            (r#"{"status": "ok", "id": 7}"#, ToolOutcome::Ok, None),
+            (r#"{"status": "error", "message": "no such file"}"#, ToolOutcome::Failed, None),
+            (r#"{"output": "", "status": "timeout"}"#, ToolOutcome::Failed, None),
+            (r#"{"output": null, "status": "approval_required"}"#, ToolOutcome::Rejected, None),
+            ("exitcode: 0 (execution succeeded)\nCode output: 4", ToolOutcome::Ok, Some(0)),
+            ("exitcode: 1 (execution failed)\nCode output:", ToolOutcome::Failed, Some(1)),
+            ("exitcode: is what I print", ToolOutcome::Unknown, None),
+            ("[Tool execution cancelled — user interrupt]", ToolOutcome::Rejected, None),
+            ("Error: user not found", ToolOutcome::Failed, None),
+            ("the log says error: none", ToolOutcome::Unknown, None),
+            ("", ToolOutcome::Unknown, None),
         ] {
             let result = result_of(text.into());
             assert_eq!((result.outcome, result.exit_code), (outcome, code), "{text}");
@@ -294,10 +294,10 @@ mod tests {
                 let output = format!("{}{}", "-".repeat(shift), unit.repeat(9000));
                 let text = format!(r#"{{"output":"{output}","exit_code":3,"error":null}}"#);
                 let text = Text::new(text);
-                assert!(text.cut() > 0);
+                assert!(text.cut_bytes() > 0);
                 let result = result_of(text);
                 assert_eq!(result.exit_code, Some(3), "{unit} {shift}");
-                assert_eq!(result.outcome, Outcome::Failed);
+                assert_eq!(result.outcome, ToolOutcome::Failed);
             }
         }
     }

@@ -1,22 +1,22 @@
 //! Passes events from a reader to a sink. The feed numbers events, pairs calls with results and
 //! counts what is skipped. It must not collect events, so that memory stays bounded.
 
-use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
-use super::lineage::Tracker;
-use super::naming::Naming;
-use super::pairing::Pairing;
+use super::event::{Event, EventOrigin, EventRole, SessionHead, ToolOutcome, ToolResult};
+use super::lineage::LineageTracker;
+use super::naming::SessionNaming;
+use super::pairing::CallPairing;
 use super::time::Moment;
-use super::{Format, Source, Text, Unknown};
+use super::{SessionFormat, SessionSource, Text, UnknownBlocks};
 use jiff::Timestamp;
 use selftest_text::wording::plural;
 use serde::{Deserialize, Serialize};
 
 /// Receives sessions while they are read.
-pub trait Sink {
+pub trait SessionSink {
     /// Called for each event of the current session.
     fn event(&mut self, event: Event<'_>);
     /// Called when the current session is complete. The next event starts another one.
-    fn end(&mut self, head: Head);
+    fn end(&mut self, head: SessionHead);
     /// Discards the events of the current session. They are sent again, without those of a branch
     /// that turned out to be abandoned.
     fn restart(&mut self);
@@ -31,7 +31,7 @@ pub trait Sink {
 /// Counts of what a reader could not use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Notes {
+pub struct ReadNotes {
     /// Lines or elements that could not be parsed and were skipped.
     pub bad_records: u64,
     /// Place where the file breaks off, if it does.
@@ -46,22 +46,22 @@ pub struct Notes {
     pub repaired_records: u64,
     /// Unknown blocks by type, over all sessions.
     #[serde(skip_serializing_if = "Unknown::is_empty")]
-    pub unknown_blocks: Unknown,
+    pub unknown_blocks: UnknownBlocks,
 }
 
-impl Notes {
+impl ReadNotes {
     /// Describes the missing parts of the conversation for display; `None` if nothing is missing.
-    pub fn lost(&self) -> Option<String> {
+    pub fn describe_losses(&self) -> Option<String> {
         let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
         let unreadable = (self.bad_records > 0)
             .then(|| format!("{} cannot be parsed", plural(self.bad_records, "record")));
-        let unknown = self.unknown_blocks.words();
+        let unknown = self.unknown_blocks.describe();
         let parts: Vec<String> = torn.chain(unreadable).chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Describes why the source has no session, for display.
-    pub(super) fn emptiness(&self) -> String {
+    pub(super) fn describe_emptiness(&self) -> String {
         let mut parts = vec!["nothing was said or done in it".to_owned()];
         for (count, what) in [
             (self.ignored_records, "of other kinds"),
@@ -73,49 +73,53 @@ impl Notes {
             }
         }
         parts.extend(self.torn.iter().map(|tear| format!("broken off at {tear}")));
-        parts.extend(self.unknown_blocks.words());
+        parts.extend(self.unknown_blocks.describe());
         parts.join(", ")
     }
 }
 
 /// The current session of a reader, on its way to the sink.
-pub(super) struct Feed<'s> {
+pub(super) struct SessionFeed<'s> {
     /// Metadata of the current session; readers fill it in as they read.
-    pub(super) head: Head,
+    pub(super) head: SessionHead,
     /// Notes over all sessions of the source.
-    pub(super) notes: Notes,
-    sink: &'s mut dyn Sink,
+    pub(super) notes: ReadNotes,
+    sink: &'s mut dyn SessionSink,
     /// Names the current session if the file does not.
-    pub(super) naming: Naming,
-    pairing: Pairing,
-    lineage: Tracker,
+    pub(super) naming: SessionNaming,
+    pairing: CallPairing,
+    lineage: LineageTracker,
     events: u64,
     /// Sessions that were passed to the sink.
     sessions: u64,
     /// Sessions that this pass over the source has finished. This is less than `sessions` while the
     /// source is read again.
-    ended: u64,
+    finished: u64,
 }
 
-impl<'s> Feed<'s> {
-    pub(super) fn new(source: &Source, format: Format, sink: &'s mut dyn Sink) -> Self {
+impl<'s> SessionFeed<'s> {
+    pub(super) fn new(
+        source: &SessionSource,
+        format: SessionFormat,
+        sink: &'s mut dyn SessionSink,
+    ) -> Self {
         Self {
-            head: Head::default(),
-            notes: Notes::default(),
+            head: SessionHead::default(),
+            notes: ReadNotes::default(),
             sink,
-            pairing: Pairing::default(),
-            lineage: Tracker::new(format.has_several_stores()),
-            naming: Naming::new(source, format),
+            pairing: CallPairing::default(),
+            lineage: LineageTracker::new(format.has_several_stores()),
+            naming: SessionNaming::new(source, format),
             events: 0,
             sessions: 0,
-            ended: 0,
+            finished: 0,
         }
     }
 
     /// Returns the id of the current session as far as it is known.
-    pub(super) fn id_so_far(&self) -> String {
+    pub(super) fn current_id(&self) -> String {
         let own = selftest_text::one_line(&self.head.id, 200);
-        if own.is_empty() { self.naming.id(self.head.start) } else { own }
+        if own.is_empty() { self.naming.provisional_id(self.head.start) } else { own }
     }
 
     /// See [`Sink::wants_outputs`].
@@ -124,8 +128,8 @@ impl<'s> Feed<'s> {
     }
 
     /// Counts an unknown block.
-    pub(super) fn unknown(&mut self, kind: &str) {
-        self.head.unknown_blocks.note(kind);
+    pub(super) fn count_unknown(&mut self, kind: &str) {
+        self.head.unknown_blocks.count_block(kind);
     }
 
     /// Returns true if the current session has no event yet.
@@ -134,35 +138,35 @@ impl<'s> Feed<'s> {
     }
 
     /// Extends the time span of the current session.
-    pub(super) fn saw(&mut self, Moment(time): Moment) {
+    pub(super) fn record_time(&mut self, Moment(time): Moment) {
         if let Some(time) = time {
-            self.head.saw(time);
+            self.head.record_time(time);
         }
     }
 
     /// Sends a text.
-    pub(super) fn say(
+    pub(super) fn send_text(
         &mut self,
-        role: Role,
-        origin: Origin,
+        role: EventRole,
+        origin: EventOrigin,
         text: Text<'_>,
         time: Option<Timestamp>,
     ) {
-        self.event(Event { role, origin, text, time, ..Event::default() });
+        self.send(Event { role, origin, text, time, ..Event::default() });
     }
 
     /// Sends tool results.
-    pub(super) fn results(
+    pub(super) fn send_results(
         &mut self,
-        origin: Origin,
+        origin: EventOrigin,
         results: Vec<ToolResult<'_>>,
         time: Option<Timestamp>,
     ) {
-        self.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+        self.send(Event { role: EventRole::Tool, origin, results, time, ..Event::default() });
     }
 
     /// Sends an event. Empty events are dropped.
-    pub(super) fn event(&mut self, mut event: Event<'_>) {
+    pub(super) fn send(&mut self, mut event: Event<'_>) {
         let says_nothing = event.text.is_empty()
             && event.reasoning.is_empty()
             && event.calls.is_empty()
@@ -170,11 +174,11 @@ impl<'s> Feed<'s> {
             && event.usage.is_none()
             && event.mark.is_none();
         // A model call without any text still counts as a call.
-        if says_nothing && (event.role != Role::Assistant || event.continues) {
+        if says_nothing && (event.role != EventRole::Assistant || event.continues) {
             return;
         }
         if let Some(time) = event.time {
-            self.head.saw(time);
+            self.head.record_time(time);
         }
         // With a single model so far, the usage can only be its own.
         if event.usage.is_some()
@@ -189,48 +193,48 @@ impl<'s> Feed<'s> {
         self.lineage.observe(&event);
         event.number = self.events;
         self.events += 1;
-        self.hand_on(event);
+        self.deliver(event);
     }
 
     /// Passes an event to the sink, unless an earlier pass already delivered its session.
-    fn hand_on(&mut self, event: Event<'_>) {
-        if self.ended == self.sessions {
+    fn deliver(&mut self, event: Event<'_>) {
+        if self.finished == self.sessions {
             self.sink.event(event);
         }
     }
 
     /// Ends the current session, if it has events, and starts the next one.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_session(&mut self) {
         let mut head = std::mem::take(&mut self.head);
         let open = self.pairing.open_calls();
         // Also for a session without events, whose unknown blocks may be the reason.
         self.notes.unknown_blocks.add(&head.unknown_blocks);
         // A wrapper without events is not a session.
         if self.events == 0 {
-            self.naming.end();
+            self.naming.end_session();
             return;
         }
         if !open.is_empty() {
             let result = |(id, tool): (String, String)| ToolResult {
                 call_id: id.into(),
                 tool: tool.into(),
-                outcome: Outcome::Pending,
+                outcome: ToolOutcome::Pending,
                 ..ToolResult::default()
             };
             let results = open.into_iter().map(result).collect();
             let number = self.events;
             // Calls without a result become one last event, so that each call has an outcome.
-            self.hand_on(Event { number, role: Role::Tool, results, ..Event::default() });
+            self.deliver(Event { number, role: EventRole::Tool, results, ..Event::default() });
         }
         head.id = match selftest_text::one_line(&head.id, 200) {
-            id if id.is_empty() => self.naming.last_id(head.start),
+            id if id.is_empty() => self.naming.final_id(head.start),
             id => id,
         };
-        head.lineage = self.lineage.end(&head.id, head.start);
-        self.naming.end();
-        self.ended += 1;
+        head.lineage = self.lineage.finish(&head.id, head.start);
+        self.naming.end_session();
+        self.finished += 1;
         self.events = 0;
-        if self.ended > self.sessions {
+        if self.finished > self.sessions {
             self.sink.end(head);
             self.sessions += 1;
         }
@@ -240,26 +244,26 @@ impl<'s> Feed<'s> {
     /// already received are skipped in the new pass.
     pub(super) fn restart(&mut self) {
         self.sink.restart();
-        self.pairing = Pairing::default();
+        self.pairing = CallPairing::default();
         // Resets the tracker; the result is not needed.
-        self.lineage.end("", None);
-        self.head = Head::default();
+        self.lineage.finish("", None);
+        self.head = SessionHead::default();
         // The new pass counts everything again.
-        self.notes = Notes::default();
+        self.notes = ReadNotes::default();
         self.naming.restart();
-        (self.events, self.ended) = (0, 0);
+        (self.events, self.finished) = (0, 0);
     }
 
     /// Ends the last session. Returns the number of sessions and the notes.
-    pub(super) fn finish(mut self) -> (u64, Notes) {
-        self.end();
+    pub(super) fn finish(mut self) -> (u64, ReadNotes) {
+        self.end_session();
         (self.sessions, self.notes)
     }
 }
 
 impl Event<'_> {
     fn cut_fields(&self) -> u64 {
-        let cut = |text: &Text<'_>| u64::from(text.cut() > 0);
+        let cut = |text: &Text<'_>| u64::from(text.cut_bytes() > 0);
         cut(&self.text)
             + cut(&self.reasoning)
             + self.calls.iter().map(|call| cut(&call.arguments)).sum::<u64>()

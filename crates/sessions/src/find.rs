@@ -10,13 +10,13 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use jiff::Timestamp;
 
 use super::open_code::storage;
-use super::source::Source;
+use super::source::SessionSource;
 
 /// A file, or a folder of event files, that may contain sessions.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct SessionFile {
     /// Path of the file or folder.
-    pub source: Source,
+    pub source: SessionSource,
     /// Size in bytes; for a folder, the sum over its event files.
     pub size: u64,
     /// Last modification in nanoseconds since 1970, negative before. For a folder, that of the
@@ -24,7 +24,7 @@ pub struct Found {
     pub modified_ns: i64,
 }
 
-impl Found {
+impl SessionFile {
     /// Returns the last modification time, or 1970 if it is out of range.
     pub fn modified(&self) -> Timestamp {
         Timestamp::from_nanosecond(self.modified_ns.into()).unwrap_or_default()
@@ -32,7 +32,7 @@ impl Found {
 
     /// Returns true if the file may contain a session started since this time. A file last modified
     /// earlier cannot.
-    pub fn may_hold_since(&self, since: Option<Timestamp>) -> bool {
+    pub fn may_contain_session_since(&self, since: Option<Timestamp>) -> bool {
         since.is_none_or(|since| i128::from(self.modified_ns) >= since.as_nanosecond())
     }
 }
@@ -62,7 +62,7 @@ const BASE_STATE: &str = "base_state.json";
 /// are roots; `node_modules` and `.git` are never entered. A root that is a file is always a
 /// candidate, regardless of its name. Paths that cannot be read are skipped and reported to
 /// `on_error`, with the path in the message.
-pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
+pub fn find_session_files(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<SessionFile> {
     let mut problems = Vec::new();
     // Canonical paths, so that a file reached through several roots is found once.
     let mut resolved = Vec::new();
@@ -85,9 +85,11 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
             let sender = sender.clone();
             Box::new(move |entry| {
                 let seen = entry.map_err(|error| error.to_string());
-                let seen = seen.and_then(|entry| candidate(&entry)).transpose();
-                let is_folder =
-                    matches!(&seen, Some(Ok(Found { source: Source::Folder { .. }, .. })));
+                let seen = seen.and_then(|entry| check_entry(&entry)).transpose();
+                let is_folder = matches!(
+                    &seen,
+                    Some(Ok(SessionFile { source: SessionSource::Folder { .. }, .. }))
+                );
                 // Sending cannot fail: the receiver outlives the walk.
                 if let Some(seen) = seen {
                     drop(sender.send(seen));
@@ -110,7 +112,7 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     for problem in &problems {
         on_error(problem);
     }
-    found.sort_unstable_by(|one: &Found, other| one.source.path().cmp(other.source.path()));
+    found.sort_unstable_by(|one: &SessionFile, other| one.source.path().cmp(other.source.path()));
     // Roots may overlap.
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
@@ -126,7 +128,7 @@ fn may_enter(entry: &DirEntry) -> bool {
 }
 
 /// Returns the entry if it may contain sessions.
-fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
+fn check_entry(entry: &DirEntry) -> Result<Option<SessionFile>, String> {
     let path = entry.path();
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let Some(kind) = entry.file_type() else { return Ok(None) };
@@ -139,11 +141,11 @@ fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
         return Ok(None);
     }
     if let Some(files) = storage::files(path).map_err(|error| said(&error))? {
-        return together(path, files).map(Some).map_err(|error| said(&error));
+        return combine_files(path, files).map(Some).map_err(|error| said(&error));
     }
     let metadata = entry.metadata().map_err(|error| said(&error))?;
-    let source = Source::File(path.to_owned());
-    Ok(Some(Found { source, size: metadata.len(), modified_ns: modified(&metadata) }))
+    let source = SessionSource::File(path.to_owned());
+    Ok(Some(SessionFile { source, size: metadata.len(), modified_ns: modified(&metadata) }))
 }
 
 fn is_candidate(path: &Path) -> bool {
@@ -157,7 +159,7 @@ fn is_candidate(path: &Path) -> bool {
 /// Returns a folder named `events` as one session, if it has event files of `OpenHands`. These are
 /// `event-00000-….json` beside `base_state.json` or, in older versions, `0.json` in a folder below
 /// `sessions` or `conversations`.
-fn event_folder(path: &Path) -> io::Result<Option<Found>> {
+fn event_folder(path: &Path) -> io::Result<Option<SessionFile>> {
     let Some(session) = path.parent() else { return Ok(None) };
     let of_sdk = session.join(BASE_STATE).is_file();
     let kept_in = session.parent().and_then(Path::file_name);
@@ -186,19 +188,23 @@ fn event_folder(path: &Path) -> io::Result<Option<Found>> {
     // Sort by number: the padding of the names is too short for large numbers.
     files.sort_unstable();
     let files = files.into_iter().map(|(_, file)| file).collect();
-    let source = Source::Folder { path: session.to_owned(), files };
-    Ok(Some(Found { source, size, modified_ns }))
+    let source = SessionSource::Folder { path: session.to_owned(), files };
+    Ok(Some(SessionFile { source, size, modified_ns }))
 }
 
 /// Combines the files of one session under the path of the first.
-fn together(path: &Path, files: Vec<PathBuf>) -> io::Result<Found> {
+fn combine_files(path: &Path, files: Vec<PathBuf>) -> io::Result<SessionFile> {
     let (mut size, mut modified_ns) = (0, i64::MIN);
     for file in &files {
         let metadata = file.metadata()?;
         size += metadata.len();
         modified_ns = modified_ns.max(modified(&metadata));
     }
-    Ok(Found { source: Source::Folder { path: path.to_owned(), files }, size, modified_ns })
+    Ok(SessionFile {
+        source: SessionSource::Folder { path: path.to_owned(), files },
+        size,
+        modified_ns,
+    })
 }
 
 /// Parses the number in the name of an event file.
@@ -231,8 +237,8 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn names(root: &Path, found: &[Found]) -> Vec<String> {
-        let name = |found: &Found| {
+    fn names(root: &Path, found: &[SessionFile]) -> Vec<String> {
+        let name = |found: &SessionFile| {
             let path = found.source.path().strip_prefix(root).unwrap();
             format!("{} {}", path.display(), found.size)
         };
@@ -269,16 +275,16 @@ mod tests {
         ];
         let mut problems = Vec::new();
         let roots = [root.to_owned(), root.join("b"), root.join("none"), root.join("b/d.traj")];
-        let found = find(&roots, |problem| problems.push(problem.to_owned()));
+        let found = find_session_files(&roots, |problem| problems.push(problem.to_owned()));
         assert_eq!(names(root, &found), expected);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].contains("none: "), "{problems:?}");
         let written = fs::metadata(root.join(".hidden/a.jsonl")).unwrap().modified().unwrap();
         let written = written.duration_since(UNIX_EPOCH).unwrap().as_nanos();
         assert_eq!(i128::from(found[0].modified_ns), i128::try_from(written).unwrap());
-        let file = find(&[root.join("b/d.traj")], |problem| panic!("{problem}"));
+        let file = find_session_files(&[root.join("b/d.traj")], |problem| panic!("{problem}"));
         assert_eq!(names(root, &file), ["b/d.traj 5"]);
-        assert!(find(&[], |problem| panic!("{problem}")).is_empty());
+        assert!(find_session_files(&[], |problem| panic!("{problem}")).is_empty());
     }
 
     #[cfg(unix)]
@@ -290,8 +296,10 @@ mod tests {
         fs::create_dir(root.join("walked")).unwrap();
         std::os::unix::fs::symlink(root.join("real"), root.join("walked/link")).unwrap();
         std::os::unix::fs::symlink("loop", root.join("walked/loop")).unwrap();
-        assert!(find(&[root.join("walked")], |problem| panic!("{problem}")).is_empty());
-        let found = find(&[root.join("walked/link")], |problem| panic!("{problem}"));
+        assert!(
+            find_session_files(&[root.join("walked")], |problem| panic!("{problem}")).is_empty()
+        );
+        let found = find_session_files(&[root.join("walked/link")], |problem| panic!("{problem}"));
         assert_eq!(names(&root, &found), ["real/a.json 1"]);
     }
 
@@ -311,16 +319,16 @@ mod tests {
         write(root, "sessions/s1/events/10.json", "{}");
         write(root, "sessions/s1/events/9.json", "{}");
         write(root, "elsewhere/events/event-1.json", "{}");
-        let found = find(&[root.to_owned()], |problem| panic!("{problem}"));
+        let found = find_session_files(&[root.to_owned()], |problem| panic!("{problem}"));
         assert_eq!(
             names(root, &found),
             ["conversations/c1 6", "elsewhere/events/event-1.json 2", "sessions/s1 4"]
         );
-        let Source::Folder { files, .. } = &found[0].source else { panic!("no folder") };
+        let SessionSource::Folder { files, .. } = &found[0].source else { panic!("no folder") };
         let ends = |file: &PathBuf, end: &str| file.to_string_lossy().ends_with(end);
         assert!(ends(&files[0], "00002-ab.json") && ends(&files[2], "100000-ab.json"));
         assert!(found[0].modified_ns > 1_700_000_000_123_456_789);
-        let Source::Folder { files, .. } = &found[2].source else { panic!("no folder") };
+        let SessionSource::Folder { files, .. } = &found[2].source else { panic!("no folder") };
         assert!(ends(&files[0], "events/9.json"));
     }
 }

@@ -8,7 +8,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "kebab-case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Format {
+pub enum SessionFormat {
     /// Hermes: one JSON object per session, rewritten on each turn.
     HermesSnapshot,
     /// Hermes: JSON lines of the older gateway.
@@ -84,18 +84,18 @@ pub enum Format {
     Chat,
 }
 
-selftest_text::named!(Format);
+selftest_text::named!(SessionFormat);
 
-impl Format {
+impl SessionFormat {
     /// Returns true if the agent stores one session in several places that differ in details.
     pub(super) fn has_several_stores(self) -> bool {
         matches!(
             self,
-            Format::HermesSnapshot
-                | Format::HermesGateway
-                | Format::HermesState
-                | Format::CursorStore
-                | Format::CursorAgent
+            SessionFormat::HermesSnapshot
+                | SessionFormat::HermesGateway
+                | SessionFormat::HermesState
+                | SessionFormat::CursorStore
+                | SessionFormat::CursorAgent
         )
     }
 }

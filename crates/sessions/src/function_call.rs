@@ -5,31 +5,31 @@ use serde::Deserialize;
 
 use super::event::ToolCall;
 use super::text::Text;
-use super::wire::{Json, Object};
+use super::wire::{JsonText, LenientObject};
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Call<'a> {
+pub(super) struct ApiCall<'a> {
     pub(super) id: Text<'a>,
-    pub(super) function: Object<Function<'a>>,
+    pub(super) function: LenientObject<ApiFunction<'a>>,
 }
 
 /// A function and its arguments. Also the content of `<tool_call>` tags.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Function<'a> {
+pub(super) struct ApiFunction<'a> {
     pub(super) name: Text<'a>,
-    pub(super) arguments: Json,
+    pub(super) arguments: JsonText,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     /// Converts to a neutral call; `None` without a function.
     pub(super) fn into_call(self) -> Option<ToolCall<'a>> {
         Some(self.function.0?.into_call(self.id))
     }
 }
 
-impl<'a> Function<'a> {
+impl<'a> ApiFunction<'a> {
     pub(super) fn into_call(self, id: Text<'a>) -> ToolCall<'a> {
         ToolCall { id, name: self.name, arguments: self.arguments.0 }
     }

@@ -7,15 +7,15 @@ use std::path::Path;
 use futures_util::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 
-use super::ReadError;
-use super::blocks::{Blocks, Speaker};
-use super::event::{Head, Origin, Role, Usage};
-use super::feed::Feed;
-use super::source::Source;
-use super::sqlite::{self, Columns, damaged, open, text};
+use super::SessionReadError;
+use super::blocks::{ContentBlocks, MessageContext};
+use super::event::{EventOrigin, EventRole, SessionHead, TokenCounts};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Loose};
+use super::wire::{JsonValue, LenientFlag};
 
 /// Columns of a session, in the order that [`head`] expects.
 const SESSION: [&str; 8] = [
@@ -30,15 +30,18 @@ const SESSION: [&str; 8] = [
 ];
 
 /// Reads every session of a database.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
-    let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    let sessions = TableColumns::of(&mut database, "sessions").await.map_err(damaged_error)?;
+    let messages = TableColumns::of(&mut database, "messages").await.map_err(damaged_error)?;
     // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
     let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
@@ -53,52 +56,52 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             head(&fields, feed);
             let id = text(&row, 0).into_owned();
             sqlite::each_row(&mut inner, of_session.clone(), &id, |row| {
-                message([&text(row, 0), &text(row, 1), &text(row, 2), &text(row, 3)], feed);
+                send_message([&text(row, 0), &text(row, 1), &text(row, 2), &text(row, 3)], feed);
             })
             .await?;
-            feed.end();
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
     let result = sent.await;
-    sqlite::note_end(result, feed);
+    sqlite::note_error(result, feed);
     Ok(())
 }
 
-fn head(fields: &[Text<'_>; 8], feed: &mut Feed<'_>) {
+fn head(fields: &[Text<'_>; 8], feed: &mut SessionFeed<'_>) {
     let [id, folder, model, platform, created, updated, input, output] = fields;
-    feed.head = Head {
+    feed.head = SessionHead {
         id: id.as_str().to_owned(),
         agent: "goose".to_owned(),
         platform: platform.line(60),
         cwd: folder.line(400),
-        ..Head::default()
+        ..SessionHead::default()
     };
-    feed.head.model(&Loose::parse(model).text("/model_name"));
-    feed.saw(Moment::parse(created));
-    feed.saw(Moment::parse(updated));
+    feed.head.add_model(&JsonValue::parse(model).text("/model_name"));
+    feed.record_time(Moment::parse(created));
+    feed.record_time(Moment::parse(updated));
     let count = |text: &Text<'_>| text.parse::<u64>().unwrap_or_default();
-    let usage = Usage { input: count(input), output: count(output), cached: 0 };
-    feed.head.usage = (usage != Usage::default()).then_some(usage);
+    let usage = TokenCounts { input: count(input), output: count(output), cached: 0 };
+    feed.head.usage = (usage != TokenCounts::default()).then_some(usage);
 }
 
-fn message([role, content, time, metadata]: [&str; 4], feed: &mut Feed<'_>) {
-    let Some(blocks) = Blocks::parse(content) else {
+fn send_message([role, content, time, metadata]: [&str; 4], feed: &mut SessionFeed<'_>) {
+    let Some(blocks) = ContentBlocks::parse(content) else {
         feed.notes.bad_records += 1;
         return;
     };
     let Moment(time) = Moment::parse(time);
     match role {
-        "assistant" => blocks.send_answer(&Speaker::new(Origin::Agent, time), feed),
+        "assistant" => blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed),
         "user" => {
             // Content that is visible only to the model was not typed by the user.
-            let visible: Flag = Loose::parse(metadata).part("/userVisible");
+            let visible: LenientFlag = JsonValue::parse(metadata).part("/userVisible");
             let is_hidden = visible.0 == Some(false);
-            let origin = if is_hidden { Origin::Harness } else { Origin::Human };
-            blocks.send_given(&Speaker::new(origin, time), Role::User, feed);
+            let origin = if is_hidden { EventOrigin::Harness } else { EventOrigin::Human };
+            blocks.send_input(&MessageContext::new(origin, time), EventRole::User, feed);
         }
         other => {
-            feed.unknown(other);
+            feed.count_unknown(other);
             feed.notes.ignored_records += 1;
         }
     }
@@ -106,9 +109,9 @@ fn message([role, content, time, metadata]: [&str; 4], feed: &mut Feed<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Outcome;
+    use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -133,14 +136,14 @@ mod tests {
                  ('20260101_1','assistant','[{"type":"text","text":"There."}]',1767225604);"#,
             ],
         );
-        let mut collector = Collector::default();
-        let reading = read(&Source::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::Goose, 1));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::Goose, 1));
         let session = collector.into_sessions().remove(0);
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.models[0].as_str()), ("20260101_1", "m-1"));
         assert_eq!(head.start.unwrap().to_string(), "2026-01-01T00:00:00Z");
-        assert_eq!(head.usage, Some(Usage { input: 10, output: 5, cached: 0 }));
+        assert_eq!(head.usage, Some(TokenCounts { input: 10, output: 5, cached: 0 }));
         assert_eq!(session.events.len(), 4);
         let calls: Vec<_> =
             session.events[1].calls.iter().map(|call| call.arguments.as_str()).collect();
@@ -153,8 +156,8 @@ mod tests {
         assert_eq!(
             results,
             [
-                ("developer__shell", Outcome::Ok, "a.rs"),
-                ("developer__text_editor", Outcome::Failed, ""),
+                ("developer__shell", ToolOutcome::Ok, "a.rs"),
+                ("developer__text_editor", ToolOutcome::Failed, ""),
             ]
         );
         assert!(head.unknown_blocks.is_empty());

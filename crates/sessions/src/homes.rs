@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A folder or file where an agent stores sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct AgentHome {
     /// Agent, as in the name of its format.
     pub agent: &'static str,
     /// The folder or database file.
@@ -29,13 +29,16 @@ const CLINE_TASKS: [&str; 3] = [
 /// variables are `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `QWEN_HOME`,
 /// `MSWEA_GLOBAL_CONFIG_DIR`, `XDG_CONFIG_HOME` and `XDG_DATA_HOME`. Without a home directory, only
 /// locations from variables are returned.
-pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> Vec<Home> {
+pub fn agent_homes(
+    variable: impl Fn(&str) -> Option<OsString>,
+    home: Option<&Path>,
+) -> Vec<AgentHome> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let below = |path: &str| home.map(|home| home.join(path));
     let mut homes = Vec::new();
     let mut add = |agent, root: Option<PathBuf>, parts: &[&str]| {
         let Some(root) = root else { return };
-        homes.extend(parts.iter().map(|part| Home { agent, path: root.join(part) }));
+        homes.extend(parts.iter().map(|part| AgentHome { agent, path: root.join(part) }));
     };
 
     let hermes = named("HERMES_HOME").or_else(|| below(".hermes"));
@@ -101,7 +104,7 @@ mod tests {
             let found = variables.iter().find(|(own, _)| *own == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        let all = homes(variable, home.map(Path::new));
+        let all = agent_homes(variable, home.map(Path::new));
         all.into_iter().map(|home| format!("{} {}", home.agent, home.path.display())).collect()
     }
 

@@ -10,44 +10,44 @@ use super::any_json::{AnyJson, deserialize_any_json};
 
 /// A hashed id. Ids are only compared, and a large file has many of them. 0 means no id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Id(u64);
+pub(super) struct RecordId(u64);
 
-impl Id {
+impl RecordId {
     pub(super) fn is_none(self) -> bool {
         self.0 == 0
     }
 
     /// Returns this id, or `other` if this one is missing.
-    pub(super) fn or(self, other: Id) -> Id {
+    pub(super) fn or(self, other: RecordId) -> RecordId {
         if self.is_none() { other } else { self }
     }
 }
 
-impl From<&str> for Id {
+impl From<&str> for RecordId {
     fn from(text: &str) -> Self {
         if text.is_empty() {
-            return Id::default();
+            return RecordId::default();
         }
         // At least 1, because 0 means no id.
-        Id(XxHash3_64::oneshot(text.as_bytes()).max(1))
+        RecordId(XxHash3_64::oneshot(text.as_bytes()).max(1))
     }
 }
 
 /// Map keyed by record id. Ids are already hashes, so a fast hasher is enough.
-pub(super) type ById<T> = HashMap<Id, T, foldhash::fast::RandomState>;
+pub(super) type ById<T> = HashMap<RecordId, T, foldhash::fast::RandomState>;
 
 /// A set of ids.
-pub(super) type Ids = HashSet<Id, foldhash::fast::RandomState>;
+pub(super) type Ids = HashSet<RecordId, foldhash::fast::RandomState>;
 
-deserialize_any_json!(Id);
+deserialize_any_json!(RecordId);
 
-impl AnyJson<'_> for Id {
+impl AnyJson<'_> for RecordId {
     fn string(&mut self, text: Cow<'_, str>) {
-        *self = Id::from(&*text);
+        *self = RecordId::from(&*text);
     }
 
     fn number(&mut self, number: &Number) {
         // Some formats write the same id as a number in one place and as text in another.
-        *self = Id::from(&*number.to_string());
+        *self = RecordId::from(&*number.to_string());
     }
 }

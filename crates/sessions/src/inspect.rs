@@ -7,78 +7,85 @@ use std::io::{Cursor, Read, Seek};
 use ruzstd::decoding::StreamingDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-use super::feed::Feed;
-use super::source::Source;
-use super::wire::Loose;
-use super::{ReadError, chat};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::wire::JsonValue;
+use super::{SessionReadError, chat};
 
 /// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 
 /// Entries with metadata of all samples: the first in finished logs, the second in unfinished ones.
-const ABOUT: [&str; 2] = ["header.json", "_journal/start.json"];
+const METADATA_ENTRIES: [&str; 2] = ["header.json", "_journal/start.json"];
 
 /// Maximum bytes read from one archive entry; the rest is dropped.
 const MAX_ENTRY: u64 = 512 * 1024 * 1024;
 
-trait Input: Read + Seek {}
+trait ArchiveInput: Read + Seek {}
 
-impl<T: Read + Seek> Input for T {}
+impl<T: Read + Seek> ArchiveInput for T {}
 
-type Archive<'s> = ZipArchive<Box<dyn Input + 's>>;
+type EvalArchive<'s> = ZipArchive<Box<dyn ArchiveInput + 's>>;
 
 /// Reads every sample.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    if !source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC) {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    if !source.read_start(MAGIC.len() as u64)?.starts_with(MAGIC) {
         return chat::read(chat::INSPECT, source, feed);
     }
     let mut archive = open(source)?;
-    let names = names(&archive);
-    let about = ABOUT.iter().find_map(|about| names.iter().find(|(_, name)| name == about));
+    let names = entry_names(&archive);
+    let about =
+        METADATA_ENTRIES.iter().find_map(|about| names.iter().find(|(_, name)| name == about));
     // Samples are readable without metadata; only the model would be missing.
-    let about = about.and_then(|(place, _)| entry(&mut archive, *place).ok()).unwrap_or_default();
-    let model = Loose::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
+    let about =
+        about.and_then(|(place, _)| read_entry(&mut archive, *place).ok()).unwrap_or_default();
+    let model = JsonValue::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
     for (place, name) in names {
         let is_sample = std::path::Path::new(&name).extension().is_some_and(|end| end == "json");
         if !is_sample || !name.starts_with("samples/") {
             continue;
         }
-        let Ok(bytes) = entry(&mut archive, place) else {
+        let Ok(bytes) = read_entry(&mut archive, place) else {
             feed.notes.bad_records += 1;
             continue;
         };
-        feed.head.model(&model);
+        feed.head.add_model(&model);
         // A damaged sample must not affect the next one, so its session ends here.
-        if chat::document(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
+        if chat::read_embedded(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
             feed.notes.bad_records += 1;
-            feed.end();
+            feed.end_session();
         }
     }
     Ok(())
 }
 
 /// Returns true if the archive is an Inspect log.
-pub(super) fn is_log(source: &Source) -> bool {
+pub(super) fn is_log(source: &SessionSource) -> bool {
     let Ok(archive) = open(source) else { return false };
-    names(&archive).iter().any(|(_, name)| ABOUT.contains(&name.as_str()))
+    entry_names(&archive).iter().any(|(_, name)| METADATA_ENTRIES.contains(&name.as_str()))
 }
 
-fn open(source: &Source) -> Result<Archive<'_>, ReadError> {
-    let input: Box<dyn Input + '_> = match source {
-        Source::File(path) | Source::Watched(path, _) => Box::new(File::open(path)?),
-        Source::Bytes { bytes, .. } => Box::new(Cursor::new(bytes.as_slice())),
-        Source::Folder { .. } => {
-            return Err(ReadError::Unrecognised("a folder is no archive".to_owned()));
+fn open(source: &SessionSource) -> Result<EvalArchive<'_>, SessionReadError> {
+    let input: Box<dyn ArchiveInput + '_> = match source {
+        SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
+            Box::new(File::open(path)?)
+        }
+        SessionSource::Bytes { bytes, .. } => Box::new(Cursor::new(bytes.as_slice())),
+        SessionSource::Folder { .. } => {
+            return Err(SessionReadError::Unrecognised("a folder is no archive".to_owned()));
         }
     };
     ZipArchive::new(input).map_err(|error| {
         let reason = selftest_text::one_line(&error.to_string(), 200);
-        ReadError::Unrecognised(format!("an archive that cannot be read: {reason}"))
+        SessionReadError::Unrecognised(format!("an archive that cannot be read: {reason}"))
     })
 }
 
 /// Returns the index and name of each entry, sorted by name.
-fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
+fn entry_names(archive: &EvalArchive<'_>) -> Vec<(usize, String)> {
     let all = archive.file_names().enumerate();
     let mut names: Vec<_> =
         all.filter_map(|(place, name)| Some((place, name.ok()?.into_owned()))).collect();
@@ -88,7 +95,7 @@ fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
 }
 
 /// Reads one entry. Newer versions of Inspect compress with Zstandard.
-fn entry(archive: &mut Archive<'_>, place: usize) -> std::io::Result<Vec<u8>> {
+fn read_entry(archive: &mut EvalArchive<'_>, place: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let raw = archive.by_index_raw(place)?;
     // The zip crate is built without its C decoder for Zstandard.
@@ -110,9 +117,9 @@ mod tests {
     use zip::ZipWriter;
     use zip::write::SimpleFileOptions;
 
-    use super::super::event::{Event, Mark, Outcome};
+    use super::super::event::{Event, EventMark, ToolOutcome};
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     const HEADER: &str = r#"{"version":2,"status":"success","eval":{"model":"m-1","task":"t"}}"#;
@@ -154,8 +161,8 @@ mod tests {
             let sample = SAMPLE.replace("ID", "1");
             let sample = sample.replacen('{', &format!("{{\"scores\":{scores},"), 1);
             let log = format!(r#"{{"version":2,"eval":{{"model":"m"}},"samples":[{sample}]}}"#);
-            let mut collector = Collector::default();
-            read(&Source::bytes("run.json", log), &mut collector).unwrap();
+            let mut collector = SessionCollector::default();
+            read(&SessionSource::bytes("run.json", log), &mut collector).unwrap();
             let events = collector.into_sessions().remove(0).events;
             let said = |event: Event<'_>| (event.text.as_str().to_owned(), event.mark);
             events.into_iter().skip(3).map(said).collect::<Vec<_>>()
@@ -164,9 +171,9 @@ mod tests {
             r#"{"match":{"value":"C","answer":"42","explanation":"42 is right"},"turns":{"value":0}}"#,
         );
         both.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let passed = Some(Mark::VerifierPassed);
+        let passed = Some(EventMark::VerifierPassed);
         assert_eq!(both, [("match: C".to_owned(), passed), ("turns: 0".to_owned(), None)]);
-        let failed = Some(Mark::VerifierFailed);
+        let failed = Some(EventMark::VerifierFailed);
         assert_eq!(marks(r#"{"tests":{"value":0.0}}"#), [("tests: 0.0".to_owned(), failed)]);
         assert_eq!(marks(r#"{"tests":{"value":"P"}}"#), [("tests: P".to_owned(), None)]);
         assert_eq!(marks(r#""none""#), []);
@@ -174,16 +181,16 @@ mod tests {
     }
 
     fn check(bytes: Vec<u8>) {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("run.eval", bytes), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::Inspect, 2));
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("run.eval", bytes), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::Inspect, 2));
         let sessions = collector.into_sessions();
         assert!(sessions[0].head.id.starts_with("run#1.1-"), "{}", sessions[0].head.id);
         assert!(sessions[1].head.id.starts_with("run#two.1-"), "{}", sessions[1].head.id);
         assert_eq!(sessions[1].head.models, ["m-1"]);
         let usage = sessions[1].head.usage.unwrap();
         assert_eq!((usage.input, usage.output, usage.cached), (70, 20, 30));
-        assert_eq!(sessions[1].events[2].results[0].outcome, Outcome::Failed);
+        assert_eq!(sessions[1].events[2].results[0].outcome, ToolOutcome::Failed);
     }
 
     #[test]
@@ -206,12 +213,13 @@ mod tests {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         writer.start_file("a.txt", SimpleFileOptions::default()).unwrap();
         let bytes = writer.finish().unwrap().into_inner();
-        let error = read(&Source::bytes("a.zip", bytes), &mut Collector::default()).unwrap_err();
+        let error = read(&SessionSource::bytes("a.zip", bytes), &mut SessionCollector::default())
+            .unwrap_err();
         assert!(error.to_string().contains("unzip"), "{error}");
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::Inspect, &archive(CompressionMethod::Deflated));
+        survives_damage(SessionFormat::Inspect, &archive(CompressionMethod::Deflated));
     }
 }

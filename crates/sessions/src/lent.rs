@@ -8,23 +8,23 @@ use serde::forward_to_deserialize_any;
 
 /// Adapter for a serde value with data lifetime `'b`, usable where another lifetime is expected,
 /// and the reverse.
-pub(super) struct Lent<'b, T>(T, PhantomData<&'b ()>);
+pub(super) struct BorrowAdapter<'b, T>(T, PhantomData<&'b ()>);
 
-impl<T> Lent<'_, T> {
+impl<T> BorrowAdapter<'_, T> {
     pub(super) fn new(inner: T) -> Self {
         Self(inner, PhantomData)
     }
 }
 
-impl<'de, 'b, D: Deserializer<'b>> Deserializer<'de> for Lent<'b, D> {
+impl<'de, 'b, D: Deserializer<'b>> Deserializer<'de> for BorrowAdapter<'b, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(Lent::<'de, V>::new(visitor))
+        self.0.deserialize_any(BorrowAdapter::<'de, V>::new(visitor))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_option(Lent::<'de, V>::new(visitor))
+        self.0.deserialize_option(BorrowAdapter::<'de, V>::new(visitor))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -32,11 +32,11 @@ impl<'de, 'b, D: Deserializer<'b>> Deserializer<'de> for Lent<'b, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_newtype_struct(name, Lent::<'de, V>::new(visitor))
+        self.0.deserialize_newtype_struct(name, BorrowAdapter::<'de, V>::new(visitor))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_ignored_any(Lent::<'de, V>::new(visitor))
+        self.0.deserialize_ignored_any(BorrowAdapter::<'de, V>::new(visitor))
     }
 
     forward_to_deserialize_any! {
@@ -45,7 +45,7 @@ impl<'de, 'b, D: Deserializer<'b>> Deserializer<'de> for Lent<'b, D> {
     }
 }
 
-impl<'de, 'b, V: Visitor<'de>> Visitor<'b> for Lent<'de, V> {
+impl<'de, 'b, V: Visitor<'de>> Visitor<'b> for BorrowAdapter<'de, V> {
     type Value = V::Value;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,52 +81,52 @@ impl<'de, 'b, V: Visitor<'de>> Visitor<'b> for Lent<'de, V> {
     }
 
     fn visit_some<D: Deserializer<'b>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Lent::<'b, D>::new(inner))
+        self.0.visit_some(BorrowAdapter::<'b, D>::new(inner))
     }
 
     fn visit_newtype_struct<D: Deserializer<'b>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Lent::<'b, D>::new(inner))
+        self.0.visit_newtype_struct(BorrowAdapter::<'b, D>::new(inner))
     }
 
     fn visit_seq<A: SeqAccess<'b>>(self, list: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Lent::<'b, A>::new(list))
+        self.0.visit_seq(BorrowAdapter::<'b, A>::new(list))
     }
 
     fn visit_map<A: MapAccess<'b>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Lent::<'b, A>::new(map))
+        self.0.visit_map(BorrowAdapter::<'b, A>::new(map))
     }
 }
 
-impl<'de, 'b, A: SeqAccess<'b>> SeqAccess<'de> for Lent<'b, A> {
+impl<'de, 'b, A: SeqAccess<'b>> SeqAccess<'de> for BorrowAdapter<'b, A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        self.0.next_element_seed(Lent::<'de, T>::new(seed))
+        self.0.next_element_seed(BorrowAdapter::<'de, T>::new(seed))
     }
 }
 
-impl<'de, 'b, A: MapAccess<'b>> MapAccess<'de> for Lent<'b, A> {
+impl<'de, 'b, A: MapAccess<'b>> MapAccess<'de> for BorrowAdapter<'b, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        self.0.next_key_seed(Lent::<'de, K>::new(seed))
+        self.0.next_key_seed(BorrowAdapter::<'de, K>::new(seed))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.0.next_value_seed(Lent::<'de, V>::new(seed))
+        self.0.next_value_seed(BorrowAdapter::<'de, V>::new(seed))
     }
 }
 
-impl<'de, 'b, S: DeserializeSeed<'de>> DeserializeSeed<'b> for Lent<'de, S> {
+impl<'de, 'b, S: DeserializeSeed<'de>> DeserializeSeed<'b> for BorrowAdapter<'de, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'b>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Lent::<'b, D>::new(deserializer))
+        self.0.deserialize(BorrowAdapter::<'b, D>::new(deserializer))
     }
 }

@@ -66,36 +66,41 @@ mod swe_agent;
 mod traces;
 mod zed;
 
-pub use atif::atif;
-pub use collect::{Collector, Session};
-pub use condense::{Budget, Calibration, Condensed, LeftOut, condense};
-pub use digest::Digest;
-pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-pub use feed::{Notes, Sink};
-pub use find::{Found, find};
-pub use format::Format;
-pub use homes::{Home, homes};
-pub use lineage::Lineage;
-pub use source::Source;
+pub use atif::to_atif;
+pub use collect::{Session, SessionCollector};
+pub use condense::{
+    OmissionCounts, SessionTranscript, TokenCalibration, TranscriptBudget, condense,
+};
+pub use digest::FileDigest;
+pub use event::{
+    Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
+    ToolResult,
+};
+pub use feed::{ReadNotes, SessionSink};
+pub use find::{SessionFile, find_session_files};
+pub use format::SessionFormat;
+pub use homes::{AgentHome, agent_homes};
+pub use lineage::SessionLineage;
+pub use source::SessionSource;
 pub use text::Text;
-pub use unknown::Unknown;
+pub use unknown::UnknownBlocks;
 
-use feed::Feed;
+use feed::SessionFeed;
 
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ReadSummary {
     /// Detected format.
-    pub format: Format,
+    pub format: SessionFormat,
     /// Number of sessions passed to the sink.
     pub sessions: u64,
     /// Counts of what was skipped, cut or repaired.
-    pub notes: Notes,
+    pub notes: ReadNotes,
 }
 
 /// Error for a source without a readable session.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum SessionReadError {
     /// The source could not be read.
     #[error("cannot read: {0}")]
     Io(#[from] std::io::Error),
@@ -109,7 +114,7 @@ pub enum ReadError {
     #[error("{format}: {reason}")]
     NoSession {
         /// Detected format.
-        format: Format,
+        format: SessionFormat,
         /// Description of the content.
         reason: String,
     },
@@ -129,17 +134,24 @@ pub enum ReadError {
 /// assert_eq!(collector.into_sessions()[0].events[1].text.as_str(), "hi");
 /// # Ok::<(), selftest_sessions::ReadError>(())
 /// ```
-pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
+pub fn read(
+    source: &SessionSource,
+    sink: &mut dyn SessionSink,
+) -> Result<ReadSummary, SessionReadError> {
     read_as(detect::detect(source)?, source, sink)
 }
 
 /// Reads every session of a source as `format`, without detection.
-pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
-    let mut feed = Feed::new(source, format, sink);
+pub fn read_as(
+    format: SessionFormat,
+    source: &SessionSource,
+    sink: &mut dyn SessionSink,
+) -> Result<ReadSummary, SessionReadError> {
+    let mut feed = SessionFeed::new(source, format, sink);
     reader::read(format, source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {
-        return Err(ReadError::NoSession { format, reason: notes.emptiness() });
+        return Err(SessionReadError::NoSession { format, reason: notes.describe_emptiness() });
     }
-    Ok(Reading { format, sessions, notes })
+    Ok(ReadSummary { format, sessions, notes })
 }

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::event::{Event, Origin, Role};
+use super::event::{Event, EventOrigin, EventRole};
 
 /// Maximum bytes of a text that are hashed.
-const MAX_COUNTED: usize = 4096;
+const MAX_HASHED: usize = 4096;
 
 /// Maximum number of events with a digest of their own.
 const MAX_STEPS: usize = 32;
@@ -22,7 +22,7 @@ const MAX_TURNS: usize = 96;
 /// Digests of a session, from its first request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lineage {
+pub struct SessionLineage {
     /// Id from the file.
     pub id: String,
     /// Digest of the first request, the first answer and, if dated, the start time.
@@ -38,7 +38,7 @@ pub struct Lineage {
     by_request: bool,
 }
 
-impl Lineage {
+impl SessionLineage {
     /// Returns true if the start of the session is unknown.
     pub fn is_unknown(&self) -> bool {
         self.steps.is_empty()
@@ -46,7 +46,7 @@ impl Lineage {
 
     /// Returns true if two sessions with one id are the same run, possibly at different lengths:
     /// they start with the same events. An unknown lineage matches any other.
-    pub fn is_run_of(&self, other: &Self) -> bool {
+    pub fn is_same_run(&self, other: &Self) -> bool {
         let compared = self.steps.len().min(other.steps.len());
         let is_partly = self.steps.len() != other.steps.len() && compared > 2;
         // The last event of the shorter copy may have been truncated while it was written.
@@ -56,7 +56,7 @@ impl Lineage {
     }
 
     /// Returns true if the other session starts with all of this one and then continues.
-    pub fn is_beginning_of(&self, other: &Self) -> bool {
+    pub fn is_prefix_of(&self, other: &Self) -> bool {
         // Later steps have no digest of their own; for them, only the starts of turns can be
         // compared.
         let is_early = || self.steps.len() < other.steps.len() && self.steps.len() < MAX_STEPS;
@@ -67,33 +67,36 @@ impl Lineage {
     }
 
     /// Returns a name for the session that no other run with this id shares.
-    pub fn name(&self, id: &str) -> String {
+    pub fn run_name(&self, id: &str) -> String {
         format!("{id}~{:08x}", self.beginning >> 32)
     }
 }
 
 /// A lineage under construction.
 #[derive(Debug, Default)]
-pub(super) struct Tracker {
-    lineage: Lineage,
+pub(super) struct LineageTracker {
+    lineage: SessionLineage,
     events: usize,
     has_asked: bool,
     /// Set once the agent has said or called something.
     has_answered: bool,
 }
 
-impl Tracker {
+impl LineageTracker {
     pub(super) fn new(by_request: bool) -> Self {
-        Self { lineage: Lineage { by_request, ..Lineage::default() }, ..Self::default() }
+        Self {
+            lineage: SessionLineage { by_request, ..SessionLineage::default() },
+            ..Self::default()
+        }
     }
 
     /// Adds an event.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
-        let is_request = event.role == Role::User
-            && matches!(event.origin, Origin::Human | Origin::Subagent)
+        let is_request = event.role == EventRole::User
+            && matches!(event.origin, EventOrigin::Human | EventOrigin::Subagent)
             && !event.text.is_empty();
-        let is_answer = event.role == Role::Assistant
-            && event.origin != Origin::Harness
+        let is_answer = event.role == EventRole::Assistant
+            && event.origin != EventOrigin::Harness
             && !(event.text.is_empty() && event.calls.is_empty());
         if !is_request && !is_answer {
             return;
@@ -105,7 +108,7 @@ impl Tracker {
         }
         let mut mix = |text: &str| {
             let text = text.trim();
-            let counted = &text.as_bytes()[..text.len().min(MAX_COUNTED)];
+            let counted = &text.as_bytes()[..text.len().min(MAX_HASHED)];
             lineage.whole = XxHash3_64::oneshot_with_seed(lineage.whole, counted);
         };
         // Each event starts with its kind, so that equal text of user and agent differs.
@@ -128,7 +131,7 @@ impl Tracker {
     }
 
     /// Returns the lineage of the session with this id and starts over.
-    pub(super) fn end(&mut self, id: &str, start: Option<Timestamp>) -> Lineage {
+    pub(super) fn finish(&mut self, id: &str, start: Option<Timestamp>) -> SessionLineage {
         let by_request = self.lineage.by_request;
         let mut lineage = std::mem::replace(self, Self::new(by_request)).lineage;
         id.clone_into(&mut lineage.id);
@@ -142,11 +145,11 @@ impl Tracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Collector, Source, read};
+    use super::super::{SessionCollector, SessionSource, read};
     use super::*;
 
     /// A chat of requests and answers in turn.
-    fn of(said: &[&str]) -> Lineage {
+    fn of(said: &[&str]) -> SessionLineage {
         let messages: Vec<String> = said
             .iter()
             .enumerate()
@@ -156,37 +159,37 @@ mod tests {
             })
             .collect();
         let json = format!(r#"{{"id":"the-same-id","messages":[{}]}}"#, messages.join(","));
-        let mut collector = Collector::default();
-        read(&Source::bytes("a.json", json), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes("a.json", json), &mut collector).unwrap();
         collector.into_sessions().remove(0).head.lineage
     }
 
     #[test]
     fn runs_of_one_id_are_told_apart_by_how_they_begin() {
         let first = of(&["go", "ok", "more", "done"]);
-        assert!(first.is_run_of(&of(&["go", "ok", "more", "done", "and?", "no"])));
-        assert!(first.is_run_of(&of(&["go", "ok"])));
+        assert!(first.is_same_run(&of(&["go", "ok", "more", "done", "and?", "no"])));
+        assert!(first.is_same_run(&of(&["go", "ok"])));
         // The last event of the shorter may have been cut.
-        assert!(first.is_run_of(&of(&["go", "ok", "mo"])));
-        assert!(!first.is_run_of(&of(&["go", "ko", "more", "done"])));
-        assert!(!first.is_run_of(&of(&["come", "ok", "more", "done"])));
-        assert!(first.is_run_of(&Lineage::default()));
-        assert_eq!(first.name("the-same-id").len(), "the-same-id~00000000".len());
-        assert_ne!(first.name("a"), of(&["go", "ko"]).name("a"));
+        assert!(first.is_same_run(&of(&["go", "ok", "mo"])));
+        assert!(!first.is_same_run(&of(&["go", "ko", "more", "done"])));
+        assert!(!first.is_same_run(&of(&["come", "ok", "more", "done"])));
+        assert!(first.is_same_run(&SessionLineage::default()));
+        assert_eq!(first.run_name("the-same-id").len(), "the-same-id~00000000".len());
+        assert_ne!(first.run_name("a"), of(&["go", "ko"]).run_name("a"));
         // The name stays when a session grows.
-        assert_eq!(first.name("a"), of(&["go", "ok", "else"]).name("a"));
+        assert_eq!(first.run_name("a"), of(&["go", "ok", "else"]).run_name("a"));
     }
 
     #[test]
     fn a_session_that_goes_on_has_the_other_at_its_beginning() {
         let whole = of(&["go", "ok"]);
-        assert!(whole.is_beginning_of(&of(&["go", "ok", "more", "done"])));
-        assert!(!whole.is_beginning_of(&whole));
-        assert!(!of(&["go", "ok", "more", "done"]).is_beginning_of(&whole));
-        assert!(!whole.is_beginning_of(&of(&["go", "ko", "more", "done"])));
+        assert!(whole.is_prefix_of(&of(&["go", "ok", "more", "done"])));
+        assert!(!whole.is_prefix_of(&whole));
+        assert!(!of(&["go", "ok", "more", "done"]).is_prefix_of(&whole));
+        assert!(!whole.is_prefix_of(&of(&["go", "ko", "more", "done"])));
         let texts: Vec<String> = (0..150).map(|number| number.to_string()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        assert!(of(&texts[..100]).is_beginning_of(&of(&texts)));
-        assert!(!Lineage::default().is_beginning_of(&whole));
+        assert!(of(&texts[..100]).is_prefix_of(&of(&texts)));
+        assert!(!SessionLineage::default().is_prefix_of(&whole));
     }
 }

@@ -8,7 +8,7 @@ use std::slice;
 use serde::Deserialize;
 
 use super::bounded::BoundedStrings;
-use super::feed::Notes;
+use super::feed::ReadNotes;
 use super::repaired::repair;
 
 /// Maximum bytes of a line. In longer lines, long strings are shortened; lines that still exceed
@@ -18,101 +18,105 @@ const MAX_LINE: usize = 16 * 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 
 /// The UTF-8 byte order mark.
-pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of a stream, or a list of files with one record each.
-pub(super) struct Lines<'s> {
-    input: Input<'s>,
+pub(super) struct JsonLines<'s> {
+    input: LineInput<'s>,
     /// A line that spans several fills of the stream's buffer, or the content of a file.
     line: Vec<u8>,
     /// Bytes of the buffer used by the previous line.
-    taken: usize,
+    consumed: usize,
     number: u64,
 }
 
 /// Location of a line's bytes.
-enum Place {
+enum LineLocation {
     /// Number of leading bytes of the stream's buffer, excluding the line break.
     Buffer(usize),
     /// In [`Lines::line`].
     Own { unended: bool },
     /// Skipped, because the line is too long or its file is gone.
-    Lost,
+    Skipped,
 }
 
-enum Input<'s> {
+enum LineInput<'s> {
     Stream(BufReader<Box<dyn Read + 's>>),
     Files(slice::Iter<'s, PathBuf>),
 }
 
 /// Strips a byte order mark. Any line may start with one, because files are sometimes concatenated.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(MARK).unwrap_or(bytes)
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
 /// One line without its line break.
-pub(super) struct Line<'a> {
+pub(super) struct JsonLine<'a> {
     /// Line number, from 1.
     pub(super) number: u64,
     pub(super) bytes: &'a [u8],
     /// Set for a last line without a line break. It is complete or truncated.
-    unended: bool,
+    is_unterminated: bool,
 }
 
-impl<'s> Lines<'s> {
+impl<'s> JsonLines<'s> {
     pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
-        let input = Input::Stream(BufReader::with_capacity(CHUNK, input));
-        Self { input, line: Vec::new(), taken: 0, number: 0 }
+        let input = LineInput::Stream(BufReader::with_capacity(CHUNK, input));
+        Self { input, line: Vec::new(), consumed: 0, number: 0 }
     }
 
     /// Reads each file as one line, even if it contains line breaks.
     pub(super) fn of_files(files: &'s [PathBuf]) -> Self {
-        Self { input: Input::Files(files.iter()), line: Vec::new(), taken: 0, number: 0 }
+        Self { input: LineInput::Files(files.iter()), line: Vec::new(), consumed: 0, number: 0 }
     }
 
     /// Returns the next line that is not blank. Lines that are too long and files that no longer
     /// exist are skipped and counted.
-    pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self, notes: &mut ReadNotes) -> io::Result<Option<JsonLine<'_>>> {
         loop {
             let Some(place) = self.find()? else { return Ok(None) };
             self.number += 1;
             let (is_blank, unended) = match place {
-                Place::Lost => {
+                LineLocation::Skipped => {
                     notes.bad_records += 1;
                     continue;
                 }
-                Place::Buffer(length) => (is_blank(&self.buffer()[..length]), false),
-                Place::Own { unended } => (is_blank(&self.line), unended),
+                LineLocation::Buffer(length) => (is_blank(&self.buffer()[..length]), false),
+                LineLocation::Own { unended } => (is_blank(&self.line), unended),
             };
             if !is_blank {
                 let bytes = match place {
-                    Place::Buffer(length) => &self.buffer()[..length],
+                    LineLocation::Buffer(length) => &self.buffer()[..length],
                     _ => &self.line,
                 };
                 let bytes = without_mark(bytes);
-                return Ok(Some(Line { number: self.number, bytes, unended }));
+                return Ok(Some(JsonLine { number: self.number, bytes, is_unterminated: unended }));
             }
         }
     }
 
     fn buffer(&self) -> &[u8] {
         match &self.input {
-            Input::Stream(input) => input.buffer(),
-            Input::Files(_) => &[],
+            LineInput::Stream(input) => input.buffer(),
+            LineInput::Files(_) => &[],
         }
     }
 
     /// Finds the next line. Most lines lie in the buffer completely and are not copied.
-    fn find(&mut self) -> io::Result<Option<Place>> {
-        let (taken, line) = (std::mem::take(&mut self.taken), &mut self.line);
+    fn find(&mut self) -> io::Result<Option<LineLocation>> {
+        let (taken, line) = (std::mem::take(&mut self.consumed), &mut self.line);
         line.clear();
         let input = match &mut self.input {
-            Input::Stream(input) => input,
-            Input::Files(files) => {
+            LineInput::Stream(input) => input,
+            LineInput::Files(files) => {
                 let Some(path) = files.next() else { return Ok(None) };
                 // A single unreadable file must not end the session.
                 let is_whole = read_record(path, line).unwrap_or(false);
-                let place = if is_whole { Place::Own { unended: false } } else { Place::Lost };
+                let place = if is_whole {
+                    LineLocation::Own { unended: false }
+                } else {
+                    LineLocation::Skipped
+                };
                 return Ok(Some(place));
             }
         };
@@ -130,12 +134,12 @@ impl<'s> Lines<'s> {
             if line.is_empty()
                 && let Some(end) = end
             {
-                self.taken = end + 1;
-                return Ok(Some(Place::Buffer(end)));
+                self.consumed = end + 1;
+                return Ok(Some(LineLocation::Buffer(end)));
             }
             if length == 0 {
                 let is_end = line.is_empty();
-                return Ok((!is_end).then_some(Place::Own { unended: true }));
+                return Ok((!is_end).then_some(LineLocation::Own { unended: true }));
             }
             line.extend_from_slice(part);
             let read = part.len() + usize::from(end.is_some());
@@ -143,16 +147,16 @@ impl<'s> Lines<'s> {
             if line.len() > MAX_LINE {
                 let mut rest = RestOfLine { input, is_ended: end.is_some() };
                 let long = std::mem::take(line);
-                let is_whole = shortened(long.as_slice().chain(&mut rest), line)?;
+                let is_whole = read_shortened(long.as_slice().chain(&mut rest), line)?;
                 if is_whole {
-                    return Ok(Some(Place::Own { unended: !rest.is_ended }));
+                    return Ok(Some(LineLocation::Own { unended: !rest.is_ended }));
                 }
                 // Skip to the next line break.
                 io::copy(&mut rest, &mut io::sink())?;
-                return Ok(Some(Place::Lost));
+                return Ok(Some(LineLocation::Skipped));
             }
             if end.is_some() {
-                return Ok(Some(Place::Own { unended: false }));
+                return Ok(Some(LineLocation::Own { unended: false }));
             }
         }
     }
@@ -162,7 +166,7 @@ impl<'s> Lines<'s> {
 fn read_record(path: &Path, into: &mut Vec<u8>) -> io::Result<bool> {
     let file = File::open(path)?;
     if file.metadata()?.len() > MAX_LINE as u64 {
-        return shortened(file, into);
+        return read_shortened(file, into);
     }
     // The file may have grown since.
     file.take(MAX_LINE as u64 + 1).read_to_end(into)?;
@@ -171,7 +175,7 @@ fn read_record(path: &Path, into: &mut Vec<u8>) -> io::Result<bool> {
 
 /// Reads JSON and shortens long strings, such as images. Returns true if the result fits into the
 /// limit.
-fn shortened(json: impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
+fn read_shortened(json: impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
     BoundedStrings::new(json).take(MAX_LINE as u64 + 1).read_to_end(into)?;
     Ok(into.len() <= MAX_LINE)
 }
@@ -203,10 +207,10 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
     without_mark(line).iter().all(u8::is_ascii_whitespace)
 }
 
-impl<'l> Line<'l> {
+impl<'l> JsonLine<'l> {
     /// Returns true if a line break follows. Otherwise, the line may be truncated.
-    pub(super) fn is_ended(&self) -> bool {
-        !self.unended
+    pub(super) fn is_terminated(&self) -> bool {
+        !self.is_unterminated
     }
 
     /// Parses the line as a record. Returns `None` if it is skipped, which is noted. `scratch`
@@ -214,7 +218,7 @@ impl<'l> Line<'l> {
     pub(super) fn parse<'a, T: Deserialize<'a>>(
         &self,
         scratch: &'a mut String,
-        notes: &mut Notes,
+        notes: &mut ReadNotes,
     ) -> Option<T>
     where
         'l: 'a,
@@ -232,13 +236,13 @@ impl<'l> Line<'l> {
                 return Some(record);
             }
         }
-        self.skip(notes);
+        self.note_skipped(notes);
         None
     }
 
     /// Records that the line cannot be used. An unterminated last line counts as truncation.
-    pub(super) fn skip(&self, notes: &mut Notes) {
-        if self.unended {
+    pub(super) fn note_skipped(&self, notes: &mut ReadNotes) {
+        if self.is_unterminated {
             notes.torn = Some(format!("line {}", self.number));
         } else {
             notes.bad_records += 1;
@@ -250,9 +254,9 @@ impl<'l> Line<'l> {
 mod tests {
     use super::*;
 
-    fn all(bytes: &[u8]) -> (Vec<String>, Notes) {
-        let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(bytes));
+    fn all(bytes: &[u8]) -> (Vec<String>, ReadNotes) {
+        let mut notes = ReadNotes::default();
+        let mut lines = JsonLines::new(Box::new(bytes));
         let mut found = Vec::new();
         while let Some(line) = lines.next(&mut notes).unwrap() {
             found.push(format!("{}:{}", line.number, String::from_utf8_lossy(line.bytes)));
@@ -295,7 +299,7 @@ mod tests {
         let long = "x".repeat(3 * CHUNK);
         let (lines, notes) = all(format!("a\n{long}\nb").as_bytes());
         assert_eq!(lines[1].len(), 3 * CHUNK + 2);
-        assert_eq!(notes, Notes::default());
+        assert_eq!(notes, ReadNotes::default());
 
         let huge = "x".repeat(MAX_LINE + 2 * CHUNK);
         let (lines, notes) = all(format!("a\n{huge}\nb\n{huge}").as_bytes());
@@ -305,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_bad_last_line_is_a_tear_and_any_other_is_counted() {
-        let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
+        let mut notes = ReadNotes::default();
+        let mut lines = JsonLines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
         let mut values = Vec::new();
         while let Some(line) = lines.next(&mut notes.clone()).unwrap() {
             values.extend(line.parse::<u64>(&mut String::new(), &mut notes));

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Collector, Format, Outcome, Session, Source, read_as};
+use super::{Session, SessionCollector, SessionFormat, SessionSource, ToolOutcome, read_as};
 
 /// A way to damage a file.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Damage {
 }
 
 /// Reads damaged copies of a fixture in the given format.
-pub(super) fn survives_damage(format: Format, fixture: &[u8]) {
+pub(super) fn survives_damage(format: SessionFormat, fixture: &[u8]) {
     let config = Config { cases: 400, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let damages = vec(damage(), 1..6);
@@ -81,8 +81,8 @@ pub(super) fn survives_damage(format: Format, fixture: &[u8]) {
         for damage in damages {
             damage.apply(&mut bytes);
         }
-        let mut collector = Collector::default();
-        let _ = read_as(format, &Source::bytes("damaged.json", bytes), &mut collector);
+        let mut collector = SessionCollector::default();
+        let _ = read_as(format, &SessionSource::bytes("damaged.json", bytes), &mut collector);
         collector.into_sessions().iter().for_each(check);
         Ok(())
     });
@@ -99,7 +99,7 @@ fn check(session: &Session) {
         assert!(event.results.iter().all(|result| result.text.len() < 40_000));
     }
     let pending = |event: &super::Event<'_>| {
-        event.results.iter().any(|result| result.outcome == Outcome::Pending)
+        event.results.iter().any(|result| result.outcome == ToolOutcome::Pending)
     };
     let before_last = session.events.len() - 1;
     assert!(!session.events[..before_last].iter().any(pending), "pending before the end");

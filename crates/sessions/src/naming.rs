@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use twox_hash::XxHash3_64;
 
-use super::event::{Event, Origin, Role};
-use super::{Format, Source};
+use super::event::{Event, EventOrigin, EventRole};
+use super::{SessionFormat, SessionSource};
 
 /// Maximum bytes of a text that are hashed.
-const MAX_COUNTED: usize = 4096;
+const MAX_HASHED: usize = 4096;
 
 /// Maximum number of events hashed if the agent never answers.
 const MAX_EVENTS: u32 = 64;
@@ -27,7 +27,7 @@ const MAX_NAME: usize = 180;
 const MAX_IDS: usize = 100_000;
 
 /// Names the sessions of one source.
-pub(super) struct Naming {
+pub(super) struct SessionNaming {
     path: PathBuf,
     /// File name without extensions.
     stem: String,
@@ -35,57 +35,59 @@ pub(super) struct Naming {
     stem_is_id: bool,
     /// Replaces the file name for the current session.
     name: Option<String>,
-    beginning: Beginning,
+    start: SessionStart,
     /// Number of times each made-up id was used in this pass, by its digest.
-    given: HashMap<u64, u32>,
+    use_counts: HashMap<u64, u32>,
 }
 
-impl Naming {
-    pub(super) fn new(source: &Source, format: Format) -> Self {
+impl SessionNaming {
+    pub(super) fn new(source: &SessionSource, format: SessionFormat) -> Self {
         let stem_is_id = match format {
-            Format::HermesSnapshot
-            | Format::HermesGateway
-            | Format::HermesState
-            | Format::ClaudeCode
-            | Format::Codex
-            | Format::Pi
-            | Format::QwenCode
-            | Format::OpenCode
-            | Format::Goose
-            | Format::Crush
-            | Format::CursorState
-            | Format::CursorAgent
-            | Format::Zed
-            | Format::CursorStore
-            | Format::Factory
-            | Format::Amp => true,
+            SessionFormat::HermesSnapshot
+            | SessionFormat::HermesGateway
+            | SessionFormat::HermesState
+            | SessionFormat::ClaudeCode
+            | SessionFormat::Codex
+            | SessionFormat::Pi
+            | SessionFormat::QwenCode
+            | SessionFormat::OpenCode
+            | SessionFormat::Goose
+            | SessionFormat::Crush
+            | SessionFormat::CursorState
+            | SessionFormat::CursorAgent
+            | SessionFormat::Zed
+            | SessionFormat::CursorStore
+            | SessionFormat::Factory
+            | SessionFormat::Amp => true,
             // The folder is named after the conversation.
-            Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
-            Format::GeminiCli
-            | Format::Atif
-            | Format::SweAgent
-            | Format::MiniSweAgent
-            | Format::CopilotCli
-            | Format::CodexExec
-            | Format::ChatGpt
-            | Format::ClaudeAi
-            | Format::Inspect
-            | Format::Aider
-            | Format::OpenTelemetry
-            | Format::LangSmith
-            | Format::Langfuse
-            | Format::Cline
-            | Format::VercelAi
-            | Format::Responses
-            | Format::Chat => false,
+            SessionFormat::OpenHands | SessionFormat::OpenHandsSdk => {
+                matches!(source, SessionSource::Folder { .. })
+            }
+            SessionFormat::GeminiCli
+            | SessionFormat::Atif
+            | SessionFormat::SweAgent
+            | SessionFormat::MiniSweAgent
+            | SessionFormat::CopilotCli
+            | SessionFormat::CodexExec
+            | SessionFormat::ChatGpt
+            | SessionFormat::ClaudeAi
+            | SessionFormat::Inspect
+            | SessionFormat::Aider
+            | SessionFormat::OpenTelemetry
+            | SessionFormat::LangSmith
+            | SessionFormat::Langfuse
+            | SessionFormat::Cline
+            | SessionFormat::VercelAi
+            | SessionFormat::Responses
+            | SessionFormat::Chat => false,
         };
         Self {
             path: source.path().to_owned(),
             stem: source.stem(),
             stem_is_id,
             name: None,
-            beginning: Beginning::default(),
-            given: HashMap::new(),
+            start: SessionStart::default(),
+            use_counts: HashMap::new(),
         }
     }
 
@@ -119,80 +121,80 @@ impl Naming {
     }
 
     /// Does the same with the file name as the instance.
-    pub(super) fn name_run(&mut self) {
+    pub(super) fn name_run_by_stem(&mut self) {
         let stem = self.stem.clone();
         self.name_run_of(&stem);
     }
 
     /// Adds an event of the current session.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
-        if !self.stem_is_id && !self.beginning.is_complete {
-            self.beginning.observe(event);
+        if !self.stem_is_id && !self.start.is_complete {
+            self.start.observe(event);
         }
     }
 
     /// Returns the id of the current session as known so far, for files without an id.
-    pub(super) fn id(&self, start: Option<Timestamp>) -> String {
+    pub(super) fn provisional_id(&self, start: Option<Timestamp>) -> String {
         let name = match &self.name {
             None if self.stem_is_id => return self.stem.clone(),
             None => &self.stem,
             Some(name) => name,
         };
         let name = selftest_text::one_line(name, MAX_NAME);
-        format!("{name}-{:08x}", self.beginning.digest(start) & 0xffff_ffff)
+        format!("{name}-{:08x}", self.start.digest(start) & 0xffff_ffff)
     }
 
     /// Returns the final id of the session, with a suffix if it was used before.
-    pub(super) fn last_id(&mut self, start: Option<Timestamp>) -> String {
-        let id = self.id(start);
+    pub(super) fn final_id(&mut self, start: Option<Timestamp>) -> String {
+        let id = self.provisional_id(start);
         // Hashes take less memory than the ids, of which a file may have many.
         let key = XxHash3_64::oneshot(id.as_bytes());
         // Bounds memory; an id beyond the limit may repeat.
-        if self.given.len() >= MAX_IDS && !self.given.contains_key(&key) {
+        if self.use_counts.len() >= MAX_IDS && !self.use_counts.contains_key(&key) {
             return id;
         }
-        let given = self.given.entry(key).or_default();
+        let given = self.use_counts.entry(key).or_default();
         *given += 1;
         if *given == 1 { id } else { format!("{id}#{given}") }
     }
 
     /// Forgets the current session.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_session(&mut self) {
         self.name = None;
-        self.beginning = Beginning::default();
+        self.start = SessionStart::default();
     }
 
     /// Forgets all sessions, because the source is read again.
     pub(super) fn restart(&mut self) {
-        self.end();
-        self.given.clear();
+        self.end_session();
+        self.use_counts.clear();
     }
 }
 
 /// The session up to the agent's first answer. It does not depend on what a sink wants, and a
 /// session without an answer has no grade that a changed id could lose.
 #[derive(Default)]
-struct Beginning {
+struct SessionStart {
     /// Created on demand, because most sessions have ids.
     hasher: Option<XxHash3_64>,
     events: u32,
     is_complete: bool,
 }
 
-impl Beginning {
+impl SessionStart {
     fn observe(&mut self, event: &Event<'_>) {
         let (who, is_answer) = match event.role {
-            Role::System => (b's', false),
-            Role::User => (b'u', false),
-            Role::Assistant => (b'a', event.origin != Origin::Harness),
+            EventRole::System => (b's', false),
+            EventRole::User => (b'u', false),
+            EventRole::Assistant => (b'a', event.origin != EventOrigin::Harness),
             // The sink decides if tool output is present, so it must not affect the id.
-            Role::Tool => return,
+            EventRole::Tool => return,
         };
         let hasher = self.hasher.get_or_insert_default();
         hasher.write(&[who]);
         let texts = event.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         for text in [&event.text].into_iter().chain(texts) {
-            hasher.write(&text.as_bytes()[..text.len().min(MAX_COUNTED)]);
+            hasher.write(&text.as_bytes()[..text.len().min(MAX_HASHED)]);
             // A separator that never occurs in UTF-8, so that the texts cannot run together.
             hasher.write(&[0xff]);
         }
@@ -214,11 +216,11 @@ impl Beginning {
 mod tests {
     use std::fs;
 
-    use super::super::{Collector, read};
+    use super::super::{SessionCollector, read};
     use super::*;
 
-    fn ids(source: &Source) -> Vec<String> {
-        let mut collector = Collector::default();
+    fn ids(source: &SessionSource) -> Vec<String> {
+        let mut collector = SessionCollector::default();
         read(source, &mut collector).unwrap();
         collector.into_sessions().into_iter().map(|session| session.head.id).collect()
     }
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_id_stays_when_a_chat_grows_and_differs_between_chats_of_one_name() {
-        let id = |name: &str, answers: &[&str]| ids(&Source::bytes(name, messages(answers)));
+        let id = |name: &str, answers: &[&str]| ids(&SessionSource::bytes(name, messages(answers)));
         let first = id("chat.json", &["hi"]);
         // Written down: an id must not change with a version of this program.
         assert_eq!(first, ["chat-7cf8f3b7"]);
@@ -249,18 +251,18 @@ mod tests {
     fn every_session_of_a_file_has_an_id_of_its_own() {
         let chat = |answer: &str| format!(r#"{{"messages":{}}}"#, messages(&[answer]));
         let lines = [chat("a"), chat("b"), chat("a")].join("\n");
-        let found = ids(&Source::bytes("chats.jsonl", lines));
+        let found = ids(&SessionSource::bytes("chats.jsonl", lines));
         assert_eq!(found.len(), 3);
         assert_ne!(found[0], found[1]);
         assert_eq!(found[2], format!("{}#2", found[0]));
         let batch = r#"{"conversations":[{"from":"human","value":"go"},{"from":"gpt","value":"ok"}],"timestamp":"T"}"#;
         let batch =
             ["2026-01-01T00:00:00", "2026-01-02T00:00:00"].map(|time| batch.replace('T', time));
-        let found = ids(&Source::bytes("trajectory_samples.jsonl", batch.join("\n")));
+        let found = ids(&SessionSource::bytes("trajectory_samples.jsonl", batch.join("\n")));
         assert_ne!(found[0], found[1]);
         assert!(found.iter().all(|id| id.starts_with("trajectory_samples-")), "{found:?}");
         let rows = r#"[{"id":7,"messages":M},{"id":"its-own","messages":M}]"#;
-        let found = ids(&Source::bytes("rows.json", rows.replace('M', &messages(&["a"]))));
+        let found = ids(&SessionSource::bytes("rows.json", rows.replace('M', &messages(&["a"]))));
         assert!(found[0].starts_with("rows#7-"), "{found:?}");
         assert_eq!(found[1], "its-own");
     }
@@ -277,7 +279,7 @@ mod tests {
             let path = folder.path().join(place);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, run).unwrap();
-            let found = ids(&Source::file(path));
+            let found = ids(&SessionSource::file(path));
             assert!(found[0].starts_with(beginning), "{found:?}");
         }
     }
@@ -286,6 +288,6 @@ mod tests {
     fn a_file_that_the_agent_names_by_its_session_keeps_its_name() {
         let meta = r#"{"role":"session_meta","model":"m"}"#;
         let text = format!("{meta}\n{}", r#"{"role":"user","content":"hello"}"#);
-        assert_eq!(ids(&Source::bytes("20260101_x.jsonl", text)), ["20260101_x"]);
+        assert_eq!(ids(&SessionSource::bytes("20260101_x.jsonl", text)), ["20260101_x"]);
     }
 }

@@ -11,12 +11,12 @@ const MAX_OPEN: usize = 10_000;
 
 /// Calls that wait for their result, in call order.
 #[derive(Default)]
-pub(super) struct Pairing {
+pub(super) struct CallPairing {
     open: HashMap<String, (u64, String)>,
     calls: u64,
 }
 
-impl Pairing {
+impl CallPairing {
     /// Records the calls of an event and fills in the tool names of its results.
     pub(super) fn pair(&mut self, event: &mut Event<'_>) {
         for call in &event.calls {

@@ -9,42 +9,45 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use super::ReadError;
-use super::blocks::{Blocks, Speaker};
-use super::event::{Event, Mark, Origin, Outcome, Role, Usage};
-use super::feed::Feed;
-use super::id::{ById, Id};
-use super::source::Source;
+use super::SessionReadError;
+use super::blocks::{ContentBlocks, MessageContext};
+use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolOutcome};
+use super::feed::SessionFeed;
+use super::id::{ById, RecordId};
+use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Int, Object};
+use super::wire::{LenientInt, LenientObject};
 
 /// Reads one session.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut tree = Tree::default();
-    pass(source, feed, |id, parent| {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let mut tree = QwenTree::default();
+    read_pass(source, feed, |id, parent| {
         tree.add(id, parent);
         true
     })?;
     if let Some(branch) = tree.branch() {
         feed.restart();
-        pass(source, feed, |id, _| branch.contains(&id))?;
+        read_pass(source, feed, |id, _| branch.contains(&id))?;
     }
     Ok(())
 }
 
 /// Reads the file once and sends the records that `keep` accepts. Records without an id are always
 /// sent.
-fn pass(
-    source: &Source,
-    feed: &mut Feed<'_>,
-    mut keep: impl FnMut(Id, Id) -> bool,
-) -> Result<(), ReadError> {
+fn read_pass(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+    mut keep: impl FnMut(RecordId, RecordId) -> bool,
+) -> Result<(), SessionReadError> {
     "qwen-code".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
     let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
+        let Some(record) = line.parse::<QwenRecord<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
         if record.uuid.is_none() || keep(record.uuid, record.parent_uuid) {
@@ -58,15 +61,15 @@ fn pass(
 
 /// Parent links between records.
 #[derive(Default)]
-struct Tree {
-    parents: ById<Id>,
-    followed: HashSet<Id>,
-    last: Id,
+struct QwenTree {
+    parents: ById<RecordId>,
+    followed: HashSet<RecordId>,
+    last: RecordId,
     has_fork: bool,
 }
 
-impl Tree {
-    fn add(&mut self, id: Id, parent: Id) {
+impl QwenTree {
+    fn add(&mut self, id: RecordId, parent: RecordId) {
         // Parts of one message may share an id.
         if self.parents.insert(id, parent).is_none() {
             self.has_fork |= !parent.is_none() && !self.followed.insert(parent);
@@ -75,7 +78,7 @@ impl Tree {
     }
 
     /// Returns the records on the path to the last one; `None` if there is no fork.
-    fn branch(&self) -> Option<HashSet<Id>> {
+    fn branch(&self) -> Option<HashSet<RecordId>> {
         if !self.has_fork {
             return None;
         }
@@ -91,9 +94,9 @@ impl Tree {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Record<'a> {
-    uuid: Id,
-    parent_uuid: Id,
+struct QwenRecord<'a> {
+    uuid: RecordId,
+    parent_uuid: RecordId,
     session_id: Text<'a>,
     timestamp: Moment,
     #[serde(rename = "type")]
@@ -102,21 +105,21 @@ struct Record<'a> {
     cwd: Text<'a>,
     version: Text<'a>,
     model: Text<'a>,
-    message: Object<Content<'a>>,
-    usage_metadata: Object<Tokens>,
-    tool_call_result: Object<Ending<'a>>,
+    message: LenientObject<QwenContent<'a>>,
+    usage_metadata: LenientObject<QwenTokens>,
+    tool_call_result: LenientObject<CallStatus<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Content<'a> {
-    parts: Blocks<'a>,
+struct QwenContent<'a> {
+    parts: ContentBlocks<'a>,
 }
 
 /// Outcome of a call, as Qwen Code reports it.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Ending<'a> {
+struct CallStatus<'a> {
     status: Text<'a>,
 }
 
@@ -124,16 +127,16 @@ struct Ending<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
-struct Tokens {
-    prompt_token_count: Int,
-    candidates_token_count: Int,
-    cached_content_token_count: Int,
+struct QwenTokens {
+    prompt_token_count: LenientInt,
+    candidates_token_count: LenientInt,
+    cached_content_token_count: LenientInt,
 }
 
-impl Tokens {
-    fn usage(&self) -> Usage {
+impl QwenTokens {
+    fn usage(&self) -> TokenCounts {
         let cached = self.cached_content_token_count.count();
-        Usage {
+        TokenCounts {
             input: self.prompt_token_count.count().saturating_sub(cached),
             output: self.candidates_token_count.count(),
             cached,
@@ -149,56 +152,57 @@ const HARNESS: [&str; 4] =
 const AUTOMATIC: [&str; 5] =
     ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
 
-impl Record<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
+impl QwenRecord<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
         let head = &mut feed.head;
         if head.id.is_empty() {
             self.session_id.as_str().clone_into(&mut head.id);
         }
         head.cwd = head.cwd.take().or_else(|| self.cwd.line(400));
         head.agent_version = self.version.line(60).or(head.agent_version.take());
-        feed.saw(self.timestamp);
+        feed.record_time(self.timestamp);
         let time = self.timestamp.0;
         let mut parts = self.message.0.unwrap_or_default().parts;
         match self.kind.as_str() {
             "assistant" => {
-                feed.head.model(&self.model);
-                let usage = self.usage_metadata.0.as_ref().map(Tokens::usage);
-                let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, time) };
+                feed.head.add_model(&self.model);
+                let usage = self.usage_metadata.0.as_ref().map(QwenTokens::usage);
+                let speaker =
+                    MessageContext { usage, ..MessageContext::new(EventOrigin::Agent, time) };
                 parts.send_answer(&speaker, feed);
             }
             "user" | "tool_result" => {
                 let text = parts.first_text();
                 let is_harness = AUTOMATIC.contains(&self.subtype.as_str())
                     || HARNESS.iter().any(|start| text.trim_start().starts_with(start));
-                let origin = if is_harness { Origin::Harness } else { Origin::Human };
+                let origin = if is_harness { EventOrigin::Harness } else { EventOrigin::Human };
                 if let Some(outcome) = self.tool_call_result.0.and_then(|ending| ending.outcome()) {
                     // The status beside the message is more reliable than the text.
                     parts.each_step(|step| {
                         step.results.iter_mut().for_each(|result| result.outcome = outcome);
                     });
                 }
-                parts.send_given(&Speaker::new(origin, time), Role::User, feed);
+                parts.send_input(&MessageContext::new(origin, time), EventRole::User, feed);
             }
             "system" if self.subtype.as_str() == "chat_compression" => {
-                let mark = Some(Mark::Compacted);
-                feed.event(Event { time, mark, ..Event::default() });
+                let mark = Some(EventMark::Compacted);
+                feed.send(Event { time, mark, ..Event::default() });
             }
             "system" => feed.notes.ignored_records += 1,
             kind => {
-                feed.unknown(kind);
+                feed.count_unknown(kind);
                 feed.notes.ignored_records += 1;
             }
         }
     }
 }
 
-impl Ending<'_> {
-    fn outcome(&self) -> Option<Outcome> {
+impl CallStatus<'_> {
+    fn outcome(&self) -> Option<ToolOutcome> {
         match self.status.as_str() {
-            "success" => Some(Outcome::Ok),
-            "error" => Some(Outcome::Failed),
-            "cancelled" => Some(Outcome::Rejected),
+            "success" => Some(ToolOutcome::Ok),
+            "error" => Some(ToolOutcome::Failed),
+            "cancelled" => Some(ToolOutcome::Rejected),
             _ => None,
         }
     }
@@ -207,7 +211,7 @@ impl Ending<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::mutation::survives_damage;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model calls, 2 tool calls of which 1 failed; the first answer was rewound.
@@ -222,9 +226,9 @@ mod tests {
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("q-1.jsonl", FIXTURE), &mut collector).unwrap();
-        assert_eq!(reading.format, Format::QwenCode);
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("q-1.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!(reading.format, SessionFormat::QwenCode);
         assert_eq!((reading.notes.dropped_records, reading.notes.ignored_records), (1, 1));
         let session = collector.into_sessions().remove(0);
         let head = &session.head;
@@ -234,24 +238,27 @@ mod tests {
         assert_eq!(
             roles,
             [
-                (Role::User, Origin::Human),
-                (Role::Assistant, Origin::Agent),
-                (Role::Tool, Origin::Agent),
-                (Role::Tool, Origin::Agent),
-                (Role::Assistant, Origin::Agent),
+                (EventRole::User, EventOrigin::Human),
+                (EventRole::Assistant, EventOrigin::Agent),
+                (EventRole::Tool, EventOrigin::Agent),
+                (EventRole::Tool, EventOrigin::Agent),
+                (EventRole::Assistant, EventOrigin::Agent),
             ]
         );
         let answer = &session.events[1];
         assert_eq!((answer.reasoning.as_str(), answer.calls.len()), ("I look.", 2));
-        assert_eq!(answer.usage, Some(Usage { input: 70, output: 20, cached: 30 }));
+        assert_eq!(answer.usage, Some(TokenCounts { input: 70, output: 20, cached: 30 }));
         let failed = &session.events[2].results[0];
-        assert_eq!((failed.outcome, failed.error.as_str()), (Outcome::Failed, "make: *** No rule"));
+        assert_eq!(
+            (failed.outcome, failed.error.as_str()),
+            (ToolOutcome::Failed, "make: *** No rule")
+        );
         let worked = &session.events[3].results[0];
-        assert_eq!((worked.outcome, worked.text.as_str()), (Outcome::Ok, "all:"));
+        assert_eq!((worked.outcome, worked.text.as_str()), (ToolOutcome::Ok, "all:"));
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::QwenCode, FIXTURE.as_bytes());
+        survives_damage(SessionFormat::QwenCode, FIXTURE.as_bytes());
     }
 }

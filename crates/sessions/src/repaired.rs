@@ -20,7 +20,7 @@ const PAIR: usize = 12;
 /// the text needs no repair.
 pub(super) fn repair(bytes: &[u8]) -> Option<String> {
     let mut repaired = Vec::with_capacity(bytes.len());
-    let mut repair = Repair::default();
+    let mut repair = RepairState::default();
     repair.push(bytes, true, &mut repaired);
     (repair.changes > 0).then(|| String::from_utf8(repaired).ok()).flatten()
 }
@@ -35,12 +35,12 @@ pub(super) fn may_need_repair(bytes: &[u8]) -> bool {
 
 /// State of the repair at the current position.
 #[derive(Default)]
-struct Repair {
+struct RepairState {
     in_string: bool,
     changes: u64,
 }
 
-impl Repair {
+impl RepairState {
     /// Repairs as much as possible without seeing what follows, or everything if these are the
     /// `last` bytes. Returns the number of bytes used: all but a few.
     fn push(&mut self, bytes: &[u8], last: bool, repaired: &mut Vec<u8>) -> usize {
@@ -153,23 +153,23 @@ fn unicode_escape(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Repairs JSON while it is read.
-pub(super) struct Repaired<'c, R> {
+pub(super) struct RepairingReader<'c, R> {
     input: R,
     at_end: bool,
-    repair: Repair,
+    repair: RepairState,
     /// Bytes that were read but not repaired yet.
     unread: Vec<u8>,
     ready: Vec<u8>,
     /// Number of bytes of `ready` already returned.
-    handed: usize,
+    returned: usize,
     changes: &'c Cell<u64>,
 }
 
-impl<'c, R: Read> Repaired<'c, R> {
+impl<'c, R: Read> RepairingReader<'c, R> {
     /// Wraps `input`, which must be at its start; `changes` counts the repairs.
     pub(super) fn new(input: R, changes: &'c Cell<u64>) -> Self {
-        let (repair, unread, ready) = (Repair::default(), Vec::new(), Vec::new());
-        Self { input, at_end: false, repair, unread, ready, handed: 0, changes }
+        let (repair, unread, ready) = (RepairState::default(), Vec::new(), Vec::new());
+        Self { input, at_end: false, repair, unread, ready, returned: 0, changes }
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -180,7 +180,7 @@ impl<'c, R: Read> Repaired<'c, R> {
         self.unread.truncate(kept + count.as_ref().map_or(0, |count| *count));
         self.at_end = count? == 0;
         self.ready.clear();
-        self.handed = 0;
+        self.returned = 0;
         let done = self.repair.push(&self.unread, self.at_end, &mut self.ready);
         self.unread.drain(..done);
         self.changes.set(self.repair.changes);
@@ -188,18 +188,18 @@ impl<'c, R: Read> Repaired<'c, R> {
     }
 }
 
-impl<R: Read> Read for Repaired<'_, R> {
+impl<R: Read> Read for RepairingReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.handed == self.ready.len() {
+        while self.returned == self.ready.len() {
             if self.at_end {
                 return Ok(0);
             }
             self.fill()?;
         }
-        let rest = &self.ready[self.handed..];
+        let rest = &self.ready[self.returned..];
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
-        self.handed += count;
+        self.returned += count;
         Ok(count)
     }
 }
@@ -255,7 +255,7 @@ mod tests {
             let changes = Cell::new(0);
             let pieces = Pieces(&bytes, sizes.into_iter().cycle());
             let mut repaired = Vec::new();
-            Repaired::new(pieces, &changes).read_to_end(&mut repaired).unwrap();
+            RepairingReader::new(pieces, &changes).read_to_end(&mut repaired).unwrap();
             prop_assert_eq!(changes.get() > 0, whole.is_some());
             prop_assert_eq!(&repaired[..], whole.as_ref().map_or(&bytes[..], String::as_bytes));
             prop_assert!(std::str::from_utf8(&repaired).is_ok());

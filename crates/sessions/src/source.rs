@@ -9,26 +9,26 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
-use super::ReadError;
-use super::any_json::{AnyJson, Fill};
+use super::SessionReadError;
+use super::any_json::{AnyJson, AnyJsonSeed};
 use super::bounded::BoundedStrings;
-use super::digest::{Digest, Watched};
-use super::feed::Feed;
-use super::lines::{Lines, MARK, without_mark};
-use super::repaired::{Repaired, repair};
-use super::stream::Stream;
-use super::wire::{Each, Object, each};
+use super::digest::{DigestingReader, FileDigest};
+use super::feed::SessionFeed;
+use super::lines::{BYTE_ORDER_MARK, JsonLines, without_mark};
+use super::repaired::{RepairingReader, repair};
+use super::stream::JsonStream;
+use super::wire::{Each, LenientObject, each};
 
 /// Documents up to this size are parsed in memory, larger ones as a stream.
 const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;
 
 /// Bytes of one or more sessions.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum SessionSource {
     /// One file.
     File(PathBuf),
     /// One file, with a digest computed while it is read.
-    Watched(PathBuf, Digest),
+    DigestedFile(PathBuf, FileDigest),
     /// The files of one session, in order: an `OpenHands` folder with one event per file, or
     /// several `OpenCode` files under the path of the first.
     Folder {
@@ -48,15 +48,15 @@ pub enum Source {
 
 /// Turns the single JSON value of a file into events. Implementations must not collect: events go
 /// to the feed while the value is read. Values of types without an implementation are skipped.
-pub(super) trait Document {
+pub(super) trait DocumentReader {
     /// Called before reading. If the text needs repair, it is called again for the second pass,
     /// with an empty head.
-    fn begin(&mut self, _feed: &mut Feed<'_>) {}
+    fn begin(&mut self, _feed: &mut SessionFeed<'_>) {}
 
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         list: A,
-        _feed: &mut Feed<'_>,
+        _feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         IgnoredAny.visit_seq(list).map(drop)
     }
@@ -64,19 +64,19 @@ pub(super) trait Document {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         map: A,
-        _feed: &mut Feed<'_>,
+        _feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         IgnoredAny.visit_map(map).map(drop)
     }
 }
 
 /// A document, or a part of one, on its way to a feed.
-pub(super) struct Part<'d, 'f, 's, D> {
+pub(super) struct DocumentSeed<'d, 'f, 's, D> {
     pub(super) document: &'d mut D,
-    pub(super) feed: &'f mut Feed<'s>,
+    pub(super) feed: &'f mut SessionFeed<'s>,
 }
 
-impl<'de, D: Document> AnyJson<'de> for Part<'_, '_, '_, D> {
+impl<'de, D: DocumentReader> AnyJson<'de> for DocumentSeed<'_, '_, '_, D> {
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
         self.document.list(list, self.feed)
     }
@@ -86,41 +86,43 @@ impl<'de, D: Document> AnyJson<'de> for Part<'_, '_, '_, D> {
     }
 }
 
-impl<'de, D: Document> DeserializeSeed<'de> for Part<'_, '_, '_, D> {
+impl<'de, D: DocumentReader> DeserializeSeed<'de> for DocumentSeed<'_, '_, '_, D> {
     type Value = ();
 
     fn deserialize<R: Deserializer<'de>>(mut self, deserializer: R) -> Result<(), R::Error> {
-        Fill(&mut self).deserialize(deserializer)
+        AnyJsonSeed(&mut self).deserialize(deserializer)
     }
 }
 
 /// Sends each object of a list in a document. Elements of other types count as bad records.
-pub(super) fn records<'de, 's, T: Deserialize<'de>>(
-    feed: &mut Feed<'s>,
-    mut send: impl FnMut(T, &mut Feed<'s>),
-) -> Each<Object<T>, impl FnMut(Object<T>)> {
-    each(move |Object(record)| match record {
+pub(super) fn each_record<'de, 's, T: Deserialize<'de>>(
+    feed: &mut SessionFeed<'s>,
+    mut send: impl FnMut(T, &mut SessionFeed<'s>),
+) -> Each<LenientObject<T>, impl FnMut(LenientObject<T>)> {
+    each(move |LenientObject(record)| match record {
         Some(record) => send(record, feed),
         None => feed.notes.bad_records += 1,
     })
 }
 
-impl Source {
+impl SessionSource {
     /// Creates a source from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Source::File(path.into())
+        SessionSource::File(path.into())
     }
 
     /// Creates a source from bytes in memory, as if read from a file of this name.
     pub fn bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        Source::Bytes { name: name.to_owned(), bytes: bytes.into() }
+        SessionSource::Bytes { name: name.to_owned(), bytes: bytes.into() }
     }
 
     /// Returns the path, or the name of bytes in memory.
     pub fn path(&self) -> &Path {
         match self {
-            Source::File(path) | Source::Watched(path, _) | Source::Folder { path, .. } => path,
-            Source::Bytes { name, .. } => Path::new(name),
+            SessionSource::File(path)
+            | SessionSource::DigestedFile(path, _)
+            | SessionSource::Folder { path, .. } => path,
+            SessionSource::Bytes { name, .. } => Path::new(name),
         }
     }
 
@@ -136,26 +138,28 @@ impl Source {
     /// by a line break.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
-            Source::File(path) => Box::new(File::open(path)?),
-            Source::Watched(path, digest) => {
-                Box::new(Watched::new(File::open(path)?, digest.clone()))
+            SessionSource::File(path) => Box::new(File::open(path)?),
+            SessionSource::DigestedFile(path, digest) => {
+                Box::new(DigestingReader::new(File::open(path)?, digest.clone()))
             }
-            Source::Bytes { bytes, .. } => Box::new(bytes.as_slice()),
-            Source::Folder { files, .. } => Box::new(Joined { files: files.iter(), current: None }),
+            SessionSource::Bytes { bytes, .. } => Box::new(bytes.as_slice()),
+            SessionSource::Folder { files, .. } => {
+                Box::new(JoinedFiles { files: files.iter(), current: None })
+            }
         })
     }
 
     /// Returns the lines from the start; for a folder, one per file.
-    pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
+    pub(super) fn lines(&self) -> io::Result<JsonLines<'_>> {
         Ok(match self {
-            Source::Folder { files, .. } => Lines::of_files(files),
-            _ => Lines::new(self.open()?),
+            SessionSource::Folder { files, .. } => JsonLines::of_files(files),
+            _ => JsonLines::new(self.open()?),
         })
     }
 
     /// Returns up to this many of the first bytes.
-    pub(super) fn beginning(&self, most: u64) -> io::Result<Cow<'_, [u8]>> {
-        if let Source::Bytes { bytes, .. } = self {
+    pub(super) fn read_start(&self, most: u64) -> io::Result<Cow<'_, [u8]>> {
+        if let SessionSource::Bytes { bytes, .. } = self {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             return Ok(Cow::Borrowed(&bytes[..bytes.len().min(most)]));
         }
@@ -166,26 +170,28 @@ impl Source {
 
     fn size(&self) -> io::Result<u64> {
         match self {
-            Source::File(path) | Source::Watched(path, _) => Ok(path.metadata()?.len()),
-            Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
+            SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
+                Ok(path.metadata()?.len())
+            }
+            SessionSource::Bytes { bytes, .. } => Ok(bytes.len() as u64),
             // Folders are usually read line by line. As documents, they are parsed in memory.
-            Source::Folder { .. } => Ok(0),
+            SessionSource::Folder { .. } => Ok(0),
         }
     }
 
     /// Reads the single JSON value of the source. If it is truncated or malformed, everything
     /// before that counts, and a note records the position.
-    pub(super) fn document(
+    pub(super) fn read_document(
         &self,
-        document: &mut impl Document,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), ReadError> {
+        document: &mut impl DocumentReader,
+        feed: &mut SessionFeed<'_>,
+    ) -> Result<(), SessionReadError> {
         let size = self.size()?;
         if size > MAX_IN_MEMORY {
-            return self.large_document(document, feed);
+            return self.read_large_document(document, feed);
         }
         let mut buffer = Vec::new();
-        let bytes = if let Source::Bytes { bytes, .. } = self {
+        let bytes = if let SessionSource::Bytes { bytes, .. } = self {
             bytes.as_slice()
         } else {
             buffer.reserve(usize::try_from(size).unwrap_or_default());
@@ -198,14 +204,14 @@ impl Source {
         let torn = match first {
             Ok(Ok(())) => return Ok(()),
             // A truncated file is no syntax error and gains nothing from repair.
-            Ok(Err(error)) if !error.is_syntax() => Some(place(&error)),
+            Ok(Err(error)) if !error.is_syntax() => Some(describe_error(&error)),
             unreadable => match repair(bytes) {
                 Some(text) => {
                     feed.restart();
                     feed.notes.repaired_records += 1;
-                    parse_text(&text, document, feed).err().map(|error| place(&error))
+                    parse_text(&text, document, feed).err().map(|error| describe_error(&error))
                 }
-                None => unreadable.ok().and_then(Result::err).map(|error| place(&error)),
+                None => unreadable.ok().and_then(Result::err).map(|error| describe_error(&error)),
             },
         };
         feed.notes.torn = torn;
@@ -214,25 +220,25 @@ impl Source {
 
     /// Does the same as a stream. A malformed document is read a second time and repaired on the
     /// way.
-    fn large_document(
+    fn read_large_document(
         &self,
-        document: &mut impl Document,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), ReadError> {
+        document: &mut impl DocumentReader,
+        feed: &mut SessionFeed<'_>,
+    ) -> Result<(), SessionReadError> {
         // Boxed, so that both passes share one instantiation of the parser.
         let input: Box<dyn Read> = Box::new(BoundedStrings::new(self.open_unmarked()?));
-        match parse(&mut Stream::new(input), document, feed) {
+        match parse(&mut JsonStream::new(input), document, feed) {
             Ok(()) => return Ok(()),
             Err(error) if !error.is_syntax() => {
-                feed.notes.torn = Some(place(&error));
+                feed.notes.torn = Some(describe_error(&error));
                 return Ok(());
             }
             Err(_) => {}
         }
         let changes = Cell::new(0);
-        let repaired = Repaired::new(self.open_unmarked()?, &changes);
+        let repaired = RepairingReader::new(self.open_unmarked()?, &changes);
         let input: Box<dyn Read> = Box::new(BoundedStrings::new(repaired));
-        let mut stream = Stream::new(input);
+        let mut stream = JsonStream::new(input);
         // Sessions already sent are not sent again: up to the damage, the text is the same.
         feed.restart();
         let result = parse(&mut stream, document, feed);
@@ -240,7 +246,7 @@ impl Source {
             if error.is_syntax() {
                 format!("malformed JSON at line {}", stream.line_of(&error))
             } else {
-                place(&error)
+                describe_error(&error)
             }
         });
         feed.notes.repaired_records += u64::from(changes.get() > 0);
@@ -250,9 +256,9 @@ impl Source {
     /// Opens the source like [`Self::open`], without a byte order mark.
     pub(super) fn open_unmarked(&self) -> io::Result<impl Read + '_> {
         let mut input = self.open()?;
-        let mut start = Vec::with_capacity(MARK.len());
-        input.by_ref().take(MARK.len() as u64).read_to_end(&mut start)?;
-        if start == MARK {
+        let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
+        input.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start)?;
+        if start == BYTE_ORDER_MARK {
             start.clear();
         }
         // Bytes that are not a mark belong to the content.
@@ -262,33 +268,33 @@ impl Source {
 
 fn parse_text(
     text: &str,
-    document: &mut impl Document,
-    feed: &mut Feed<'_>,
+    document: &mut impl DocumentReader,
+    feed: &mut SessionFeed<'_>,
 ) -> serde_json::Result<()> {
     parse(&mut serde_json::Deserializer::from_str(text), document, feed)
 }
 
 fn parse<'de, D: Deserializer<'de>>(
     deserializer: D,
-    document: &mut impl Document,
-    feed: &mut Feed<'_>,
+    document: &mut impl DocumentReader,
+    feed: &mut SessionFeed<'_>,
 ) -> Result<(), D::Error> {
     document.begin(feed);
-    Part { document, feed }.deserialize(deserializer)
+    DocumentSeed { document, feed }.deserialize(deserializer)
 }
 
 /// Formats the position and cause of a parse error for a note.
-fn place(error: &serde_json::Error) -> String {
+fn describe_error(error: &serde_json::Error) -> String {
     selftest_text::one_line(&error.to_string(), 200)
 }
 
 /// Several files as one stream.
-struct Joined<'a> {
+struct JoinedFiles<'a> {
     files: std::slice::Iter<'a, PathBuf>,
     current: Option<File>,
 }
 
-impl Read for Joined<'_> {
+impl Read for JoinedFiles<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -316,21 +322,24 @@ impl Read for Joined<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Collector, Format};
+    use crate::{SessionCollector, SessionFormat};
 
     #[test]
     fn a_malformed_document_says_at_which_line_however_it_is_read() {
         struct Anything;
-        impl Document for Anything {}
-        let source = Source::bytes("a.json", "[\n1,\n{\"a\":\n]\n}]");
-        let mut collector = Collector::default();
-        let mut torn =
-            |read: fn(&Source, &mut Anything, &mut Feed<'_>) -> Result<(), ReadError>| {
-                let mut feed = Feed::new(&source, Format::Chat, &mut collector);
-                read(&source, &mut Anything, &mut feed).unwrap();
-                feed.notes.torn.take().unwrap()
-            };
-        assert_eq!(torn(Source::document), "expected value at line 4 column 1");
-        assert_eq!(torn(Source::large_document), "malformed JSON at line 4");
+        impl DocumentReader for Anything {}
+        let source = SessionSource::bytes("a.json", "[\n1,\n{\"a\":\n]\n}]");
+        let mut collector = SessionCollector::default();
+        let mut torn = |read: fn(
+            &SessionSource,
+            &mut Anything,
+            &mut SessionFeed<'_>,
+        ) -> Result<(), SessionReadError>| {
+            let mut feed = SessionFeed::new(&source, SessionFormat::Chat, &mut collector);
+            read(&source, &mut Anything, &mut feed).unwrap();
+            feed.notes.torn.take().unwrap()
+        };
+        assert_eq!(torn(SessionSource::read_document), "expected value at line 4 column 1");
+        assert_eq!(torn(SessionSource::read_large_document), "malformed JSON at line 4");
     }
 }

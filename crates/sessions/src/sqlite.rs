@@ -11,10 +11,10 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
-use super::ReadError;
-use super::feed::{Feed, Notes};
-use super::format::Format;
-use super::source::Source;
+use super::SessionReadError;
+use super::feed::{ReadNotes, SessionFeed};
+use super::format::SessionFormat;
+use super::source::SessionSource;
 
 /// Longer fields lose their middle before they leave the database.
 const MAX_FIELD: usize = 2 * 1024 * 1024;
@@ -26,11 +26,11 @@ const MAX_JSON: usize = 16 * 1024 * 1024;
 const KEPT_END: usize = 128 * 1024;
 
 /// Columns of a table; empty if the table does not exist.
-pub(super) struct Columns {
+pub(super) struct TableColumns {
     names: Vec<String>,
 }
 
-impl Columns {
+impl TableColumns {
     /// Looks up the columns. Views and virtual tables count as missing, because a query on them may
     /// never finish.
     pub(super) async fn of(
@@ -49,7 +49,7 @@ impl Columns {
         self.names.iter().any(|own| own == name)
     }
 
-    pub(super) fn is_none(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
@@ -88,17 +88,17 @@ pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
 }
 
 /// Returns the file of a source, because SQLite needs one.
-pub(super) fn file(source: &Source) -> Result<&Path, ReadError> {
+pub(super) fn file(source: &SessionSource) -> Result<&Path, SessionReadError> {
     match source {
-        Source::File(path) | Source::Watched(path, _) => Ok(path),
-        Source::Folder { .. } | Source::Bytes { .. } => {
-            Err(refused("a SQLite database can only be read from a file".to_owned()))
+        SessionSource::File(path) | SessionSource::DigestedFile(path, _) => Ok(path),
+        SessionSource::Folder { .. } | SessionSource::Bytes { .. } => {
+            Err(unrecognised_error("a SQLite database can only be read from a file".to_owned()))
         }
     }
 }
 
 /// Runs a query to completion. Must not be called on a thread that runs async tasks.
-pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError> {
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, SessionReadError> {
     // Tokio panics if a runtime blocks inside another one.
     if tokio::runtime::Handle::try_current().is_ok() {
         return Err(io::Error::other("a database cannot be read inside of an async task").into());
@@ -109,25 +109,25 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError>
 
 /// Detects the format of a database from its tables. An unknown database counts as Hermes', whose
 /// reader then reports what is wrong with it.
-pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
-    let Ok(path) = file(source) else { return Ok(Format::HermesState) };
+pub(super) fn detect_format(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
+    let Ok(path) = file(source) else { return Ok(SessionFormat::HermesState) };
     block_on(async {
-        let mut database = open(path, &mut Notes::default()).await?;
+        let mut database = open(path, &mut ReadNotes::default()).await?;
         // Several agents have a table `messages`, so columns decide.
         for (format, table, needed) in [
-            (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
-            (Format::OpenCode, "part", &["message_id", "data"]),
-            (Format::Crush, "messages", &["session_id", "role", "parts"]),
-            (Format::CursorStore, "blobs", &["id", "data"]),
-            (Format::Zed, "threads", &["id", "data_type", "data"]),
-            (Format::CursorState, "cursorDiskKV", &["key", "value"]),
+            (SessionFormat::Goose, "messages", &["session_id", "role", "content_json"][..]),
+            (SessionFormat::OpenCode, "part", &["message_id", "data"]),
+            (SessionFormat::Crush, "messages", &["session_id", "role", "parts"]),
+            (SessionFormat::CursorStore, "blobs", &["id", "data"]),
+            (SessionFormat::Zed, "threads", &["id", "data_type", "data"]),
+            (SessionFormat::CursorState, "cursorDiskKV", &["key", "value"]),
         ] {
-            let columns = Columns::of(&mut database, table).await.map_err(damaged)?;
+            let columns = TableColumns::of(&mut database, table).await.map_err(damaged_error)?;
             if needed.iter().all(|name| columns.has(name)) {
                 return Ok(format);
             }
         }
-        Ok(Format::HermesState)
+        Ok(SessionFormat::HermesState)
     })?
 }
 
@@ -146,7 +146,7 @@ pub(super) async fn each_row(
 }
 
 /// Notes that a database could not be read to the end.
-pub(super) fn note_end(result: Result<(), sqlx::Error>, feed: &mut Feed<'_>) {
+pub(super) fn note_error(result: Result<(), sqlx::Error>, feed: &mut SessionFeed<'_>) {
     if let Err(error) = result {
         feed.notes.torn = Some(selftest_text::one_line(&error.to_string(), 200));
     }
@@ -156,11 +156,16 @@ pub(super) fn note_end(result: Result<(), sqlx::Error>, feed: &mut Feed<'_>) {
 /// now, it is opened as immutable. Otherwise SQLite would create files beside it, or fail in a
 /// read-only folder. If a log exists but cannot be opened, the database is read without it, and a
 /// note says so.
-pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnection, ReadError> {
+pub(super) async fn open(
+    path: &Path,
+    notes: &mut ReadNotes,
+) -> Result<SqliteConnection, SessionReadError> {
     // Absolute, because SQLite treats names that start with `file:` as URIs.
     let path = path.canonicalize()?;
     let mut header = [0; 20];
-    File::open(&path)?.read_exact(&mut header).map_err(|_| refused("it is cut off".to_owned()))?;
+    File::open(&path)?
+        .read_exact(&mut header)
+        .map_err(|_| unrecognised_error("it is cut off".to_owned()))?;
     // Byte 18 of the header is the file format write version; 2 means WAL.
     let is_logged = header[18] == 2;
     let mut log = path.clone().into_os_string();
@@ -177,11 +182,11 @@ pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnect
     match connect(&options.clone().immutable(is_at_rest)).await {
         // A locked database is in use and must not be opened as immutable.
         Err(error) if is_logged && !is_at_rest && !is_locked(&error) => {
-            let database = connect(&options.immutable(true)).await.map_err(damaged)?;
+            let database = connect(&options.immutable(true)).await.map_err(damaged_error)?;
             notes.torn = Some("its write-ahead log, which cannot be opened".to_owned());
             Ok(database)
         }
-        other => other.map_err(damaged),
+        other => other.map_err(damaged_error),
     }
 }
 
@@ -200,23 +205,25 @@ fn is_locked(error: &sqlx::Error) -> bool {
 }
 
 /// Builds the error for a database without known sessions.
-pub(super) fn refused(reason: String) -> ReadError {
-    ReadError::Unrecognised(reason)
+pub(super) fn unrecognised_error(reason: String) -> SessionReadError {
+    SessionReadError::Unrecognised(reason)
 }
 
 /// Builds the error for a database that cannot be read. Takes the error by value for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-pub(super) fn damaged(error: sqlx::Error) -> ReadError {
+pub(super) fn damaged_error(error: sqlx::Error) -> SessionReadError {
     if is_locked(&error) {
-        return refused("a SQLite database that another program keeps locked".to_owned());
+        return unrecognised_error(
+            "a SQLite database that another program keeps locked".to_owned(),
+        );
     }
     let reason = selftest_text::one_line(&error.to_string(), 200);
-    refused(format!("a SQLite database that cannot be read: {reason}"))
+    unrecognised_error(format!("a SQLite database that cannot be read: {reason}"))
 }
 
 /// Returns true if the source is an SQLite database.
-pub(super) fn is_database(source: &Source) -> Result<bool, ReadError> {
-    Ok(source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC))
+pub(super) fn is_database(source: &SessionSource) -> Result<bool, SessionReadError> {
+    Ok(source.read_start(MAGIC.len() as u64)?.starts_with(MAGIC))
 }
 
 /// First bytes of every database.
@@ -224,7 +231,7 @@ pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::{Collector, read};
+    use super::super::{SessionCollector, read};
     use super::*;
 
     /// Runs statements on a database, which is made where there is none.
@@ -247,9 +254,9 @@ pub(super) mod tests {
         INSERT INTO messages VALUES ('s1', 'user', '[{\"type\":\"text\",\"data\":{\"text\":\"hello\"}}]');";
 
     fn opened(path: &Path) -> Result<(usize, Option<String>), String> {
-        let mut collector = Collector::default();
+        let mut collector = SessionCollector::default();
         let reading =
-            read(&Source::file(path), &mut collector).map_err(|error| error.to_string())?;
+            read(&SessionSource::file(path), &mut collector).map_err(|error| error.to_string())?;
         Ok((collector.into_sessions()[0].events.len(), reading.notes.torn))
     }
 

@@ -15,10 +15,10 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Error;
 
-use super::lent::Lent;
+use super::lent::BorrowAdapter;
 
 /// Maximum bytes of a value that is parsed at once.
-const MAX_WHOLE: usize = 1024 * 1024;
+const MAX_BUFFERED: usize = 1024 * 1024;
 
 /// Bytes per read.
 const CHUNK: usize = 256 * 1024;
@@ -28,7 +28,7 @@ const CHUNK: usize = 256 * 1024;
 const MAX_DEPTH: u8 = 127;
 
 /// A stream with one JSON value.
-pub(super) struct Stream<R> {
+pub(super) struct JsonStream<R> {
     input: R,
     buffer: Vec<u8>,
     /// Range of the buffer that is read but not parsed.
@@ -40,9 +40,9 @@ pub(super) struct Stream<R> {
     column: usize,
 }
 
-impl<R: Read> Stream<R> {
+impl<R: Read> JsonStream<R> {
     pub(super) fn new(input: R) -> Self {
-        Self::with_whole(input, MAX_WHOLE)
+        Self::with_whole(input, MAX_BUFFERED)
     }
 
     fn with_whole(input: R, whole: usize) -> Self {
@@ -127,16 +127,16 @@ impl<R: Read> Stream<R> {
             return Ok(true);
         }
         if next != b',' {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         self.consume(1);
-        if self.peek_in("a value")? == close { Err(malformed()) } else { Ok(true) }
+        if self.peek_in("a value")? == close { Err(syntax_error()) } else { Ok(true) }
     }
 
     /// Returns the length of the next value, which starts here; `None` if it exceeds `most`. A
     /// truncated value extends to the end of the stream.
     fn length(&mut self, most: usize) -> Result<Option<usize>, Error> {
-        let mut end = End::default();
+        let mut end = ValueEnd::default();
         loop {
             if let Some(length) = end.find(self.unparsed()) {
                 return Ok((length <= most).then_some(length));
@@ -167,17 +167,17 @@ impl<R: Read> Stream<R> {
             }
             Ok(value)
         });
-        let value = parsed.map_err(|error| self.at_its_place(length, error))?;
+        let value = parsed.map_err(|error| self.locate_error(length, error))?;
         self.consume(length);
         Ok(value)
     }
 
     /// Translates an error inside a value of this length to its position in the stream.
-    fn at_its_place(&self, length: usize, error: Error) -> Error {
+    fn locate_error(&self, length: usize, error: Error) -> Error {
         let (line, column) = (error.line(), error.column());
         if error.is_eof() && self.rest.len() > length {
             // A truncated number or literal, followed by something else.
-            return malformed();
+            return syntax_error();
         }
         // Syntax errors trigger a repair, and `line_of` locates those that remain.
         if error.is_syntax() || line == 0 {
@@ -199,14 +199,14 @@ impl<R: Read> Stream<R> {
     ) -> Result<T, Error> {
         // Bounds the recursion, so a hostile file cannot overflow the stack.
         if self.depth == MAX_DEPTH {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         self.depth += 1;
         self.consume(1);
         let taken = take(self)?;
         self.depth -= 1;
         if self.peek_in(what)? != close {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         self.consume(1);
         Ok(taken)
@@ -214,7 +214,7 @@ impl<R: Read> Stream<R> {
 }
 
 /// Returns a syntax error. Its position is irrelevant, because the text is repaired and read again.
-fn malformed() -> Error {
+fn syntax_error() -> Error {
     // serde_json has no public constructor for syntax errors.
     match serde_json::from_str::<IgnoredAny>("?") {
         Err(error) => error,
@@ -224,14 +224,14 @@ fn malformed() -> Error {
 
 /// Scanner for the end of a value.
 #[derive(Default)]
-struct End {
+struct ValueEnd {
     /// Number of bytes scanned.
     at: usize,
     depth: usize,
     in_string: bool,
 }
 
-impl End {
+impl ValueEnd {
     /// Returns the length of the value at the start of `json`; `None` if it is incomplete. The
     /// caller then calls again with more of the same value.
     fn find(&mut self, json: &[u8]) -> Option<usize> {
@@ -275,30 +275,30 @@ impl End {
     }
 }
 
-impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
+impl<'de, R: Read> Deserializer<'de> for &mut JsonStream<R> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let first = self.peek_in("a value")?;
         if matches!(first, b',' | b':' | b']' | b'}') {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         let length = match (self.length(self.whole)?, first) {
             (None, b'{') => {
                 return self.enter("an object", b'}', |stream| {
-                    visitor.visit_map(Parts { stream, is_first: true })
+                    visitor.visit_map(StreamParts { stream, is_first: true })
                 });
             }
             (None, b'[') => {
                 return self.enter("a list", b']', |stream| {
-                    visitor.visit_seq(Parts { stream, is_first: true })
+                    visitor.visit_seq(StreamParts { stream, is_first: true })
                 });
             }
             // Strings are not split, whatever their length.
             (None, _) => self.length(usize::MAX)?.unwrap_or_default(),
             (Some(length), _) => length,
         };
-        self.parse(length, |json| Lent::new(json).deserialize_any(visitor))
+        self.parse(length, |json| BorrowAdapter::new(json).deserialize_any(visitor))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -316,14 +316,16 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
     ) -> Result<V::Value, Error> {
         self.peek_in("a value")?;
         let length = self.length(usize::MAX)?.unwrap_or_default();
-        self.parse(length, |json| Lent::new(json).deserialize_newtype_struct(name, visitor))
+        self.parse(length, |json| {
+            BorrowAdapter::new(json).deserialize_newtype_struct(name, visitor)
+        })
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.peek_in("a value")?;
         match self.length(self.whole)? {
             Some(length) => {
-                self.parse(length, |json| Lent::new(json).deserialize_ignored_any(visitor))
+                self.parse(length, |json| BorrowAdapter::new(json).deserialize_ignored_any(visitor))
             }
             None => self.deserialize_any(visitor),
         }
@@ -336,12 +338,12 @@ impl<'de, R: Read> Deserializer<'de> for &mut Stream<R> {
 }
 
 /// The parts of an object or list that is split.
-struct Parts<'s, R> {
-    stream: &'s mut Stream<R>,
+struct StreamParts<'s, R> {
+    stream: &'s mut JsonStream<R>,
     is_first: bool,
 }
 
-impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
+impl<'de, R: Read> MapAccess<'de> for StreamParts<'_, R> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -353,7 +355,7 @@ impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
             return Ok(None);
         }
         if self.stream.peek_in("an object")? != b'"' {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         let length = self.stream.length(usize::MAX)?.unwrap_or_default();
         // Owned, because the buffer does not live for `'de`.
@@ -364,14 +366,14 @@ impl<'de, R: Read> MapAccess<'de> for Parts<'_, R> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         if self.stream.peek_in("an object")? != b':' {
-            return Err(malformed());
+            return Err(syntax_error());
         }
         self.stream.consume(1);
         seed.deserialize(&mut *self.stream)
     }
 }
 
-impl<'de, R: Read> SeqAccess<'de> for Parts<'_, R> {
+impl<'de, R: Read> SeqAccess<'de> for StreamParts<'_, R> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -400,7 +402,7 @@ mod tests {
             // Where a syntax error is does not matter.
             (is_syntax, if is_syntax { String::new() } else { error.to_string() })
         };
-        let ours = Value::deserialize(&mut Stream::with_whole(json, whole)).map_err(words);
+        let ours = Value::deserialize(&mut JsonStream::with_whole(json, whole)).map_err(words);
         let mut parser = serde_json::Deserializer::from_reader(json);
         [ours, Value::deserialize(&mut parser).map_err(words)]
     }

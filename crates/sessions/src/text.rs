@@ -30,7 +30,7 @@ const NOTE_ENDS: &str = " bytes left out] …\n";
 
 /// Maximum distance of a cut from a line break or space. Half of a secret would not be recognised
 /// as one, so a cut avoids splitting words.
-const NEAR: usize = 2048;
+const MAX_CUT_SHIFT: usize = 2048;
 
 /// Base64 in a data URL. [`without_runs`] leaves short ones alone.
 static DATA_URL: LazyLock<Regex> =
@@ -76,9 +76,9 @@ impl<'a> Text<'a> {
         if value.len() <= 2 * KEPT_END {
             return Self { value, cut: 0 };
         }
-        let head = without_half_word(&value[..value.floor_char_boundary(KEPT_END)]);
+        let head = trim_partial_end(&value[..value.floor_char_boundary(KEPT_END)]);
         let tail = &value[value.ceil_char_boundary(value.len() - KEPT_END)..];
-        let tail = without_half_word_before(tail);
+        let tail = trim_partial_start(tail);
         let cut = value.len() - head.len() - tail.len();
         let text = format!("{head}{NOTE_BEGINS}{cut}{NOTE_ENDS}{tail}");
         Self { value: Cow::Owned(text), cut }
@@ -90,12 +90,12 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the number of bytes cut.
-    pub fn cut(&self) -> usize {
+    pub fn cut_bytes(&self) -> usize {
         self.cut
     }
 
     /// Makes JSON that was cut inside a string valid again; returns `None` for any other text.
-    pub fn mended_json(&self) -> Option<String> {
+    pub fn repaired_json(&self) -> Option<String> {
         if self.cut == 0 || !self.starts_with(['{', '[']) {
             return None;
         }
@@ -126,12 +126,12 @@ impl<'a> Text<'a> {
         if self.is_empty() && self.cut == 0 {
             *self = other;
         } else {
-            self.join(&other);
+            self.append(&other);
         }
     }
 
     /// Appends a paragraph.
-    pub fn join(&mut self, other: &Text<'_>) {
+    pub fn append(&mut self, other: &Text<'_>) {
         if other.is_empty() {
             return;
         }
@@ -200,16 +200,16 @@ impl Serialize for Text<'_> {
 }
 
 /// Returns the text without the partial word at its end.
-fn without_half_word(head: &str) -> &str {
-    let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
+fn trim_partial_end(head: &str) -> &str {
+    let near = &head[head.ceil_char_boundary(head.len().saturating_sub(MAX_CUT_SHIFT))..];
     // A line break is the better place to cut.
     let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
     &head[..head.len() - near.len() + kept]
 }
 
 /// Returns the text without the partial word at its start.
-fn without_half_word_before(tail: &str) -> &str {
-    let near = &tail[..tail.floor_char_boundary(NEAR)];
+fn trim_partial_start(tail: &str) -> &str {
+    let near = &tail[..tail.floor_char_boundary(MAX_CUT_SHIFT)];
     let left_out = near.find('\n').or_else(|| near.find(ends_word));
     &tail[left_out.map_or(0, |at| at + 1)..]
 }
@@ -345,7 +345,10 @@ mod tests {
         let text = Text::new(long.as_str());
         assert!(text.starts_with("begin") && text.ends_with("end"));
         assert!(text.len() < 2 * KEPT_END + 100);
-        assert_eq!(text.cut(), 80_008 - (text.len() - "\n… [47240 bytes left out] …\n".len()));
+        assert_eq!(
+            text.cut_bytes(),
+            80_008 - (text.len() - "\n… [47240 bytes left out] …\n".len())
+        );
         assert!(text.contains("bytes left out"), "{}", &text[KEPT_END - 5..KEPT_END + 60]);
     }
 
@@ -353,15 +356,15 @@ mod tests {
     fn cut_json_is_mended() {
         let long = r#"a word, \"another\"\n"#.repeat(5_000);
         let text = Text::new(format!(r#"{{"path":"a","text":"{long}","n":1}}"#));
-        assert!(text.cut() > 0 && serde_json::from_str::<serde_json::Value>(&text).is_err());
-        let mended = text.mended_json().unwrap();
+        assert!(text.cut_bytes() > 0 && serde_json::from_str::<serde_json::Value>(&text).is_err());
+        let mended = text.repaired_json().unwrap();
         let mended: serde_json::Value = serde_json::from_str(&mended).unwrap();
         assert_eq!((&mended["path"], &mended["n"]), (&"a".into(), &1.into()));
         assert!(mended["text"].as_str().unwrap().contains("\n… ["), "{mended}");
         for whole in ["", "{}", r#"{"path":"a"}"#, "\n… [3 bytes left out] …\n"] {
-            assert_eq!(Text::new(whole).mended_json(), None, "{whole}");
+            assert_eq!(Text::new(whole).repaired_json(), None, "{whole}");
         }
-        assert_eq!(Text::new("words ".repeat(10_000)).mended_json(), None);
+        assert_eq!(Text::new("words ".repeat(10_000)).repaired_json(), None);
     }
 
     #[test]
@@ -377,7 +380,7 @@ mod tests {
                     "{before}{space}{after}{space}{key}{space}{filler}{space}{key}{space}{filler}"
                 );
                 let text = Text::new(text);
-                assert!(text.cut() > 0);
+                assert!(text.cut_bytes() > 0);
                 let rest = text.replace(key, "");
                 assert!(!rest.contains("sk-") && !rest.contains("J0"), "{shift} {space:?}");
             }
@@ -392,13 +395,13 @@ mod tests {
             text.as_str(),
             "see data:image/png;base64,[800 bytes of base64 left out] and on"
         );
-        assert_eq!(text.cut(), 800);
+        assert_eq!(text.cut_bytes(), 800);
         let data = "iVBORw0KGgo/".repeat(200);
         let json = format!(r#"{{"type":"image","data":"{data}","more":"{data}"}}"#);
         let note = "[2400 bytes of base64 left out]";
         let text = Text::new(json.as_str());
         assert_eq!(text.as_str(), json.replace(&data, note));
-        assert_eq!(text.cut(), 4800);
+        assert_eq!(text.cut_bytes(), 4800);
         assert_eq!(Text::new(data).as_str(), note);
         for other in ["0123456789abcdef".repeat(200), "-".repeat(2000), "aB3 ".repeat(2000)] {
             assert_eq!(Text::new(other.as_str()).as_str(), other);

@@ -18,7 +18,7 @@ pub(super) fn split(text: Text<'_>) -> (Text<'_>, Text<'_>) {
         TAGS.iter().find_map(|(open, close)| Some((rest.strip_prefix(open)?, close)))
     {
         let (thought, after) = inside.split_once(close).unwrap_or((inside, ""));
-        thoughts.join(&thought.trim().into());
+        thoughts.append(&thought.trim().into());
         rest = after.trim_start();
     }
     // Without a tag, the text stays borrowed.
@@ -38,7 +38,7 @@ pub(super) fn add<'a>(all: &mut Text<'a>, thought: Text<'a>) {
     if all.is_empty() || thought.contains(all.trim()) {
         *all = thought;
     } else {
-        all.join(&thought);
+        all.append(&thought);
     }
 }
 

@@ -19,11 +19,11 @@ const MAX_NAMED: usize = 5;
 /// Number of unknown blocks by type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Unknown(BTreeMap<String, u64>);
+pub struct UnknownBlocks(BTreeMap<String, u64>);
 
-impl Unknown {
+impl UnknownBlocks {
     /// Counts a block. The type comes from the file and is shortened.
-    pub fn note(&mut self, kind: &str) {
+    pub fn count_block(&mut self, kind: &str) {
         self.add_count(&selftest_text::one_line(kind, MAX_NAME), 1);
     }
 
@@ -58,7 +58,7 @@ impl Unknown {
     }
 
     /// Describes the counts for display; `None` if all are zero.
-    pub fn words(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let mut counts: Vec<_> = self.counts().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let mut named: Vec<String> =
@@ -78,16 +78,16 @@ mod tests {
 
     #[test]
     fn a_file_cannot_make_up_more_types_than_are_told_apart() {
-        let mut unknown = Unknown::default();
-        assert_eq!(unknown.words(), None);
+        let mut unknown = UnknownBlocks::default();
+        assert_eq!(unknown.describe(), None);
         for number in 0..100 {
-            unknown.note(&format!("type {}", number % 50));
+            unknown.count_block(&format!("type {}", number % 50));
         }
-        unknown.note("");
+        unknown.count_block("");
         assert_eq!((unknown.total(), unknown.counts().count()), (101, MAX_TYPES + 1));
-        let mut two = Unknown::default();
-        two.note("hologram\n");
+        let mut two = UnknownBlocks::default();
+        two.count_block("hologram\n");
         two.add(&two.clone());
-        assert_eq!(two.words().unwrap(), "2 blocks not understood (2 hologram)");
+        assert_eq!(two.describe().unwrap(), "2 blocks not understood (2 hologram)");
     }
 }

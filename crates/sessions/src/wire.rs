@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use super::any_json::{AnyJson, Fill, deserialize_any_json};
+use super::any_json::{AnyJson, AnyJsonSeed, deserialize_any_json};
 use super::repaired::repair;
 use super::text::Text;
 
@@ -33,7 +33,7 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> 
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
-        Fill(&mut self).deserialize(deserializer)
+        AnyJsonSeed(&mut self).deserialize(deserializer)
     }
 }
 
@@ -49,21 +49,21 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> AnyJson<'de> for Each<T, F> {
 /// A struct if the value is a JSON object, otherwise nothing. The fields of `T` must be lenient
 /// too, such as [`Text`], [`Int`], [`Flag`], [`List`] and `Moment`, with `#[serde(default)]`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Object<T>(pub(super) Option<T>);
+pub(super) struct LenientObject<T>(pub(super) Option<T>);
 
-impl<T> Default for Object<T> {
+impl<T> Default for LenientObject<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(deserializer)
+        Self::from_json(deserializer)
     }
 }
 
-impl<'de, T: Deserialize<'de>> AnyJson<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> AnyJson<'de> for LenientObject<T> {
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
         self.0 = Some(T::deserialize(MapAccessDeserializer::new(map))?);
         Ok(())
@@ -72,36 +72,36 @@ impl<'de, T: Deserialize<'de>> AnyJson<'de> for Object<T> {
 
 /// The objects of a list. Elements of other types are dropped, and other values count as empty.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct List<T>(pub(super) Vec<T>);
+pub(super) struct LenientList<T>(pub(super) Vec<T>);
 
-impl<T> Default for List<T> {
+impl<T> Default for LenientList<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut elements = Vec::new();
-        each(|Object(element)| elements.extend(element)).deserialize(deserializer)?;
+        each(|LenientObject(element)| elements.extend(element)).deserialize(deserializer)?;
         Ok(Self(elements))
     }
 }
 
 /// An integer, also from a string of digits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Int(pub(super) Option<i64>);
+pub(super) struct LenientInt(pub(super) Option<i64>);
 
-impl Int {
+impl LenientInt {
     /// Returns the number as a count; 0 if it is missing or negative.
     pub(super) fn count(self) -> u64 {
         self.0.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
     }
 }
 
-deserialize_any_json!(Int);
+deserialize_any_json!(LenientInt);
 
-impl AnyJson<'_> for Int {
+impl AnyJson<'_> for LenientInt {
     fn number(&mut self, number: &Number) {
         // Below 2^53, every integer has an exact float.
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
@@ -118,18 +118,18 @@ impl AnyJson<'_> for Int {
 
 /// `true`, `false`, or neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Flag(pub(super) Option<bool>);
+pub(super) struct LenientFlag(pub(super) Option<bool>);
 
-impl Flag {
+impl LenientFlag {
     /// Returns true if the value is `true`.
     pub(super) fn is_set(self) -> bool {
         self.0 == Some(true)
     }
 }
 
-deserialize_any_json!(Flag);
+deserialize_any_json!(LenientFlag);
 
-impl AnyJson<'_> for Flag {
+impl AnyJson<'_> for LenientFlag {
     fn boolean(&mut self, value: bool) {
         self.0 = Some(value);
     }
@@ -138,9 +138,9 @@ impl AnyJson<'_> for Flag {
 /// Any JSON value as text: the content of a string, the JSON of anything else. Used for tool
 /// arguments, which some agents write as JSON and others as JSON inside a string.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Json(pub(super) Text<'static>);
+pub(super) struct JsonText(pub(super) Text<'static>);
 
-impl<'de> Deserialize<'de> for Json {
+impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         // Raw, so that number formatting and key order of the arguments are preserved.
@@ -155,16 +155,16 @@ impl<'de> Deserialize<'de> for Json {
 /// A JSON value from which a few small parts are read by JSON pointer. It may also be JSON inside a
 /// string.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Loose(Value);
+pub(super) struct JsonValue(Value);
 
-impl<'de> Deserialize<'de> for Loose {
+impl<'de> Deserialize<'de> for JsonValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self::parse(raw.get()))
     }
 }
 
-impl Loose {
+impl JsonValue {
     /// Parses JSON; the result is empty if the text is not JSON.
     pub(super) fn parse(json: &str) -> Self {
         Self(match serde_json::from_str(json).unwrap_or_default() {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn arguments_with_half_a_character_are_not_lost() {
-        let Json(arguments) = serde_json::from_str(r#""{\"a\": \"\ud83d\"}""#).unwrap();
+        let JsonText(arguments) = serde_json::from_str(r#""{\"a\": \"\ud83d\"}""#).unwrap();
         assert_eq!(arguments.as_str(), "{\"a\": \"\u{fffd}\"}");
     }
 
@@ -213,16 +213,16 @@ mod tests {
         #[derive(Deserialize, Default, Debug, PartialEq)]
         #[serde(default)]
         struct Record {
-            count: Int,
-            flag: Flag,
-            arguments: Json,
-            list: List<Inner>,
-            inner: Object<Inner>,
+            count: LenientInt,
+            flag: LenientFlag,
+            arguments: JsonText,
+            list: LenientList<Inner>,
+            inner: LenientObject<Inner>,
         }
         #[derive(Deserialize, Default, Debug, PartialEq)]
         #[serde(default)]
         struct Inner {
-            a: Int,
+            a: LenientInt,
         }
         let read = |json: &str| serde_json::from_str::<Record>(json).unwrap();
         let record = read(
@@ -231,11 +231,12 @@ mod tests {
         assert_eq!(record.count.count(), 7);
         assert!(record.flag.is_set());
         assert_eq!(record.arguments.0.as_str(), r#"{"x":1}"#);
-        assert_eq!(record.list.0, [Inner { a: Int(Some(2)) }]);
-        assert_eq!(record.inner.0, Some(Inner { a: Int(Some(3)) }));
+        assert_eq!(record.list.0, [Inner { a: LenientInt(Some(2)) }]);
+        assert_eq!(record.inner.0, Some(Inner { a: LenientInt(Some(3)) }));
         let odd =
             read(r#"{"count":[1],"flag":"yes","arguments":{"x":[2]},"list":"no","inner":null}"#);
-        let expected = Record { arguments: Json(Text::new(r#"{"x":[2]}"#)), ..Record::default() };
+        let expected =
+            Record { arguments: JsonText(Text::new(r#"{"x":[2]}"#)), ..Record::default() };
         assert_eq!(odd, expected);
     }
 }

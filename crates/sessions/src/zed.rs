@@ -11,29 +11,34 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::ReadError;
+use super::SessionReadError;
 use super::any_json::{AnyJson, deserialize_any_json};
-use super::blocks::{Block, Blocks, Speaker};
-use super::event::{Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
-use super::source::Source;
-use super::sqlite::{self, Columns, damaged, open, text};
+use super::blocks::{ContentBlock, ContentBlocks, MessageContext};
+use super::event::{
+    EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Loose, Object, each};
+use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject, each};
 
 /// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;
 
 /// Reads every thread of a database.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let columns = Columns::of(&mut database, "threads").await.map_err(damaged)?;
+    let columns = TableColumns::of(&mut database, "threads").await.map_err(damaged_error)?;
     let list = columns.list(&["id", "parent_id", "updated_at", "created_at", "data_type"]);
     let query = format!(
         "SELECT {list}, CASE WHEN length(data) <= {MAX_THREAD} THEN data END FROM threads \
@@ -49,25 +54,25 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
                 if text(&row, 4) == "zstd" { unpack(bytes) } else { Some(bytes.to_vec()) };
             let thread = unpacked.as_deref().map(String::from_utf8_lossy);
             let thread = thread.as_deref().and_then(|json| serde_json::from_str(json).ok());
-            let Some(Object(Some(thread))) = thread else {
+            let Some(LenientObject(Some(thread))) = thread else {
                 feed.notes.bad_records += 1;
                 continue;
             };
-            feed.head = Head {
+            feed.head = SessionHead {
                 id: text(&row, 0).into_owned(),
                 agent: "zed".to_owned(),
                 parent: Text::new(text(&row, 1)).line(200),
-                ..Head::default()
+                ..SessionHead::default()
             };
-            feed.saw(Moment::parse(&text(&row, 2)));
-            feed.saw(Moment::parse(&text(&row, 3)));
-            Thread::send(thread, feed);
-            feed.end();
+            feed.record_time(Moment::parse(&text(&row, 2)));
+            feed.record_time(Moment::parse(&text(&row, 3)));
+            ZedThread::send(thread, feed);
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
     let result = sent.await;
-    sqlite::note_end(result, feed);
+    sqlite::note_error(result, feed);
     Ok(())
 }
 
@@ -81,82 +86,82 @@ fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Thread<'a> {
-    messages: Turns<'a>,
+struct ZedThread<'a> {
+    messages: ZedMessages<'a>,
     updated_at: Moment,
-    cumulative_token_usage: Object<Tokens>,
-    model: Loose,
-    initial_project_snapshot: Loose,
+    cumulative_token_usage: LenientObject<ZedTokens>,
+    model: JsonValue,
+    initial_project_snapshot: JsonValue,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
-struct Tokens {
-    input_tokens: Int,
-    output_tokens: Int,
-    cache_creation_input_tokens: Int,
-    cache_read_input_tokens: Int,
+struct ZedTokens {
+    input_tokens: LenientInt,
+    output_tokens: LenientInt,
+    cache_creation_input_tokens: LenientInt,
+    cache_read_input_tokens: LenientInt,
 }
 
-impl Thread<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
-        feed.saw(self.updated_at);
-        feed.head.model(&self.model.text("/model"));
+impl ZedThread<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
+        feed.record_time(self.updated_at);
+        feed.head.add_model(&self.model.text("/model"));
         let folder = self.initial_project_snapshot.text("/worktree_snapshots/0/worktree_path");
         feed.head.cwd = folder.line(400);
         let tokens = self.cumulative_token_usage.0.unwrap_or_default();
         // Cache writes are part of the input in the neutral model.
         let written = tokens.cache_creation_input_tokens.count();
-        let usage = Usage {
+        let usage = TokenCounts {
             input: tokens.input_tokens.count().saturating_add(written),
             output: tokens.output_tokens.count(),
             cached: tokens.cache_read_input_tokens.count(),
         };
-        feed.head.usage = (usage != Usage::default()).then_some(usage);
+        feed.head.usage = (usage != TokenCounts::default()).then_some(usage);
         self.messages.0.into_iter().for_each(|turn| turn.send(feed));
     }
 }
 
 /// Messages of a thread.
 #[derive(Default)]
-struct Turns<'a>(Vec<Turn<'a>>);
+struct ZedMessages<'a>(Vec<ZedMessage<'a>>);
 
-deserialize_any_json!(Turns<'a>);
+deserialize_any_json!(ZedMessages<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Turns<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ZedMessages<'a> {
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        each(|turn: Turn<'de>| self.0.push(turn)).list(list)
+        each(|turn: ZedMessage<'de>| self.0.push(turn)).list(list)
     }
 }
 
 /// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or the form before 0.3.
 #[derive(Default)]
-struct Turn<'a> {
+struct ZedMessage<'a> {
     role: Text<'a>,
-    body: Body<'a>,
+    body: MessageBody<'a>,
     unknown: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Body<'a> {
-    content: Pieces<'a>,
-    tool_results: BTreeMap<String, Object<Given<'a>>>,
+struct MessageBody<'a> {
+    content: ZedContent<'a>,
+    tool_results: BTreeMap<String, LenientObject<ZedResult<'a>>>,
 }
 
 /// A message in the form before 0.3.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Older<'a> {
-    segments: List<Block<'a>>,
-    tool_uses: List<Use<'a>>,
-    tool_results: List<Given<'a>>,
+struct LegacyMessage<'a> {
+    segments: LenientList<ContentBlock<'a>>,
+    tool_uses: LenientList<ZedCall<'a>>,
+    tool_results: LenientList<ZedResult<'a>>,
 }
 
-deserialize_any_json!(Turn<'a>);
+deserialize_any_json!(ZedMessage<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ZedMessage<'a> {
     fn string(&mut self, text: std::borrow::Cow<'de, str>) {
         // "Resume" only means that the agent was asked to continue.
         if text != "Resume" {
@@ -165,11 +170,12 @@ impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
     }
 
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
-        let mut older = Older::default();
+        let mut older = LegacyMessage::default();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "User" | "Agent" => {
-                    self.body = map.next_value::<Object<Body<'de>>>()?.0.unwrap_or_default();
+                    self.body =
+                        map.next_value::<LenientObject<MessageBody<'de>>>()?.0.unwrap_or_default();
                     self.role = if key.as_str() == "User" { "user" } else { "assistant" }.into();
                 }
                 "role" => self.role = map.next_value()?,
@@ -192,65 +198,78 @@ impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
     }
 }
 
-impl Turn<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
-        let Body { content: Pieces(mut blocks), tool_results } = self.body;
-        for (id, Object(given)) in tool_results {
+impl ZedMessage<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>) {
+        let MessageBody { content: ZedContent(mut blocks), tool_results } = self.body;
+        for (id, LenientObject(given)) in tool_results {
             blocks.result(given.unwrap_or_default().into_result(&id));
         }
         match self.role.as_str() {
-            "assistant" => blocks.send_answer(&Speaker::new(Origin::Agent, None), feed),
-            "user" => blocks.send_given(&Speaker::new(Origin::Human, None), Role::User, feed),
-            "system" => blocks.send_given(&Speaker::new(Origin::Harness, None), Role::System, feed),
+            "assistant" => blocks.send_answer(&MessageContext::new(EventOrigin::Agent, None), feed),
+            "user" => blocks.send_input(
+                &MessageContext::new(EventOrigin::Human, None),
+                EventRole::User,
+                feed,
+            ),
+            "system" => blocks.send_input(
+                &MessageContext::new(EventOrigin::Harness, None),
+                EventRole::System,
+                feed,
+            ),
             _ if self.unknown.is_empty() => feed.notes.ignored_records += 1,
-            _ => feed.unknown(&self.unknown),
+            _ => feed.count_unknown(&self.unknown),
         }
     }
 }
 
 /// Content of a message of either speaker.
 #[derive(Default)]
-struct Pieces<'a>(Blocks<'a>);
+struct ZedContent<'a>(ContentBlocks<'a>);
 
-deserialize_any_json!(Pieces<'a>);
+deserialize_any_json!(ZedContent<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Pieces<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ZedContent<'a> {
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        each(|piece: Piece<'de>| piece.put_into(&mut self.0)).list(list)
+        each(|piece: ZedPart<'de>| piece.put_into(&mut self.0)).list(list)
     }
 }
 
 /// One part: `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
 #[derive(Default)]
-struct Piece<'a> {
+struct ZedPart<'a> {
     kind: Text<'a>,
     text: Text<'a>,
-    used: Option<Use<'a>>,
+    used: Option<ZedCall<'a>>,
 }
 
-deserialize_any_json!(Piece<'a>);
+deserialize_any_json!(ZedPart<'a>);
 
 /// The text inside a part.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Inner<'a> {
+struct PartText<'a> {
     text: Text<'a>,
     content: Text<'a>,
 }
 
-impl<'de: 'a, 'a> AnyJson<'de> for Piece<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ZedPart<'a> {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "Text" => self.text = map.next_value()?,
                 "Thinking" => {
-                    self.text = map.next_value::<Object<Inner<'de>>>()?.0.unwrap_or_default().text;
+                    self.text = map
+                        .next_value::<LenientObject<PartText<'de>>>()?
+                        .0
+                        .unwrap_or_default()
+                        .text;
                 }
                 "Mention" => {
-                    let inner = map.next_value::<Object<Inner<'de>>>()?.0.unwrap_or_default();
+                    let inner =
+                        map.next_value::<LenientObject<PartText<'de>>>()?.0.unwrap_or_default();
                     self.text = inner.content;
                 }
-                "ToolUse" => self.used = map.next_value::<Object<Use<'de>>>()?.0,
+                "ToolUse" => self.used = map.next_value::<LenientObject<ZedCall<'de>>>()?.0,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
             self.kind = key;
@@ -259,8 +278,8 @@ impl<'de: 'a, 'a> AnyJson<'de> for Piece<'a> {
     }
 }
 
-impl<'a> Piece<'a> {
-    fn put_into(self, blocks: &mut Blocks<'a>) {
+impl<'a> ZedPart<'a> {
+    fn put_into(self, blocks: &mut ContentBlocks<'a>) {
         match self.kind.as_str() {
             "Text" | "Mention" => blocks.say(self.text),
             "Thinking" => blocks.think(self.text),
@@ -275,13 +294,13 @@ impl<'a> Piece<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Use<'a> {
+struct ZedCall<'a> {
     id: Text<'a>,
     name: Text<'a>,
-    input: Json,
+    input: JsonText,
 }
 
-impl<'a> Use<'a> {
+impl<'a> ZedCall<'a> {
     fn into_call(self) -> ToolCall<'a> {
         ToolCall { id: self.id, name: self.name, arguments: self.input.0 }
     }
@@ -290,26 +309,26 @@ impl<'a> Use<'a> {
 /// Result of a tool call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Given<'a> {
+struct ZedResult<'a> {
     tool_use_id: Text<'a>,
     tool_name: Text<'a>,
-    is_error: Flag,
-    content: Output<'a>,
+    is_error: LenientFlag,
+    content: ZedOutput<'a>,
 }
 
 /// Tool output: a text, `{"Text": …}`, an image, or a list of them.
 #[derive(Default)]
-struct Output<'a>(Text<'a>);
+struct ZedOutput<'a>(Text<'a>);
 
-deserialize_any_json!(Output<'a>);
+deserialize_any_json!(ZedOutput<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Output<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ZedOutput<'a> {
     fn string(&mut self, text: std::borrow::Cow<'de, str>) {
         self.0 = Text::new(text);
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        each(|Output(text): Output<'de>| self.0.add(text)).list(list)
+        each(|ZedOutput(text): ZedOutput<'de>| self.0.add(text)).list(list)
     }
 
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
@@ -327,7 +346,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Output<'a> {
     }
 }
 
-impl<'a> Given<'a> {
+impl<'a> ZedResult<'a> {
     fn into_result(self, id: &str) -> ToolResult<'a> {
         let call_id =
             if self.tool_use_id.is_empty() { Text::from(id.to_owned()) } else { self.tool_use_id };
@@ -336,10 +355,10 @@ impl<'a> Given<'a> {
         let is_refused = text.starts_with("Permission to run tool denied by user")
             || text.starts_with("Tool canceled by user");
         let outcome = match self.is_error.0 {
-            Some(true) if is_refused => Outcome::Rejected,
-            Some(true) => Outcome::Failed,
-            Some(false) => Outcome::Ok,
-            None => Outcome::Unknown,
+            Some(true) if is_refused => ToolOutcome::Rejected,
+            Some(true) => ToolOutcome::Failed,
+            Some(false) => ToolOutcome::Ok,
+            None => ToolOutcome::Unknown,
         };
         ToolResult { call_id, tool: self.tool_name, text, outcome, ..ToolResult::default() }
     }
@@ -348,7 +367,7 @@ impl<'a> Given<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::sqlite::tests::database;
-    use super::super::{Collector, Format, read};
+    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 answers, 2 calls: one worked, one failed; 15 tokens in, 100 from a cache.
@@ -389,16 +408,16 @@ mod tests {
                  INSERT INTO threads VALUES ('t3', NULL, 't', '', 'zstd', x'00');"
             )],
         );
-        let mut collector = Collector::default();
-        let reading = read(&Source::file(path), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
         assert_eq!(
             (reading.format, reading.sessions, reading.notes.bad_records),
-            (Format::Zed, 2, 1)
+            (SessionFormat::Zed, 2, 1)
         );
         let sessions = collector.into_sessions();
         let head = &sessions[0].head;
         assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("t1", Some("/w")));
-        assert_eq!(head.usage, Some(Usage { input: 15, output: 5, cached: 100 }));
+        assert_eq!(head.usage, Some(TokenCounts { input: 15, output: 5, cached: 100 }));
         assert_eq!((head.models[0].as_str(), head.unknown_blocks.total()), ("m-1", 1));
         let said: Vec<_> = sessions[0]
             .events
@@ -408,10 +427,10 @@ mod tests {
         assert_eq!(
             said,
             [
-                (Role::User, "fix it\nfn a", 0),
-                (Role::Assistant, "I look.", 2),
-                (Role::Tool, "", 0),
-                (Role::Assistant, "It fails.\n[unknown block \"Hologram\"]", 0),
+                (EventRole::User, "fix it\nfn a", 0),
+                (EventRole::Assistant, "I look.", 2),
+                (EventRole::Tool, "", 0),
+                (EventRole::Assistant, "It fails.\n[unknown block \"Hologram\"]", 0),
             ]
         );
         let results: Vec<_> = sessions[0].events[2]
@@ -420,10 +439,10 @@ mod tests {
             .map(|result| (result.tool.as_str(), result.outcome, result.text.as_str()))
             .collect();
         let expected =
-            [("read_file", Outcome::Ok, "fn a"), ("terminal", Outcome::Failed, "no rule")];
+            [("read_file", ToolOutcome::Ok, "fn a"), ("terminal", ToolOutcome::Failed, "no rule")];
         assert_eq!(results, expected);
         assert_eq!(sessions[0].events[1].reasoning.as_str(), "hm");
         assert_eq!(sessions[1].head.parent.as_deref(), Some("t1"));
-        assert_eq!(sessions[1].events[2].results[0].outcome, Outcome::Ok);
+        assert_eq!(sessions[1].events[2].results[0].outcome, ToolOutcome::Ok);
     }
 }

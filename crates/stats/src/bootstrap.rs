@@ -3,7 +3,7 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::permutation::below;
+use super::permutation::scale_to_index;
 use super::{Interval, mean, real};
 
 /// Returns the 95 % percentile interval of the mean, from `resamples` samples drawn with
@@ -21,9 +21,9 @@ pub fn bootstrap_mean(values: &[f64], seed: u64, resamples: u32) -> Option<Inter
             for drawn in 0..values.len().div_ceil(2) {
                 // One 64-bit number yields two positions.
                 let bits = random.next_u64();
-                sum += values[below(bits >> 32, values.len())];
+                sum += values[scale_to_index(bits >> 32, values.len())];
                 if 2 * drawn + 1 < values.len() {
-                    sum += values[below(bits & 0xffff_ffff, values.len())];
+                    sum += values[scale_to_index(bits & 0xffff_ffff, values.len())];
                 }
             }
             sum / real(values.len())

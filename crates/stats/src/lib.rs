@@ -40,11 +40,11 @@ pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
 pub use mean::{mean, mean_interval, standard_deviation};
 pub use paired::{PairedDifference, paired_difference, sign_test};
-pub use pass_at_k::{PassAtK, Share, pass_at_k};
+pub use pass_at_k::{MeanShare, PassAtK, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
-pub use power::{Effect, WANTED_POWER, detectable_difference};
-pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, Trust, corrected_rate};
-pub use quantile::{Quantile, quantile};
+pub use power::{PlannedEffect, TARGET_POWER, detectable_difference};
+pub use ppi::{CorrectedRate, JudgeTrust, MIN_CORRECTION_LABELS, corrected_rate};
+pub use quantile::{QuantileEstimate, quantile};
 pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
 pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
@@ -55,7 +55,7 @@ const Z: f64 = 1.959_963_984_540_054;
 
 /// The direction of a one-sided test: the alternative hypothesis about the first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
+pub enum TestTail {
     /// The first sample tends to be lower than the second.
     Less,
     /// The first sample tends to be higher than the second.

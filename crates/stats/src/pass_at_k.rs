@@ -13,14 +13,14 @@ pub struct PassAtK {
     /// Number of cases with at least that many trials.
     pub cases: u32,
     /// pass@k: probability that at least one of k trials passes, averaged over the cases.
-    pub any: Share,
+    pub any: MeanShare,
     /// pass^k: probability that all k trials pass.
-    pub all: Share,
+    pub all: MeanShare,
 }
 
 /// Mean of a share over cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Share {
+pub struct MeanShare {
     /// The mean.
     pub mean: f64,
     /// 95 % confidence interval over similar cases, by Student's t clamped to 0 and 1. Absent with
@@ -39,19 +39,19 @@ pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
     let known = cases.iter().filter(|(passed, trials)| k > 0 && *trials >= k && passed <= trials);
     let (any, all): (Vec<f64>, Vec<f64>) = known
         .map(|&(passed, trials)| {
-            (1.0 - all_of(trials - passed, trials, k), all_of(passed, trials, k))
+            (1.0 - all_drawn_from(trials - passed, trials, k), all_drawn_from(passed, trials, k))
         })
         .unzip();
     let cut = |Interval { low, high }| Interval { low: low.max(0.0), high: high.min(1.0) };
     let share = |values: &[f64]| {
-        Some(Share { mean: mean(values)?, interval: mean_interval(values).map(cut) })
+        Some(MeanShare { mean: mean(values)?, interval: mean_interval(values).map(cut) })
     };
     let cases = u32::try_from(any.len()).unwrap_or(u32::MAX);
     Some(PassAtK { k, cases, any: share(&any)?, all: share(&all)? })
 }
 
 /// Returns `C(of, k) / C(total, k)`: the probability that k draws are all among the `of` items.
-fn all_of(of: u32, total: u32, k: u32) -> f64 {
+fn all_drawn_from(of: u32, total: u32, k: u32) -> f64 {
     // A product of ratios, because the binomials themselves overflow.
     (0..k).map(|drawn| real(of.saturating_sub(drawn) as usize) / f64::from(total - drawn)).product()
 }

@@ -70,10 +70,10 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
         let mut values = case.control.iter().chain(&case.treatment);
         values.next().is_some_and(|first| values.any(|value| value != first))
     });
-    let mut pools: Vec<Pool> = varied.map(|case| Pool::of(case)).collect();
+    let mut pools: Vec<TrialPool> = varied.map(|case| TrialPool::new(case)).collect();
     // Makes the random labellings independent of the order of cases and trials, and of which arm is
     // which.
-    pools.sort_by(|a, b| order(&a.values, &b.values).then(a.few.cmp(&b.few)));
+    pools.sort_by(|a, b| order(&a.values, &b.values).then(a.smaller_arm.cmp(&b.smaller_arm)));
     let observed: f64 = pools.iter().map(|pool| pool.difference).sum();
     let reach: f64 = pools.iter().map(|pool| pool.difference.abs() + pool.spread()).sum();
     // Floating-point sums in a different order differ in their last bits.
@@ -99,10 +99,10 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
 }
 
 /// The trials of a case without their labels.
-struct Pool {
+struct TrialPool {
     values: Vec<f64>,
     /// Number of trials in the smaller arm.
-    few: usize,
+    smaller_arm: usize,
     /// The difference between the arms is `slope · sum of the smaller arm + offset`.
     slope: f64,
     offset: f64,
@@ -110,8 +110,8 @@ struct Pool {
     difference: f64,
 }
 
-impl Pool {
-    fn of(case: &CaseTrials) -> Self {
+impl TrialPool {
+    fn new(case: &CaseTrials) -> Self {
         let (control, treatment) = (real(case.control.len()), real(case.treatment.len()));
         let mut values = [&case.control[..], &case.treatment[..]].concat();
         values.sort_unstable_by(f64::total_cmp);
@@ -119,7 +119,7 @@ impl Pool {
         let (few, many) = (control.min(treatment), control.max(treatment));
         let sign = if treatment <= control { 1.0 } else { -1.0 };
         Self {
-            few: case.control.len().min(case.treatment.len()),
+            smaller_arm: case.control.len().min(case.treatment.len()),
             slope: sign * (1.0 / few + 1.0 / many),
             offset: -sign * sum(&values) / many,
             difference: sum(&case.treatment) / treatment - sum(&case.control) / control,
@@ -135,7 +135,7 @@ impl Pool {
     /// Returns the number of labellings, or `None` if it exceeds `most`.
     fn labellings(&self, most: usize) -> Option<usize> {
         let mut count = 1_usize;
-        for chosen in 0..self.few {
+        for chosen in 0..self.smaller_arm {
             count = count * (self.values.len() - chosen) / (chosen + 1);
             // Binomials increase up to the middle, which `few` does not exceed.
             if count > most {
@@ -148,7 +148,7 @@ impl Pool {
     /// Returns the difference under every labelling.
     fn table(&self) -> Vec<f64> {
         let mut sums = Vec::new();
-        sums_of(&self.values, self.few, 0.0, &mut sums);
+        sums_of(&self.values, self.smaller_arm, 0.0, &mut sums);
         sums.into_iter().map(|sum| self.slope * sum + self.offset).collect()
     }
 }
@@ -173,7 +173,7 @@ fn sums_of(values: &[f64], choose: usize, sum: f64, sums: &mut Vec<f64>) {
 /// Returns the cases as tables of equally likely differences, and the cases with too many
 /// labellings for a table. Small cases are combined into one table; with few labellings in total,
 /// all are.
-fn blocks(pools: Vec<Pool>) -> (Vec<Vec<f64>>, Vec<Pool>) {
+fn blocks(pools: Vec<TrialPool>) -> (Vec<Vec<f64>>, Vec<TrialPool>) {
     let all = pools.iter().try_fold(1_usize, |product, pool| {
         product.checked_mul(pool.labellings(MAX_EXACT)?).filter(|product| *product <= MAX_EXACT)
     });
@@ -196,7 +196,7 @@ fn blocks(pools: Vec<Pool>) -> (Vec<Vec<f64>>, Vec<Pool>) {
 }
 
 /// Returns differences under random labellings, summed over the cases.
-fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Vec<f64> {
+fn draw(blocks: &[Vec<f64>], shuffled: Vec<TrialPool>, seed: u64, draws: usize) -> Vec<f64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut sums = vec![0.0; draws];
     for block in blocks {
@@ -205,7 +205,7 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Ve
         for pair in sums.chunks_mut(2) {
             let bits = random.next_u64();
             for (sum, half) in pair.iter_mut().zip([bits >> 32, bits & 0xffff_ffff]) {
-                *sum += block[below(half, block.len())];
+                *sum += block[scale_to_index(half, block.len())];
             }
         }
     }
@@ -213,8 +213,9 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Ve
         for sum in &mut sums {
             let mut chosen = 0.0;
             // A partial Fisher-Yates shuffle: only the smaller arm has to be chosen.
-            for place in 0..pool.few {
-                let other = place + below(random.next_u64() >> 32, pool.values.len() - place);
+            for place in 0..pool.smaller_arm {
+                let other =
+                    place + scale_to_index(random.next_u64() >> 32, pool.values.len() - place);
                 pool.values.swap(place, other);
                 chosen += pool.values[place];
             }
@@ -225,7 +226,7 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<Pool>, seed: u64, draws: usize) -> Ve
 }
 
 /// Maps 32 random bits to a position below `count`.
-pub(super) fn below(bits: u64, count: usize) -> usize {
+pub(super) fn scale_to_index(bits: u64, count: usize) -> usize {
     usize::try_from((bits * count as u64) >> 32).unwrap_or(0)
 }
 

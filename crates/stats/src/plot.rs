@@ -11,7 +11,7 @@ pub const CAP: f64 = 4.0;
 
 /// A vertical axis.
 #[derive(Clone, Copy)]
-pub struct Scale {
+pub struct PlotScale {
     /// Vertical position of `high`.
     pub top: f64,
     /// Vertical position of `low`.
@@ -22,7 +22,7 @@ pub struct Scale {
     pub high: f64,
 }
 
-impl Scale {
+impl PlotScale {
     /// Returns the vertical position of a value, clamped to the axis.
     pub fn y(self, value: f64) -> f64 {
         let part = (value - self.low) / (self.high - self.low);

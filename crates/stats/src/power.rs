@@ -7,14 +7,14 @@ use statrs::function::factorial::ln_binomial;
 use super::{real, sign_test};
 
 /// Power that a plan should have: the probability of detecting an existing difference.
-pub const WANTED_POWER: f64 = 0.8;
+pub const TARGET_POWER: f64 = 0.8;
 
 /// Maximum number of cases in a plan.
 const MAX_CASES: usize = 10_000;
 
 /// The difference to be detected and the noise around it, in the unit of the scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effect {
+pub struct PlannedEffect {
     /// Mean over the cases of the true differences.
     pub difference: f64,
     /// Standard deviation of the trials of one case.
@@ -25,15 +25,15 @@ pub struct Effect {
     pub alpha: f64,
 }
 
-impl Effect {
+impl PlannedEffect {
     /// Returns the power of the permutation test over trials, for these cases. Uses the normal
     /// approximation, which is within two percent of simulations from eight cases on.
     ///
     /// Relabelled trials vary more than the trials themselves, because of the difference itself.
-    pub fn power_for_these(&self, cases: usize, repeats: usize) -> f64 {
+    pub fn power_for_same_cases(&self, cases: usize, repeats: usize) -> f64 {
         let trials = real(cases * repeats);
         let arm = real(repeats);
-        if trials < 1.0 || least_permutation_p(cases, repeats) > self.alpha {
+        if trials < 1.0 || min_permutation_p(cases, repeats) > self.alpha {
             return 0.0;
         }
         let error = (2.0 * self.within.powi(2) / trials).sqrt();
@@ -46,7 +46,7 @@ impl Effect {
 
     /// Returns the power of the sign test over cases, for similar cases; exact for normal noise.
     /// Requiring the interval to agree as well is left out, since the sign test is stricter.
-    pub fn power_for_cases_like_these(&self, cases: usize, repeats: usize) -> f64 {
+    pub fn power_for_new_cases(&self, cases: usize, repeats: usize) -> f64 {
         let error =
             (self.between.powi(2) + 2.0 * self.within.powi(2) / real(repeats.max(1))).sqrt();
         let win = if error < 1e-12 { 1.0 } else { cdf(self.difference.abs() / error) };
@@ -75,28 +75,28 @@ impl Effect {
 
     /// Returns the minimum number of cases for [`WANTED_POWER`] in the permutation test; `None` if
     /// ten thousand are not enough.
-    pub fn cases_for_these(&self, repeats: usize) -> Option<usize> {
-        fewest(|cases| self.power_for_these(cases, repeats))
+    pub fn min_same_cases(&self, repeats: usize) -> Option<usize> {
+        min_cases(|cases| self.power_for_same_cases(cases, repeats))
     }
 
     /// Returns the minimum number of cases for [`WANTED_POWER`] in the sign test; `None` if ten
     /// thousand are not enough.
-    pub fn cases_for_cases_like_these(&self, repeats: usize) -> Option<usize> {
-        fewest(|cases| self.power_for_cases_like_these(cases, repeats))
+    pub fn min_new_cases(&self, repeats: usize) -> Option<usize> {
+        min_cases(|cases| self.power_for_new_cases(cases, repeats))
     }
 }
 
 /// Returns the lowest possible p-value: two labellings, the observed one and its mirror image, out
 /// of all of them.
-fn least_permutation_p(cases: usize, repeats: usize) -> f64 {
+fn min_permutation_p(cases: usize, repeats: usize) -> f64 {
     let repeats = repeats as u64;
     2.0 * (-real(cases) * ln_binomial(2 * repeats, repeats)).exp()
 }
 
 /// Returns a number of cases with the wanted power such that one case fewer does not have it. The
 /// power of an exact test is not monotonic in the number of cases.
-fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
-    let is_enough = |cases: usize| power(cases) >= WANTED_POWER;
+fn min_cases(power: impl Fn(usize) -> f64) -> Option<usize> {
+    let is_enough = |cases: usize| power(cases) >= TARGET_POWER;
     let mut high = 1;
     while !is_enough(high) {
         high *= 2;
@@ -116,15 +116,16 @@ fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
 /// if it would not even detect a difference of 1.
 pub fn detectable_difference(within: f64, alpha: f64, cases: usize, repeats: usize) -> Option<f64> {
     let power = |difference: f64| {
-        Effect { difference, within, between: 0.0, alpha }.power_for_these(cases, repeats)
+        PlannedEffect { difference, within, between: 0.0, alpha }
+            .power_for_same_cases(cases, repeats)
     };
-    if power(1.0) < WANTED_POWER {
+    if power(1.0) < TARGET_POWER {
         return None;
     }
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
-        if power(middle) < WANTED_POWER { low = middle } else { high = middle }
+        if power(middle) < TARGET_POWER { low = middle } else { high = middle }
     }
     Some(high)
 }
@@ -146,56 +147,59 @@ fn real_of(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    const TENTH: Effect = Effect { difference: 0.1, within: 0.1, between: 0.0, alpha: 0.05 };
+    const TENTH: PlannedEffect =
+        PlannedEffect { difference: 0.1, within: 0.1, between: 0.0, alpha: 0.05 };
 
     #[test]
     fn the_permutation_test_is_as_simulated() {
         // The figure for 8 cases of 3 trials, simulated: 0.88.
-        let power = TENTH.power_for_these(8, 3);
+        let power = TENTH.power_for_same_cases(8, 3);
         assert!((power - 0.88).abs() < 0.02, "{power}");
-        assert!(TENTH.power_for_these(8, 6) > power && TENTH.power_for_these(16, 3) > power);
+        assert!(
+            TENTH.power_for_same_cases(8, 6) > power && TENTH.power_for_same_cases(16, 3) > power
+        );
         // Five cases of one trial have 32 labellings, two of which are extreme: 0.0625.
-        assert_eq!(TENTH.power_for_these(5, 1), 0.0);
-        let none = Effect { difference: 0.0, ..TENTH };
-        assert!((none.power_for_these(1_000, 5) - 0.025).abs() < 1e-6);
+        assert_eq!(TENTH.power_for_same_cases(5, 1), 0.0);
+        let none = PlannedEffect { difference: 0.0, ..TENTH };
+        assert!((none.power_for_same_cases(1_000, 5) - 0.025).abs() < 1e-6);
     }
 
     #[test]
     fn the_sign_test_by_hand() {
         // P(win) = Φ(0.1 / √(0.02 / 1)) = 0.7602; 8 cases need 8 wins: 0.7602^8.
-        let power = TENTH.power_for_cases_like_these(8, 1);
+        let power = TENTH.power_for_new_cases(8, 1);
         let win = cdf(0.1 / 0.02_f64.sqrt());
         assert!((power - win.powi(8)).abs() < 1e-9, "{power}");
         // 9 cases: 8 or 9 wins, p = 0.039.
-        let power = TENTH.power_for_cases_like_these(9, 1);
+        let power = TENTH.power_for_new_cases(9, 1);
         assert!((power - (win.powi(9) + 9.0 * win.powi(8) * (1.0 - win))).abs() < 1e-9);
         // The figure for 8 × 3 by the present test, simulated with Holm: 0.42.
-        let power = Effect { alpha: 0.025, ..TENTH }.power_for_cases_like_these(8, 3);
+        let power = PlannedEffect { alpha: 0.025, ..TENTH }.power_for_new_cases(8, 3);
         assert!((power - 0.42).abs() < 0.05, "{power}");
-        assert_eq!(TENTH.power_for_cases_like_these(0, 1), 0.0);
+        assert_eq!(TENTH.power_for_new_cases(0, 1), 0.0);
     }
 
     #[test]
     fn as_many_cases_as_it_takes() {
-        let these = TENTH.cases_for_these(3).unwrap();
+        let these = TENTH.min_same_cases(3).unwrap();
         assert!((6..=8).contains(&these), "{these}");
-        assert!(TENTH.cases_for_these(1).unwrap() > these);
-        let like_these = TENTH.cases_for_cases_like_these(3).unwrap();
+        assert!(TENTH.min_same_cases(1).unwrap() > these);
+        let like_these = TENTH.min_new_cases(3).unwrap();
         assert!(like_these > these, "{like_these}");
-        assert!(TENTH.power_for_cases_like_these(like_these, 3) >= WANTED_POWER);
-        let nothing = Effect { difference: 0.0, ..TENTH };
-        assert_eq!(nothing.cases_for_these(5), None);
-        assert_eq!(nothing.cases_for_cases_like_these(5), None);
+        assert!(TENTH.power_for_new_cases(like_these, 3) >= TARGET_POWER);
+        let nothing = PlannedEffect { difference: 0.0, ..TENTH };
+        assert_eq!(nothing.min_same_cases(5), None);
+        assert_eq!(nothing.min_new_cases(5), None);
         // More repeats do not help if the cases themselves differ.
-        let uneven = Effect { between: 0.3, ..TENTH };
-        assert!(uneven.cases_for_cases_like_these(1_000).unwrap() > 40);
+        let uneven = PlannedEffect { between: 0.3, ..TENTH };
+        assert!(uneven.min_new_cases(1_000).unwrap() > 40);
     }
 
     #[test]
     fn the_detectable_difference_is_detected() {
         let found = detectable_difference(0.1, 0.05, 8, 3).unwrap();
-        let power = Effect { difference: found, ..TENTH }.power_for_these(8, 3);
-        assert!((power - WANTED_POWER).abs() < 1e-6, "{found}: {power}");
+        let power = PlannedEffect { difference: found, ..TENTH }.power_for_same_cases(8, 3);
+        assert!((power - TARGET_POWER).abs() < 1e-6, "{found}: {power}");
         assert_eq!(detectable_difference(0.1, 0.05, 1, 1), None);
     }
 }

@@ -15,13 +15,13 @@ const MIN_OF_A_KIND: usize = 2;
 
 /// Weight of the judge relative to the labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum JudgeTrust {
     /// The weight that gives the shortest interval; for labels of a random sample of the same
     /// answers.
     Tuned,
     /// Full weight, using the labels only to estimate the judge's errors; for labels of other
     /// answers, of which a different share may have been good.
-    Whole,
+    Full,
 }
 
 /// A pass rate corrected by labels.
@@ -52,7 +52,7 @@ pub struct CorrectedRate {
 pub fn corrected_rate(
     labelled: &[(bool, f64)],
     unlabelled: &[f64],
-    trust: Trust,
+    trust: JudgeTrust,
 ) -> Option<CorrectedRate> {
     let good = labelled.iter().filter(|(label, _)| *label).count();
     let is_enough =
@@ -72,9 +72,9 @@ pub fn corrected_rate(
     let lambda = match trust {
         // Without further verdicts, the judge adds no information.
         _ if others == 0.0 => 0.0,
-        Trust::Whole => 1.0,
-        Trust::Tuned if variance <= 1e-12 => 0.0,
-        Trust::Tuned => (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0),
+        JudgeTrust::Full => 1.0,
+        JudgeTrust::Tuned if variance <= 1e-12 => 0.0,
+        JudgeTrust::Tuned => (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0),
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
@@ -132,7 +132,7 @@ mod tests {
 
     /// Returns how often the interval covers the truth in this many draws, and its mean width.
     fn coverage(
-        (judge, trust): (Simulated, Trust),
+        (judge, trust): (Simulated, JudgeTrust),
         truth: f64,
         sizes: (usize, usize),
         draws: u32,
@@ -162,13 +162,13 @@ mod tests {
         use Simulated::{Probabilities, Verdicts};
         for judge in [
             // As published: nearly all good answers pass, and most of the bad ones.
-            (Verdicts(0.96, 0.25), Trust::Tuned),
-            (Verdicts(0.9, 0.8), Trust::Tuned),
-            (Verdicts(0.7, 0.6), Trust::Tuned),
-            (Probabilities(2.0), Trust::Tuned),
-            (Verdicts(0.96, 0.25), Trust::Whole),
-            (Verdicts(0.9, 0.8), Trust::Whole),
-            (Probabilities(2.0), Trust::Whole),
+            (Verdicts(0.96, 0.25), JudgeTrust::Tuned),
+            (Verdicts(0.9, 0.8), JudgeTrust::Tuned),
+            (Verdicts(0.7, 0.6), JudgeTrust::Tuned),
+            (Probabilities(2.0), JudgeTrust::Tuned),
+            (Verdicts(0.96, 0.25), JudgeTrust::Full),
+            (Verdicts(0.9, 0.8), JudgeTrust::Full),
+            (Probabilities(2.0), JudgeTrust::Full),
         ] {
             for truth in [0.5, 0.7, 0.85] {
                 for sizes in
@@ -194,15 +194,15 @@ mod tests {
         };
         let labelled: Vec<(bool, f64)> = (0..20_000).map(|_| answer(0.5)).collect();
         let others: Vec<f64> = (0..20_000).map(|_| answer(0.6).1).collect();
-        let whole = corrected_rate(&labelled, &others, Trust::Whole).unwrap();
+        let whole = corrected_rate(&labelled, &others, JudgeTrust::Full).unwrap();
         assert!((whole.rate - 0.58).abs() < 0.015, "{whole:?}");
-        let tuned = corrected_rate(&labelled, &others, Trust::Tuned).unwrap();
+        let tuned = corrected_rate(&labelled, &others, JudgeTrust::Tuned).unwrap();
         assert!(tuned.rate < whole.rate && tuned.lambda < 1.0, "{tuned:?}");
     }
 
     #[test]
     fn a_good_judge_makes_it_narrower_and_a_useless_one_no_wider() {
-        let width = |judge| coverage((judge, Trust::Tuned), 0.7, (100, 1_000), 200).1;
+        let width = |judge| coverage((judge, JudgeTrust::Tuned), 0.7, (100, 1_000), 200).1;
         let useless = width(Simulated::Verdicts(0.5, 0.5));
         assert!(width(Simulated::Verdicts(0.95, 0.9)) < 0.7 * useless);
         assert!((useless - 0.178).abs() < 0.005, "Wilson's of a hundred labels: {useless}");
@@ -218,7 +218,7 @@ mod tests {
             pairs
         };
         let others: Vec<f64> = (0..1_000).map(|index| f64::from(u8::from(index < 900))).collect();
-        let found = corrected_rate(&labelled(60, 30), &others, Trust::Tuned).unwrap();
+        let found = corrected_rate(&labelled(60, 30), &others, JudgeTrust::Tuned).unwrap();
         assert!((found.rate - 0.6).abs() < 1e-9, "{found:?}");
         assert!(found.lambda > 0.0 && found.interval.low > 0.5 && found.interval.high < 0.7);
     }
@@ -227,15 +227,15 @@ mod tests {
     fn too_little_is_uncalibrated() {
         let pair = |index: usize| (index.is_multiple_of(2), 1.0);
         let few: Vec<(bool, f64)> = (0..MIN_CORRECTION_LABELS - 1).map(pair).collect();
-        assert_eq!(corrected_rate(&few, &[1.0], Trust::Tuned), None);
-        assert_eq!(corrected_rate(&[], &[], Trust::Tuned), None);
+        assert_eq!(corrected_rate(&few, &[1.0], JudgeTrust::Tuned), None);
+        assert_eq!(corrected_rate(&[], &[], JudgeTrust::Tuned), None);
         let equal = vec![(true, 1.0); 200];
-        assert_eq!(corrected_rate(&equal, &[1.0; 9], Trust::Tuned), None);
+        assert_eq!(corrected_rate(&equal, &[1.0; 9], JudgeTrust::Tuned), None);
         let enough: Vec<(bool, f64)> = (0..100).map(pair).collect();
-        assert_eq!(corrected_rate(&enough, &[f64::NAN], Trust::Tuned), None);
-        let constant = corrected_rate(&enough, &[1.0; 50], Trust::Tuned).unwrap();
+        assert_eq!(corrected_rate(&enough, &[f64::NAN], JudgeTrust::Tuned), None);
+        let constant = corrected_rate(&enough, &[1.0; 50], JudgeTrust::Tuned).unwrap();
         assert_eq!((constant.lambda, constant.rate), (0.0, 0.5));
-        let alone = corrected_rate(&enough, &[], Trust::Tuned).unwrap();
+        let alone = corrected_rate(&enough, &[], JudgeTrust::Tuned).unwrap();
         assert_eq!((alone.rate, alone.unlabelled), (0.5, 0));
     }
 }

@@ -6,7 +6,7 @@ use super::{Interval, real};
 
 /// A quantile of the population that a sample comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quantile {
+pub struct QuantileEstimate {
     /// The sample quantile: the lowest value that at least this share of the values does not
     /// exceed.
     pub value: f64,
@@ -19,7 +19,7 @@ pub struct Quantile {
 /// below 36 values.
 ///
 /// By order statistics: Conover, "Practical nonparametric statistics" (1999), section 3.2.
-pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
+pub fn quantile(values: &[f64], share: f64) -> Option<QuantileEstimate> {
     if values.iter().any(|value| value.is_nan()) {
         return None;
     }
@@ -29,7 +29,7 @@ pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
     // The lowest rank whose share of the sample reaches the requested one.
     let rank = (1..=sorted.len()).find(|rank| real(*rank) + 1e-9 >= share * real(sorted.len()))?;
     let at = |rank: usize| sorted[rank - 1];
-    Some(Quantile { value: at(rank), interval: Interval { low: at(low), high: at(high) } })
+    Some(QuantileEstimate { value: at(rank), interval: Interval { low: at(low), high: at(high) } })
 }
 
 /// Returns the ranks, from 1, between whose values the quantile lies in at least 95 % of samples.

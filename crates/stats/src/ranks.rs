@@ -2,7 +2,7 @@
 
 use statrs::function::erf::erfc;
 
-use super::{Tail, real};
+use super::{TestTail, real};
 
 /// Maximum number of values per sample for the exact probability.
 const EXACT: usize = 20;
@@ -13,7 +13,7 @@ const EXACT: usize = 20;
 /// Mann and Whitney, "On a test of whether one of two random variables is stochastically larger
 /// than the other" (1947). Exact for small samples without ties; otherwise the normal approximation
 /// with tie and continuity correction, like R's `wilcox.test`.
-pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
+pub fn mann_whitney(first: &[f64], second: &[f64], tail: TestTail) -> Option<f64> {
     let mut values: Vec<(f64, bool)> = Vec::with_capacity(first.len() + second.len());
     values.extend(first.iter().map(|value| (*value, true)));
     values.extend(second.iter().map(|value| (*value, false)));
@@ -33,7 +33,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: Tail) -> Option<f64> {
     }
     let (n, m) = (real(first.len()), real(second.len()));
     // By symmetry both directions reduce to the probability of this few pairs.
-    let pairs = if tail == Tail::Less { pairs } else { n * m - pairs };
+    let pairs = if tail == TestTail::Less { pairs } else { n * m - pairs };
     if ties == 0.0 && first.len().max(second.len()) <= EXACT {
         return Some(exact(pairs, first.len(), second.len()));
     }
@@ -85,23 +85,23 @@ mod tests {
         // Hollander and Wolfe (1973), p. 69; R's help page of `wilcox.test`: W = 35, p = 0.1272.
         let at_term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let early = [1.15, 0.88, 0.90, 0.74, 1.21];
-        let p = mann_whitney(&at_term, &early, Tail::Greater).unwrap();
+        let p = mann_whitney(&at_term, &early, TestTail::Greater).unwrap();
         assert!((p - 0.1272).abs() < 5e-5, "{p}");
         // SciPy's manual of `mannwhitneyu`: U = 17, two-sided p = 1/9.
         let (men, women) = ([19., 22., 16., 29., 24.], [20., 11., 17., 12.]);
-        let p = mann_whitney(&men, &women, Tail::Greater).unwrap();
+        let p = mann_whitney(&men, &women, TestTail::Greater).unwrap();
         assert!((2.0 * p - 1.0 / 9.0).abs() < 1e-12, "{p}");
         // Ties: the same help page of R, W = 127.5, two-sided p = 0.0001208.
-        let p = mann_whitney(&MAY, &AUGUST, Tail::Less).unwrap();
+        let p = mann_whitney(&MAY, &AUGUST, TestTail::Less).unwrap();
         assert!((2.0 * p - 0.000_120_8).abs() < 5e-8, "{p}");
-        let p = mann_whitney(&AUGUST, &MAY, Tail::Greater).unwrap();
+        let p = mann_whitney(&AUGUST, &MAY, TestTail::Greater).unwrap();
         assert!((2.0 * p - 0.000_120_8).abs() < 5e-8, "{p}");
     }
 
     #[test]
     fn nothing_to_compare() {
-        assert_eq!(mann_whitney(&[], &[1.0], Tail::Less), None);
-        assert_eq!(mann_whitney(&[f64::NAN], &[1.0], Tail::Less), None);
-        assert_eq!(mann_whitney(&[3.0; 40], &[3.0; 50], Tail::Less), Some(1.0));
+        assert_eq!(mann_whitney(&[], &[1.0], TestTail::Less), None);
+        assert_eq!(mann_whitney(&[f64::NAN], &[1.0], TestTail::Less), None);
+        assert_eq!(mann_whitney(&[3.0; 40], &[3.0; 50], TestTail::Less), Some(1.0));
     }
 }

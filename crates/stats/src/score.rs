@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// A number outside the range of its type.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{what} must be a number from {min} to {max}, got {value}")]
-pub struct OutOfRange {
+pub struct OutOfRangeError {
     what: &'static str,
     min: f64,
     max: f64,

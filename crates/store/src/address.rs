@@ -11,14 +11,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_e
 use sqlx::any::AnyConnectOptions;
 
 use super::StoreError;
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 
 /// Bytes of a path that must be percent-encoded in a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
 
 /// A parsed database address.
 #[derive(Clone, PartialEq)]
-pub(super) enum Place {
+pub(super) enum DatabaseAddress {
     /// SQLite in memory; the data is lost when it is closed.
     Memory,
     /// SQLite in a file, given as an absolute UTF-8 path.
@@ -32,13 +32,13 @@ pub(super) enum Place {
     },
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for DatabaseAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Place").field(&self.name()).finish()
+        formatter.debug_tuple("Place").field(&self.display_name()).finish()
     }
 }
 
-impl Place {
+impl DatabaseAddress {
     /// Parses a path, `sqlite:<path>`, `sqlite://<path>` with percent-encoding, `:memory:` or
     /// `postgres://`.
     pub(super) fn parse(address: &str) -> Result<Self, StoreError> {
@@ -62,8 +62,8 @@ impl Place {
                 "postgres" | "postgresql" if !cfg!(feature = "postgres") => {
                     refuse("this build has no PostgreSQL")
                 }
-                "postgres" | "postgresql" => match shown(address) {
-                    Ok(shown) => Ok(Place::Server { url: address.to_owned(), shown }),
+                "postgres" | "postgresql" => match redact_address(address) {
+                    Ok(shown) => Ok(DatabaseAddress::Server { url: address.to_owned(), shown }),
                     Err(why) => refuse(&why),
                 },
                 _ => refuse("only SQLite and PostgreSQL are supported"),
@@ -72,62 +72,62 @@ impl Place {
             address.to_owned()
         };
         if path == ":memory:" {
-            return Ok(Place::Memory);
+            return Ok(DatabaseAddress::Memory);
         }
         if path.is_empty() || path.contains('\0') {
             return refuse(address, "it names no file");
         }
         match std::path::absolute(&path) {
-            Ok(absolute) if absolute.to_str().is_some() => Ok(Place::File(absolute)),
+            Ok(absolute) if absolute.to_str().is_some() => Ok(DatabaseAddress::File(absolute)),
             Ok(_) => refuse(address, "the path of the current folder is not UTF-8"),
             Err(error) => refuse(address, &error.to_string()),
         }
     }
 
-    pub(super) fn engine(&self) -> Engine {
+    pub(super) fn engine(&self) -> DatabaseEngine {
         match self {
-            Place::Memory | Place::File(_) => Engine::Sqlite,
-            Place::Server { .. } => Engine::Postgres,
+            DatabaseAddress::Memory | DatabaseAddress::File(_) => DatabaseEngine::Sqlite,
+            DatabaseAddress::Server { .. } => DatabaseEngine::Postgres,
         }
     }
 
     /// Returns the same place with `ending` added to the file stem; other kinds are unchanged.
-    pub(super) fn beside(self, ending: &str) -> Self {
+    pub(super) fn with_suffix(self, ending: &str) -> Self {
         match self {
-            Place::File(path) => {
+            DatabaseAddress::File(path) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let extension = path.extension().unwrap_or("db".as_ref()).to_string_lossy();
-                Place::File(path.with_file_name(format!("{stem}{ending}.{extension}")))
+                DatabaseAddress::File(path.with_file_name(format!("{stem}{ending}.{extension}")))
             }
             other => other,
         }
     }
 
     /// Returns the name for messages.
-    pub(super) fn name(&self) -> String {
+    pub(super) fn display_name(&self) -> String {
         match self {
-            Place::Memory => "in memory".to_owned(),
-            Place::File(path) => path.display().to_string(),
-            Place::Server { shown, .. } => shown.clone(),
+            DatabaseAddress::Memory => "in memory".to_owned(),
+            DatabaseAddress::File(path) => path.display().to_string(),
+            DatabaseAddress::Server { shown, .. } => shown.clone(),
         }
     }
 
     /// Returns the URL for sqlx, which decodes the percent-encoding.
     pub(super) fn url(&self) -> String {
         let path = match self {
-            Place::Memory => return "sqlite::memory:".to_owned(),
-            Place::Server { url, .. } => return url.clone(),
-            Place::File(path) => path,
+            DatabaseAddress::Memory => return "sqlite::memory:".to_owned(),
+            DatabaseAddress::Server { url, .. } => return url.clone(),
+            DatabaseAddress::File(path) => path,
         };
         format!("sqlite:{}", percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED))
     }
 
     /// Creates the folders and an empty file that only its owner can read.
     pub(super) fn create(&self) -> Result<(), StoreError> {
-        let Place::File(path) = self else {
+        let DatabaseAddress::File(path) = self else {
             return Ok(());
         };
-        let failed = |why: String| StoreError::Open { place: self.name(), why };
+        let failed = |why: String| StoreError::Open { place: self.display_name(), why };
         if path.is_dir() {
             return Err(failed("it is a folder".to_owned()));
         }
@@ -142,7 +142,7 @@ impl Place {
 
 /// Returns a server address that is safe to display: without the password, and with only the
 /// parameters that identify the database.
-fn shown(address: &str) -> Result<String, String> {
+fn redact_address(address: &str) -> Result<String, String> {
     let options: AnyConnectOptions = address.parse().map_err(|error: sqlx::Error| match error {
         sqlx::Error::Configuration(why) => why.to_string(),
         error => error.to_string(),
@@ -209,17 +209,28 @@ mod tests {
             ("sqlite:///tmp/a.db?mode=rwc", "/tmp/a.db"),
             ("sqlite:/tmp/100%.db", "/tmp/100%.db"),
         ] {
-            assert_eq!(Place::parse(address).unwrap(), Place::File(path.into()), "{address}");
+            assert_eq!(
+                DatabaseAddress::parse(address).unwrap(),
+                DatabaseAddress::File(path.into()),
+                "{address}"
+            );
         }
-        let relative = Place::parse("sqlite://x/y.db").unwrap();
-        assert_eq!(relative, Place::File(std::env::current_dir().unwrap().join("x/y.db")));
+        let relative = DatabaseAddress::parse("sqlite://x/y.db").unwrap();
+        assert_eq!(
+            relative,
+            DatabaseAddress::File(std::env::current_dir().unwrap().join("x/y.db"))
+        );
         for address in [":memory:", "sqlite::memory:", "sqlite://:memory:"] {
-            assert_eq!(Place::parse(address).unwrap(), Place::Memory, "{address}");
+            assert_eq!(
+                DatabaseAddress::parse(address).unwrap(),
+                DatabaseAddress::Memory,
+                "{address}"
+            );
         }
     }
 
     fn refused(address: &str) -> StoreError {
-        let error = Place::parse(address).unwrap_err();
+        let error = DatabaseAddress::parse(address).unwrap_err();
         assert!(matches!(error, StoreError::Address { .. }), "{address}");
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(error.hint().unwrap().contains("SQLite"));
@@ -258,8 +269,11 @@ mod tests {
             ("postgres://%2Frun%2Fpg/db?user=me", "postgres://%2Frun%2Fpg/db?user=me"),
             ("postgres://host", "postgres://host"),
         ] {
-            let place = Place::parse(address).unwrap();
-            assert_eq!((place.name(), place.engine()), (shown.to_owned(), Engine::Postgres));
+            let place = DatabaseAddress::parse(address).unwrap();
+            assert_eq!(
+                (place.display_name(), place.engine()),
+                (shown.to_owned(), DatabaseEngine::Postgres)
+            );
             assert_eq!(place.url(), address);
             let debug = format!("{place:?}");
             assert!(debug.contains(shown) && !debug.contains("secret"), "{debug}");

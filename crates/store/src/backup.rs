@@ -4,15 +4,15 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 use super::statement::params;
 use super::{Store, StoreError};
 
 /// Result of a backup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backup {
+pub enum BackupOutcome {
     /// The database was copied; the value is the size of the copy in bytes.
-    Made(u64),
+    Copied(u64),
     /// The server has its own backup program.
     ByServer {
         /// Address without a password.
@@ -41,12 +41,12 @@ pub enum BackupError {
 impl Store {
     /// Copies the database into a new file, readable only by its owner. The copy is a consistent
     /// snapshot even if other processes write meanwhile, without the space of deleted rows.
-    pub async fn backup(&self, file: &Path) -> Result<Backup, BackupError> {
-        if self.engine == Engine::Postgres {
+    pub async fn backup(&self, file: &Path) -> Result<BackupOutcome, BackupError> {
+        if self.engine == DatabaseEngine::Postgres {
             let query = "SELECT CAST(current_schema() AS TEXT) AS name";
             let schema = self.fetch_one("the schema", query, [], |row| row.get("name")).await?;
             let (address, schema) = (self.place.clone(), schema.unwrap_or_default());
-            return Ok(Backup::ByServer { address, schema });
+            return Ok(BackupOutcome::ByServer { address, schema });
         }
         let shown = || file.display().to_string();
         let of_file = |error| BackupError::File { file: shown(), error };
@@ -70,6 +70,6 @@ impl Store {
             let _ = fs::remove_file(file);
             return Err(error);
         }
-        Ok(Backup::Made(fs::metadata(file).map_err(of_file)?.len()))
+        Ok(BackupOutcome::Copied(fs::metadata(file).map_err(of_file)?.len()))
     }
 }

@@ -1,6 +1,6 @@
 //! Limits the size of stored texts, whatever callers pass.
 
-use selftest_grading::grade::Details;
+use selftest_grading::grade::GradeDetails;
 use selftest_text::clip;
 use selftest_text::digest;
 
@@ -31,7 +31,7 @@ pub(super) fn path(path: &str) -> String {
         return text(path, PATH);
     }
     let end = path.floor_char_boundary(PATH);
-    text(&format!("{}… [{}]", &path[..end], digest::of_bytes(path.as_bytes())), PATH + 100)
+    text(&format!("{}… [{}]", &path[..end], digest::sha256_hex(path.as_bytes())), PATH + 100)
 }
 
 /// Returns a JSON text, or `None` if it is too long, because truncated JSON is invalid.
@@ -46,8 +46,8 @@ pub(super) fn json<T: serde::Serialize>(value: &T) -> Option<String> {
 
 /// Serializes details to JSON. If they are too long, lists are cut to their first elements with
 /// shortened texts, and tools to those with the most calls.
-pub(super) fn details(details: &Details) -> String {
-    let written = |details: &Details| {
+pub(super) fn details(details: &GradeDetails) -> String {
+    let written = |details: &GradeDetails| {
         // Maps have text keys and everything else is plain data, so serializing cannot fail.
         serde_json::to_string(details).unwrap_or_default()
     };

@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::page::{Cursor, Page};
+use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, record};
-use super::sort::{Kind, SessionSort};
-use super::statement::{Statement, Value};
+use super::sort::{ColumnType, SessionSort};
+use super::statement::{SqlStatement, Value};
 use super::{Store, StoreError, bound};
-use selftest_grading::grade::{Level, SessionKind, TaskOutcome, TaskType};
+use selftest_grading::grade::{GradeLevel, SessionKind, TaskOutcome, TaskType};
 
 /// Filters, order and page of a list of sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +132,7 @@ record!(SessionRow, "session_grades", {
 });
 
 fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
-    row.get(name).map(Level::get)
+    row.get(name).map(GradeLevel::get)
 }
 
 impl Store {
@@ -154,7 +154,7 @@ impl Store {
     }
 
     /// Appends a query for `columns` of the rows that match the filters.
-    fn filter(&self, sql: &mut Statement, columns: &str, query: &SessionQuery) {
+    fn filter(&self, sql: &mut SqlStatement, columns: &str, query: &SessionQuery) {
         sql.push(&self.listed(columns)).push("1 = 1");
         if let Some(agent) = &query.agent {
             sql.push(" AND agent = ").bind(agent);
@@ -187,7 +187,7 @@ impl Store {
                 pattern = pattern.replace(special, &format!("!{special}"));
             }
             let pattern = Value::Text(Some(format!("%{pattern}%")));
-            let like = |sql: &mut Statement, column: &str| {
+            let like = |sql: &mut SqlStatement, column: &str| {
                 sql.push(&self.engine.like(column)).bind(&pattern).push(" ESCAPE '!'");
             };
             sql.push(" AND (");
@@ -199,9 +199,12 @@ impl Store {
     }
 
     /// Returns a page of sessions with a rule-based grade. Unreadable rows are left out.
-    pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
+    pub async fn sessions(
+        &self,
+        query: &SessionQuery,
+    ) -> Result<ResultPage<SessionRow>, StoreError> {
         if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
-            return Ok(Page { items: Vec::new(), next: None });
+            return Ok(ResultPage { items: Vec::new(), next: None });
         }
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
@@ -210,7 +213,7 @@ impl Store {
             columns.push(column);
         }
         let order = format!(" ORDER BY {column} {direction} NULLS LAST, session_id {direction}");
-        let mut sql = Statement::default();
+        let mut sql = SqlStatement::default();
         sql.push(&self.listed(&columns.join(", "))).push("session_id IN (");
         self.filter(&mut sql, "session_id", query);
         if let Some(Cursor { value, id, .. }) = &query.after {
@@ -231,9 +234,9 @@ impl Store {
         let place = |row: &Columns<'_>| {
             let value = match kind {
                 _ if row.is_null(column) => None,
-                Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
-                Kind::Real => Some(row.get::<f64>(column)?.to_string()),
-                Kind::Text => Some(row.get(column)?),
+                ColumnType::Integer => Some(row.get::<i64>(column)?.to_string()),
+                ColumnType::Real => Some(row.get::<f64>(column)?.to_string()),
+                ColumnType::Text => Some(row.get(column)?),
             };
             let order = Some(query.sort.order(query.descending));
             Ok(Cursor { value, id: row.get("session_id")?, order })
@@ -243,7 +246,7 @@ impl Store {
 
     /// Counts the sessions that match the filters, on all pages.
     pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
-        let mut sql = Statement::default();
+        let mut sql = SqlStatement::default();
         self.filter(&mut sql, "COUNT(*) AS count", query);
         self.count(sql.sql, sql.values).await
     }

@@ -2,24 +2,25 @@
 
 use sqlx::{AnyConnection, ConnectOptions as _, Connection as _, Row as _};
 
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 use super::row::Columns;
 use super::{Store, StoreError};
 
 /// Watches a database over its own connection.
-pub struct Changes {
+pub struct ChangeWatcher {
     connection: AnyConnection,
-    engine: Engine,
+    engine: DatabaseEngine,
     place: String,
 }
 
-impl Changes {
+impl ChangeWatcher {
     /// Returns a number that differs after every change, by this process or another. Its value has
     /// no meaning of its own.
     pub async fn version(&mut self) -> Result<i64, StoreError> {
-        let row = sqlx::query(self.engine.version()).fetch_one(&mut self.connection).await;
+        let row =
+            sqlx::query(self.engine.change_counter_query()).fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0));
-        version.map_err(|error| StoreError::of(self.engine, &self.place, error))
+        version.map_err(|error| StoreError::from_sqlx(self.engine, &self.place, error))
     }
 
     /// Closes the connection.
@@ -32,15 +33,15 @@ impl Changes {
 impl Store {
     /// Starts watching for changes. Returns `None` for a database in memory, which has only one
     /// connection.
-    pub async fn changes(&self) -> Result<Option<Changes>, StoreError> {
+    pub async fn watch_changes(&self) -> Result<Option<ChangeWatcher>, StoreError> {
         // A pool with one connection is a database in memory.
         if self.pool.options().get_max_connections() == 1 {
             return Ok(None);
         }
         let options = self.pool.connect_options();
         // SQLite's `data_version` can only be compared with values read on the same connection.
-        let connection = options.connect().await.map_err(|error| self.failed(error))?;
-        Ok(Some(Changes { connection, engine: self.engine, place: self.place.clone() }))
+        let connection = options.connect().await.map_err(|error| self.to_store_error(error))?;
+        Ok(Some(ChangeWatcher { connection, engine: self.engine, place: self.place.clone() }))
     }
 
     /// Returns the number of grades made by each model, sorted by model name.

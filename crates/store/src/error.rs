@@ -2,7 +2,7 @@
 
 use sqlx::migrate::MigrateError;
 
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 
 /// A database error. [`StoreError::hint`] suggests a fix.
 #[derive(Debug, thiserror::Error)]
@@ -193,7 +193,7 @@ impl StoreError {
 
     /// Returns true if the same call may succeed later without changes to the program: the disk has
     /// space again, the server is back, or another process has finished.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             StoreError::Busy { .. }
             | StoreError::Disk { .. }
@@ -214,10 +214,10 @@ impl StoreError {
     }
 
     /// Classifies an error of the engine.
-    pub(super) fn of(engine: Engine, place: &str, error: sqlx::Error) -> Self {
+    pub(super) fn from_sqlx(engine: DatabaseEngine, place: &str, error: sqlx::Error) -> Self {
         match engine {
-            Engine::Sqlite => Self::of_sqlite(place, error),
-            Engine::Postgres => Self::of_postgres(place, error),
+            DatabaseEngine::Sqlite => Self::of_sqlite(place, error),
+            DatabaseEngine::Postgres => Self::of_postgres(place, error),
         }
     }
 
@@ -283,14 +283,14 @@ impl StoreError {
         }
     }
 
-    pub(super) fn of_migration(engine: Engine, place: &str, error: MigrateError) -> Self {
+    pub(super) fn of_migration(engine: DatabaseEngine, place: &str, error: MigrateError) -> Self {
         let place = place.to_owned();
         match error {
             MigrateError::VersionMissing(version) => StoreError::Newer { place, version },
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
                 if error.as_database_error().is_some() =>
             {
-                Self::of(engine, &place, error)
+                Self::from_sqlx(engine, &place, error)
             }
             source => StoreError::Migration { place, source },
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value};
 use sqlx::any::{AnyRow, AnyTypeInfoKind};
 use sqlx::{AssertSqlSafe, Column as _, Row as _, ValueRef as _};
 
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 use super::{Store, StoreError};
 
 /// Exported tables with their sort columns. Tables that only contain the state of running programs
@@ -39,25 +39,25 @@ impl Store {
     ) -> Result<Result<u64, E>, StoreError> {
         // All reads in such a transaction see the same snapshot.
         let begin = match self.engine {
-            Engine::Sqlite => "BEGIN",
-            Engine::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            DatabaseEngine::Sqlite => "BEGIN",
+            DatabaseEngine::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
         let begun = self.pool.begin_with(begin).await;
-        let mut reading = begun.map_err(|error| self.failed(error))?;
+        let mut reading = begun.map_err(|error| self.to_store_error(error))?;
         let mut count = 0;
         for (table, order) in TABLES {
             let query = format!("SELECT * FROM {table} ORDER BY {order}");
             let query = sqlx::query(AssertSqlSafe(query));
             let mut rows = query.fetch(&mut *reading);
             while let Some(row) = rows.next().await {
-                let row = row.map_err(|error| self.failed(error))?;
+                let row = row.map_err(|error| self.to_store_error(error))?;
                 if let Err(error) = each(table, object(&row)) {
                     return Ok(Err(error));
                 }
                 count += 1;
             }
         }
-        reading.rollback().await.map_err(|error| self.failed(error))?;
+        reading.rollback().await.map_err(|error| self.to_store_error(error))?;
         Ok(Ok(count))
     }
 }

@@ -8,10 +8,10 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::row::{Columns, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
-use super::transaction::Writing;
+use super::transaction::WriteTransaction;
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::GradeRecord;
-use selftest_sessions::{Format, Notes};
+use selftest_sessions::{ReadNotes, SessionFormat};
 
 /// Result of scanning a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct FileRecord {
     /// Reason it is not graded; secrets redacted.
     pub reason: Option<String>,
     /// Format detected from the content.
-    pub format: Option<Format>,
+    pub format: Option<SessionFormat>,
     /// Number of sessions in the file.
     pub sessions: u64,
     /// Number of sessions graded from it, computed when saving.
@@ -63,8 +63,8 @@ pub struct FileRecord {
 
 impl FileRecord {
     /// Describes the lost parts of its conversations for display; `None` if nothing is lost.
-    pub fn lost(&self) -> Option<String> {
-        serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
+    pub fn lost_parts(&self) -> Option<String> {
+        serde_json::from_str::<ReadNotes>(self.notes_json.as_deref()?).ok()?.describe_losses()
     }
 }
 
@@ -118,7 +118,7 @@ impl Store {
 
     /// Updates the size and date of files whose content is unchanged.
     pub async fn touch_files(&self, files: &[(String, KnownFile)]) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for (path, known) in files {
             let query = "UPDATE session_files SET size = $2, modified_ns = $3, digest = $4 \
                          WHERE path = $1";
@@ -154,7 +154,7 @@ pub(super) const MAX_PATH: usize = 2 * bound::PATH;
 
 record!(FileRecord, "session_files", {
     path [MAX_PATH],
-    size by size,
+    size by read_size,
     modified_ns,
     digest,
     scanned_at,
@@ -168,21 +168,24 @@ record!(FileRecord, "session_files", {
 });
 
 /// Reads a size. Older versions used -1 to mark files to be read again.
-fn size(row: &Columns<'_>, name: &str) -> Result<u64, String> {
+fn read_size(row: &Columns<'_>, name: &str) -> Result<u64, String> {
     Ok(row.get::<i64>(name)?.max(0).unsigned_abs())
 }
 
 stored_as! { Text:
     FileOutcome => |outcome, _limit| outcome.to_string(),
-    Format => |format, _limit| format.name().to_owned(),
+    SessionFormat => |format, _limit| format.name().to_owned(),
 }
 read_from! { |row, name|
     FileOutcome => row.named(name, |text| text.parse().ok()),
-    Format => row.named(name, |text| text.parse().ok()),
+    SessionFormat => row.named(name, |text| text.parse().ok()),
 }
 
 /// Inserts or replaces the record of a file.
-pub(super) async fn write(writing: &mut Writing, file: FileRecord) -> Result<(), StoreError> {
+pub(super) async fn upsert_file(
+    writing: &mut WriteTransaction,
+    file: FileRecord,
+) -> Result<(), StoreError> {
     let path = bound::path(&file.path);
     let notes_json = bound::whole(file.notes_json.as_deref()).map(str::to_owned);
     let file = FileRecord { path, notes_json, ..file };

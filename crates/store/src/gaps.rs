@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::row::{Rows, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
-use super::transaction::Writing;
+use super::transaction::WriteTransaction;
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::{TaskType, Week};
-use selftest_grading::improve::gap::{FoundGap, Gap, GapEvidence, GapKind, GapStatus};
+use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatus, SkillGap};
 
-record!(Gap, "skill_gaps", {
+record!(SkillGap, "skill_gaps", {
     id,
     kind,
     key as "gap_key",
@@ -53,11 +53,11 @@ impl Store {
     /// again.
     pub async fn save_gaps(
         &self,
-        gaps: &[FoundGap],
+        gaps: &[DetectedGap],
         reopened: &[String],
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for gap in gaps {
             save(&mut writing, gap, at).await?;
         }
@@ -74,7 +74,7 @@ impl Store {
         &self,
         status: Option<GapStatus>,
         limit: u64,
-    ) -> Result<Rows<Gap>, StoreError> {
+    ) -> Result<Rows<SkillGap>, StoreError> {
         let query = "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) \
                      ORDER BY sessions DESC, occurrences DESC, id LIMIT $2";
         self.find(query, params![status, limit]).await
@@ -82,24 +82,28 @@ impl Store {
 
     /// Returns the open gaps in drafting order. Gaps with the fewest failed drafts come first, so
     /// that a few that always fail do not block the others.
-    pub async fn open_gaps(&self) -> Result<Rows<Gap>, StoreError> {
+    pub async fn open_gaps(&self) -> Result<Rows<SkillGap>, StoreError> {
         let query = "WHERE status = 'open' ORDER BY attempts, sessions DESC, occurrences DESC, id";
         self.find(query, []).await
     }
 
     /// Returns the gap with that id.
-    pub async fn gap(&self, id: &str) -> Result<Option<Gap>, StoreError> {
+    pub async fn gap(&self, id: &str) -> Result<Option<SkillGap>, StoreError> {
         self.find_one(&format!("the gap {id}"), "WHERE id = $1", params![id]).await
     }
 
     /// Records that drafting a skill for a gap failed, with the reason.
-    pub async fn gap_failed(&self, id: &str, fault: &str) -> Result<(), StoreError> {
+    pub async fn record_gap_failure(&self, id: &str, fault: &str) -> Result<(), StoreError> {
         let query = "UPDATE skill_gaps SET attempts = attempts + 1, last_fault = $2 WHERE id = $1";
         self.execute(query, params![id, fault.to_value(bound::TEXT)]).await.map(drop)
     }
 }
 
-async fn save(writing: &mut Writing, gap: &FoundGap, at: Timestamp) -> Result<(), StoreError> {
+async fn save(
+    writing: &mut WriteTransaction,
+    gap: &DetectedGap,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     // Each week counts once, however often it is analyzed.
     let query = "INSERT INTO skill_gaps (id, kind, gap_key, subject, detail, description, status, \
                  status_at, occurrences, sessions, weeks, last_week, first_seen, last_seen, \
@@ -128,7 +132,7 @@ async fn save(writing: &mut Writing, gap: &FoundGap, at: Timestamp) -> Result<()
         at,
         gap.occurrences,
         gap.sessions,
-        Week::of(at).to_string(),
+        Week::containing(at).to_string(),
         gap.task_types,
         evidence,
     ];

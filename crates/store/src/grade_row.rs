@@ -9,10 +9,10 @@ use super::row::{Columns, Record, read_from, record};
 use super::statement::{ToValue as _, Value, params, stored_as};
 use super::{bound, lineage};
 use selftest_grading::grade::{
-    Details, ErrorCause, ErrorClass, ErrorCount, GradeRecord, Level, SessionKind, TaskOutcome,
-    TaskType, ToolUse,
+    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
+    TaskOutcome, TaskType, ToolUse,
 };
-use selftest_sessions::{Lineage, Usage};
+use selftest_sessions::{SessionLineage, TokenCounts};
 
 /// Agent name for rows without one.
 const UNKNOWN_AGENT: &str = "unknown";
@@ -43,7 +43,7 @@ record!(GradeRecord, "session_grades", {
     outcome by outcome,
     session_kind,
     parent_session,
-} + details: Details);
+} + details: GradeDetails);
 
 /// Reads the outcome of a task; unknown in rows of other programs and of earlier versions.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
@@ -51,7 +51,7 @@ fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
     Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())
 }
 
-stored_as! { Integer: Level => |level, _limit| i64::from(level.get()) }
+stored_as! { Integer: GradeLevel => |level, _limit| i64::from(level.get()) }
 stored_as! { Text:
     TaskType => |task_type, _limit| task_type.name().to_owned(),
     TaskOutcome => |outcome, _limit| outcome.name().to_owned(),
@@ -65,9 +65,9 @@ stored_as! { Text:
     },
 }
 read_from! { |row, name|
-    Level => {
+    GradeLevel => {
         let level: i64 = row.get(name)?;
-        let found = u8::try_from(level).ok().and_then(Level::new);
+        let found = u8::try_from(level).ok().and_then(GradeLevel::new);
         found.ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
     },
     TaskType => row.named(name, TaskType::from_name),
@@ -85,7 +85,7 @@ read_from! { |row, name|
     },
 }
 
-impl Record for Details {
+impl Record for GradeDetails {
     const TABLE: &'static str = GradeRecord::TABLE;
 
     fn columns() -> Vec<&'static str> {
@@ -132,7 +132,7 @@ impl Record for Details {
 
 /// Builds details for a row without them, such as those of the original program. Each tool and
 /// error class counts once, as that program counts them: a lower bound.
-fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
+fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, String> {
     let (graded_at, tools): (Timestamp, Vec<String>) =
         (row.get("graded_at")?, row.get("tools_with_errors")?);
     let summary: Option<String> = row.get("task_summary")?;
@@ -152,10 +152,10 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
     };
     let errors = row.get::<Vec<ErrorClass>>("error_types")?.into_iter().map(error).collect();
     let one = ToolUse { calls: 1, errors: 1 };
-    Ok(Details {
+    Ok(GradeDetails {
         agent: UNKNOWN_AGENT.to_owned(),
         project: None,
-        task_type: summary.as_deref().map_or(TaskType::General, TaskType::of),
+        task_type: summary.as_deref().map_or(TaskType::General, TaskType::from_request),
         counts_at: row.optional("session_start").unwrap_or(graded_at),
         messages: 0,
         tool_calls: 0,
@@ -164,11 +164,11 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
         tools: tools.iter().map(|tool| (tool.clone(), one)).collect::<BTreeMap<_, _>>(),
         errors,
         longest_error_run: 0,
-        tokens: Usage::default(),
+        tokens: TokenCounts::default(),
         evidence: Vec::new(),
         outcome_evidence: Vec::new(),
         corrections: 0,
-        lineage: Lineage::default(),
+        lineage: SessionLineage::default(),
         rewinds: 0,
         spent: Vec::new(),
     })

@@ -58,14 +58,14 @@ impl Store {
                      AND (CAST($3 AS TEXT) IS NULL OR agent = $3)";
         let mut rows = self.find::<GradeRecord>(query, params![from, to, agent]).await?;
         rows.items.retain(|grade| (from..to).contains(&grade.details.counts_at));
-        rows.items.sort_by(by_time);
+        rows.items.sort_by(compare_by_time);
         Ok(rows)
     }
 
     /// Passes each grade counted in `from..to` to `each`, newest first. A single day may have too
     /// many grades to hold in memory. Grades of other programs are not included
     /// ([`Store::foreign_grades`]).
-    pub async fn each_grade(
+    pub async fn for_each_grade(
         &self,
         from: Timestamp,
         to: Timestamp,
@@ -97,7 +97,7 @@ impl Store {
         ));
         let query = format!("{others} UNION ALL SELECT * FROM ({ours}) AS newest");
         let mut rows = self.fetch(query, params![agent, limit], GradeRecord::read).await?;
-        rows.items.sort_by(|a, b| by_time(b, a));
+        rows.items.sort_by(|a, b| compare_by_time(b, a));
         rows.items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(rows)
     }
@@ -109,6 +109,6 @@ impl Store {
     }
 }
 
-fn by_time(a: &GradeRecord, b: &GradeRecord) -> std::cmp::Ordering {
+fn compare_by_time(a: &GradeRecord, b: &GradeRecord) -> std::cmp::Ordering {
     (a.details.counts_at, &a.session_id).cmp(&(b.details.counts_at, &b.session_id))
 }

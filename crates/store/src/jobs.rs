@@ -42,7 +42,7 @@ record!(JobRun, "job_runs", {
 impl Store {
     /// Records that a worker starts a job's run for a slot, and returns the number of the attempt.
     /// Returns `None` if that run has already finished.
-    pub async fn begin_job(
+    pub async fn start_job(
         &self,
         job: &str,
         slot: Timestamp,
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// Saves the result of a job run; `status` is the status in the summary.
-    pub async fn end_job(
+    pub async fn finish_job(
         &self,
         job: &str,
         slot: Timestamp,
@@ -77,7 +77,7 @@ impl Store {
 
     /// Returns the latest finished slot of each job, up to `until`. The limit ignores runs of a
     /// machine whose clock was ahead, until their time has come.
-    pub async fn jobs_ended(
+    pub async fn finished_slots(
         &self,
         until: Timestamp,
     ) -> Result<BTreeMap<String, Timestamp>, StoreError> {
@@ -103,7 +103,7 @@ impl Store {
         dead_after: Duration,
     ) -> Result<bool, StoreError> {
         // The database's clock, because the clocks of machines differ.
-        let now = self.engine.clock();
+        let now = self.engine.now_expression();
         let query = format!(
             "INSERT INTO job_leases (name, holder, seen) VALUES ($1, $2, {now}) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen \
@@ -115,7 +115,7 @@ impl Store {
 
     /// Sends a heartbeat for a lease. Returns false if another holder has taken it.
     pub async fn renew_lease(&self, name: &str, holder: &str) -> Result<bool, StoreError> {
-        let now = self.engine.clock();
+        let now = self.engine.now_expression();
         let query = format!("UPDATE job_leases SET seen = {now} WHERE name = $1 AND holder = $2");
         Ok(self.execute(query, params![name, holder]).await? > 0)
     }
@@ -138,7 +138,7 @@ impl Store {
         name: &str,
         dead_after: Duration,
     ) -> Result<Option<String>, StoreError> {
-        let now = self.engine.clock();
+        let now = self.engine.now_expression();
         let query = format!("SELECT holder FROM job_leases WHERE name = $1 AND seen >= {now} - $2");
         let values = params![name, dead_after.as_secs()];
         self.fetch_one("the lease", query, values, |row| row.get("holder")).await

@@ -44,28 +44,28 @@ mod weekly;
 #[cfg(test)]
 mod tests;
 
-pub use backup::{Backup, BackupError};
+pub use backup::{BackupError, BackupOutcome};
 pub use browse::{SessionQuery, SessionRow};
-pub use changes::Changes;
+pub use changes::ChangeWatcher;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
 pub use jobs::JobRun;
-pub use lineage::Renamed;
-pub use page::{Cursor, Page};
+pub use lineage::RenamedSession;
+pub use page::{Cursor, ResultPage};
 pub use pattern_days::PatternDay;
-pub use proposals::Decision;
-pub use prune::{People, Prunable, Pruned};
+pub use proposals::ProposalDecision;
+pub use prune::{HumanDataPolicy, PrunableRows, PruneCounts};
 pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
-pub use save::Lost;
+pub use save::DroppedGrade;
 pub use scores::ScoreCount;
 pub use search::{
     Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,
     SearchedSession,
 };
-pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
+pub use skills::{NewSkill, SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
@@ -76,8 +76,8 @@ use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _};
 use tokio::sync::Mutex;
 
-use address::Place;
-use dialect::Engine;
+use address::DatabaseAddress;
+use dialect::DatabaseEngine;
 use reuse::is_reusable;
 
 use selftest_grading::grade::quality::RUBRIC_VERSION;
@@ -90,7 +90,7 @@ pub struct Store {
     /// the `-wal` and `-shm` files, so new connections can be opened after a full disk has closed
     /// the others.
     anchor: Arc<Mutex<Option<AnyConnection>>>,
-    engine: Engine,
+    engine: DatabaseEngine,
     place: String,
     /// Rubric version of the model grades that count.
     rubric: u32,
@@ -115,53 +115,55 @@ impl Store {
 
     /// Opens a database for a long-running program with few queries: its connections use a small
     /// page cache.
-    pub async fn open_to_serve(address: &str) -> Result<Self, StoreError> {
-        let engine = Place::parse(address)?.engine();
-        Self::open_with(address, engine.save_memory()).await
+    pub async fn open_low_memory(address: &str) -> Result<Self, StoreError> {
+        let engine = DatabaseAddress::parse(address)?.engine();
+        Self::open_with(address, engine.low_memory_statement()).await
     }
 
     /// Opens a database and runs `further` on each connection after the setup statements.
     async fn open_with(address: &str, further: &'static str) -> Result<Self, StoreError> {
-        let place = Place::parse(address)?;
+        let place = DatabaseAddress::parse(address)?;
         place.create()?;
         sqlx::any::install_default_drivers();
-        let (engine, name) = (place.engine(), place.name());
-        let failed = |error| StoreError::of(engine, &name, error);
+        let (engine, name) = (place.engine(), place.display_name());
+        let failed = |error| StoreError::from_sqlx(engine, &name, error);
         let options: AnyConnectOptions = place.url().parse().map_err(failed)?;
         let options = options.disable_statement_logging();
         // Connect once before creating the pool. The pool retries for a long time if the file is
         // not a database, and does not report why a server is unreachable.
-        let first = tokio::time::timeout(engine.patience(), options.connect()).await;
+        let first = tokio::time::timeout(engine.connect_timeout(), options.connect()).await;
         let mut first = first.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
         let begun = Instant::now();
-        while let Err(error) = first.execute(engine.setup()).await.map_err(failed) {
+        while let Err(error) = first.execute(engine.setup_statements()).await.map_err(failed) {
             // When two processes create the same database, SQLite fails one of them immediately
             // instead of waiting for `busy_timeout`.
-            if !matches!(error, StoreError::Busy { .. }) || begun.elapsed() > engine.patience() {
+            if !matches!(error, StoreError::Busy { .. })
+                || begun.elapsed() > engine.connect_timeout()
+            {
                 return Err(error);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let pool = AnyPoolOptions::new()
             .max_connections(4)
-            .acquire_timeout(engine.patience())
+            .acquire_timeout(engine.connect_timeout())
             .after_connect(move |connection, _| {
                 Box::pin(async move {
-                    connection.execute(engine.setup()).await?;
+                    connection.execute(engine.setup_statements()).await?;
                     if !further.is_empty() {
                         connection.execute(further).await?;
                     }
                     Ok(())
                 })
             });
-        let pool = if place == Place::Memory {
+        let pool = if place == DatabaseAddress::Memory {
             // Each connection would open its own database, and closing it would delete the data.
             pool.max_connections(1).idle_timeout(None).max_lifetime(None)
         } else {
             pool.after_release(|connection, _| Box::pin(is_reusable(connection)))
         };
         let pool = pool.connect_with(options).await.map_err(failed)?;
-        let anchor = if matches!(place, Place::File(_)) {
+        let anchor = if matches!(place, DatabaseAddress::File(_)) {
             Some(first)
         } else {
             first.close().await.map_err(failed)?;
@@ -194,11 +196,11 @@ impl Store {
     }
 
     /// Returns the path or address of the database for messages, without a password.
-    pub fn place(&self) -> &str {
+    pub fn location(&self) -> &str {
         &self.place
     }
 
-    fn failed(&self, error: sqlx::Error) -> StoreError {
-        StoreError::of(self.engine, &self.place, error)
+    fn to_store_error(&self, error: sqlx::Error) -> StoreError {
+        StoreError::from_sqlx(self.engine, &self.place, error)
     }
 }

@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use super::bound::{self, NAME};
 use super::files::{FileResult, MAX_PATH};
 use super::row::Columns;
-use super::statement::{Statement, ToValue as _, params};
-use super::transaction::Writing;
+use super::statement::{SqlStatement, ToValue as _, params};
+use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
 use selftest_grading::grade::GradeRecord;
-use selftest_sessions::Lineage;
+use selftest_sessions::SessionLineage;
 
 /// The part of a graded session that is needed to compare it with related ones.
 #[derive(Debug, Clone)]
-pub(super) struct Kin {
+pub(super) struct RelatedSession {
     /// Id in the store, or the id in the file for a grade that is not saved yet.
     pub(super) session_id: String,
     pub(super) file: String,
@@ -25,26 +25,26 @@ pub(super) struct Kin {
     pub(super) agent: String,
     pub(super) start: Option<Timestamp>,
     /// Session id in its file.
-    pub(super) claimed: String,
-    pub(super) lineage: Lineage,
+    pub(super) claimed_id: String,
+    pub(super) lineage: SessionLineage,
 }
 
 /// Relation of a session to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum SessionRelation {
     /// The same run.
     Same,
     /// The other session continues this one.
-    GoesOn,
+    ContinuedBy,
     /// This session continues the other.
-    Begins,
+    Continues,
     /// A different run whose file uses the same id.
     SameName,
     /// Unrelated.
-    Other,
+    Unrelated,
 }
 
-impl Kin {
+impl RelatedSession {
     /// Describes a grade that is about to be saved.
     pub(super) fn of(grade: &GradeRecord, path: &str) -> Self {
         Self {
@@ -53,44 +53,48 @@ impl Kin {
             messages: i64::try_from(grade.details.messages).unwrap_or(i64::MAX),
             agent: grade.details.agent.clone(),
             start: grade.session_start,
-            claimed: bounded(&grade.session_id),
+            claimed_id: bounded_id(&grade.session_id),
             lineage: grade.details.lineage.clone(),
         }
     }
 
-    pub(super) fn relation(&self, other: &Self) -> Relation {
+    pub(super) fn relation(&self, other: &Self) -> SessionRelation {
         let (own, others) = (&self.lineage, &other.lineage);
-        if self.claimed == other.claimed {
-            return if own.is_run_of(others) { Relation::Same } else { Relation::SameName };
+        if self.claimed_id == other.claimed_id {
+            return if own.is_same_run(others) {
+                SessionRelation::Same
+            } else {
+                SessionRelation::SameName
+            };
         }
         // A copy keeps the timestamps of the original.
         if self.agent != other.agent || self.start != other.start {
-            Relation::Other
-        } else if own.is_beginning_of(others) {
-            Relation::GoesOn
-        } else if others.is_beginning_of(own) {
-            Relation::Begins
+            SessionRelation::Unrelated
+        } else if own.is_prefix_of(others) {
+            SessionRelation::ContinuedBy
+        } else if others.is_prefix_of(own) {
+            SessionRelation::Continues
         } else {
-            Relation::Other
+            SessionRelation::Unrelated
         }
     }
 
     /// Returns true if this run has priority for the bare id: the older run wins.
-    pub(super) fn comes_before(&self, other: &Self) -> bool {
+    pub(super) fn has_priority_over(&self, other: &Self) -> bool {
         // Runs without a start time come last.
         let rank = |kin: &Self| (kin.start.is_none(), kin.start, kin.lineage.beginning);
         rank(self) < rank(other)
     }
 
     /// Returns the name of this run if another one has its id.
-    pub(super) fn name(&self) -> String {
-        self.lineage.name(&self.claimed)
+    pub(super) fn unique_name(&self) -> String {
+        self.lineage.run_name(&self.claimed_id)
     }
 
     fn read(row: &Columns<'_>) -> Result<Self, String> {
         let session_id: String = row.get("session_id")?;
         Ok(Self {
-            claimed: row.optional("claimed_id").unwrap_or_else(|| session_id.clone()),
+            claimed_id: row.optional("claimed_id").unwrap_or_else(|| session_id.clone()),
             session_id,
             file: row.get("session_file")?,
             messages: row.optional("messages").unwrap_or_default(),
@@ -102,16 +106,16 @@ impl Kin {
 }
 
 /// Formats the beginning for its column.
-pub(super) fn beginning(lineage: &Lineage) -> Option<String> {
+pub(super) fn beginning(lineage: &SessionLineage) -> Option<String> {
     (!lineage.is_unknown()).then(|| format!("{:016x}", lineage.beginning))
 }
 
 /// Sessions per statement when searching for relatives.
-const MAX_ASKED: usize = 1000;
+const MAX_SESSIONS: usize = 1000;
 
 /// Possible relatives for a batch of files, fetched at once: most sessions have none, and a query
 /// per session would cost as much as saving its grade.
-pub(super) struct Known {
+pub(super) struct LineageIndex {
     /// Files with graded sessions.
     files: HashSet<String>,
     /// Session ids, including those in their files.
@@ -119,14 +123,14 @@ pub(super) struct Known {
     beginnings: HashSet<String>,
 }
 
-impl Known {
+impl LineageIndex {
     /// Loads the candidates for the files and grades of a batch.
-    pub(super) async fn of(
-        writing: &mut Writing,
+    pub(super) async fn load(
+        writing: &mut WriteTransaction,
         batch: &[FileResult],
     ) -> Result<Self, StoreError> {
         let paths = batch.iter().map(|result| bound::path(&result.file.path));
-        let mut query = Statement::default();
+        let mut query = SqlStatement::default();
         query.push("SELECT DISTINCT session_file FROM session_grades WHERE session_file");
         query.is_one_of(paths.map(|path| path.to_value(MAX_PATH)));
         let rows = writing.fetch(query.sql, query.values).await?;
@@ -134,10 +138,10 @@ impl Known {
         let mut known = Self { files, ids: HashSet::new(), beginnings: HashSet::new() };
         let grades: Vec<&GradeRecord> = batch.iter().flat_map(|result| &result.grades).collect();
         // The number of values per statement is limited.
-        for some in grades.chunks(MAX_ASKED) {
+        for some in grades.chunks(MAX_SESSIONS) {
             let ids = || some.iter().map(|grade| grade.session_id.to_value(NAME));
             let beginnings = some.iter().map(|grade| beginning(&grade.details.lineage));
-            let mut query = Statement::default();
+            let mut query = SqlStatement::default();
             query.push("SELECT session_id, claimed_id, beginning FROM session_grades");
             query.push(" WHERE session_id").is_one_of(ids());
             query.push(" OR claimed_id").is_one_of(ids());
@@ -157,37 +161,43 @@ impl Known {
     }
 
     /// Returns true if this session may have relatives.
-    pub(super) fn has_kin(&self, of: &Kin) -> bool {
-        self.ids.contains(&of.claimed)
+    pub(super) fn may_have_relatives(&self, of: &RelatedSession) -> bool {
+        self.ids.contains(&of.claimed_id)
             || beginning(&of.lineage).is_some_and(|beginning| self.beginnings.contains(&beginning))
     }
 
     /// Adds a session that was just saved.
-    pub(super) fn add(&mut self, kin: Kin) {
+    pub(super) fn add(&mut self, kin: RelatedSession) {
         self.beginnings.extend(beginning(&kin.lineage));
-        self.ids.insert(kin.claimed);
+        self.ids.insert(kin.claimed_id);
         self.files.insert(kin.file);
     }
 
     /// Adds an id that was given to a session.
     pub(super) fn add_id(&mut self, id: &str) {
-        self.ids.insert(bounded(id));
+        self.ids.insert(bounded_id(id));
     }
 }
 
 /// Returns all sessions related to this one, including itself.
-pub(super) async fn find(writing: &mut Writing, of: &Kin) -> Result<Vec<Kin>, StoreError> {
+pub(super) async fn find_related(
+    writing: &mut WriteTransaction,
+    of: &RelatedSession,
+) -> Result<Vec<RelatedSession>, StoreError> {
     let query =
         select("WHERE session_id = $1 OR claimed_id = $1 OR beginning = $2 ORDER BY session_id");
     let rows = writing.fetch(query, params![of.session_id, beginning(&of.lineage)]).await?;
-    Ok(rows.iter().filter_map(|row| Kin::read(&Columns(row)).ok()).collect())
+    Ok(rows.iter().filter_map(|row| RelatedSession::read(&Columns(row)).ok()).collect())
 }
 
 /// Returns the sessions that are graded from a file.
-pub(super) async fn in_file(writing: &mut Writing, path: &str) -> Result<Vec<Kin>, StoreError> {
+pub(super) async fn sessions_in_file(
+    writing: &mut WriteTransaction,
+    path: &str,
+) -> Result<Vec<RelatedSession>, StoreError> {
     let query = select("WHERE session_file = $1 ORDER BY session_id");
     let rows = writing.fetch(query, [path.to_value(MAX_PATH)]).await?;
-    Ok(rows.iter().filter_map(|row| Kin::read(&Columns(row)).ok()).collect())
+    Ok(rows.iter().filter_map(|row| RelatedSession::read(&Columns(row)).ok()).collect())
 }
 
 fn select(condition: &str) -> String {
@@ -198,7 +208,11 @@ fn select(condition: &str) -> String {
 }
 
 /// Changes the id of a session in all tables.
-pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Result<(), StoreError> {
+pub(super) async fn rename(
+    writing: &mut WriteTransaction,
+    from: &str,
+    to: &str,
+) -> Result<(), StoreError> {
     for table in ["session_grades", "session_quality_grades", "grade_overrides"] {
         let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
         writing.execute(query, params![from, to]).await?;
@@ -211,7 +225,10 @@ pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Resul
 }
 
 /// Removes a session's grade if it comes from this file.
-pub(super) async fn remove(writing: &mut Writing, kin: &Kin) -> Result<(), StoreError> {
+pub(super) async fn remove(
+    writing: &mut WriteTransaction,
+    kin: &RelatedSession,
+) -> Result<(), StoreError> {
     let query = "DELETE FROM session_grades WHERE session_id = $1 AND session_file = $2";
     writing.execute(query, params![kin.session_id, kin.file.to_value(MAX_PATH)]).await?;
     Ok(())
@@ -219,7 +236,7 @@ pub(super) async fn remove(writing: &mut Writing, kin: &Kin) -> Result<(), Store
 
 /// A session stored under another id than the one in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Renamed {
+pub struct RenamedSession {
     /// File path.
     pub file: String,
     /// Session id in the file.
@@ -232,11 +249,11 @@ pub struct Renamed {
 
 impl Store {
     /// Returns the sessions that were renamed because other runs have the same id in their files.
-    pub async fn renamed_sessions(&self) -> Result<Vec<Renamed>, StoreError> {
+    pub async fn renamed_sessions(&self) -> Result<Vec<RenamedSession>, StoreError> {
         let query = "SELECT session_file, claimed_id, beginning, session_id FROM session_grades \
                      WHERE claimed_id IS NOT NULL AND claimed_id <> session_id";
         let read = |row: &Columns<'_>| {
-            Ok(Renamed {
+            Ok(RenamedSession {
                 file: row.get("session_file")?,
                 claimed_id: row.get("claimed_id")?,
                 beginning: row.optional("beginning").unwrap_or_default(),
@@ -253,9 +270,9 @@ impl Store {
     }
 }
 
-impl Renamed {
+impl RenamedSession {
     /// Returns true if `grade`, made from a file, belongs to this session.
-    pub fn is_of(&self, grade: &GradeRecord) -> bool {
+    pub fn matches(&self, grade: &GradeRecord) -> bool {
         self.file == grade.session_file
             && self.claimed_id == grade.session_id
             && beginning(&grade.details.lineage).is_some_and(|own| own == self.beginning)
@@ -263,6 +280,6 @@ impl Renamed {
 }
 
 /// Truncates an id to its stored form.
-fn bounded(id: &str) -> String {
+fn bounded_id(id: &str) -> String {
     bound::text(id, NAME)
 }

@@ -6,8 +6,8 @@
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _};
 
-use super::dialect::Engine;
-use super::transaction::Writing;
+use super::dialect::DatabaseEngine;
+use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
 
 /// A table name of our own, so that the database can also contain tables of other programs.
@@ -33,7 +33,7 @@ macro_rules! changes {
 }
 
 /// All migrations, in the order of their numbers.
-const CHANGES: &[Change] = changes![
+const MIGRATIONS: &[Change] = changes![
     "0001_grades",
     "0002_files",
     "0003_overrides",
@@ -55,10 +55,10 @@ const CHANGES: &[Change] = changes![
 ];
 
 impl Change {
-    fn text(&self, engine: Engine) -> &'static str {
+    fn sql(&self, engine: DatabaseEngine) -> &'static str {
         match engine {
-            Engine::Sqlite => self.sqlite,
-            Engine::Postgres => self.postgres,
+            DatabaseEngine::Sqlite => self.sqlite,
+            DatabaseEngine::Postgres => self.postgres,
         }
     }
 
@@ -77,10 +77,10 @@ impl Store {
         if self.is_up_to_date(&migrator).await {
             return Ok(());
         }
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         // Checked under the lock, as another process may be creating our tables.
         if self.is_foreign(&mut writing).await? {
-            let served = self.engine == Engine::Postgres;
+            let served = self.engine == DatabaseEngine::Postgres;
             return Err(StoreError::Foreign { place: self.place.clone(), served });
         }
         let done = migrator.run_direct(None, writing.connection(), false).await;
@@ -89,9 +89,9 @@ impl Store {
     }
 
     fn migrator(&self) -> Migrator {
-        let changes = CHANGES.iter().map(|change| {
+        let changes = MIGRATIONS.iter().map(|change| {
             let ((version, name), kind) = (change.label(), MigrationType::Simple);
-            let text = change.text(self.engine).into_sql_str();
+            let text = change.sql(self.engine).into_sql_str();
             Migration::new(version, name.into(), kind, text, false)
         });
         let mut migrator = Migrator::with_migrations(changes.collect());
@@ -118,8 +118,8 @@ impl Store {
 
     /// Returns true if there are tables, but neither ours nor those of the original program, which
     /// suggests a mistyped address.
-    async fn is_foreign(&self, writing: &mut Writing) -> Result<bool, StoreError> {
-        let tables = writing.fetch(self.engine.tables(), []).await?;
+    async fn is_foreign(&self, writing: &mut WriteTransaction) -> Result<bool, StoreError> {
+        let tables = writing.fetch(self.engine.tables_query(), []).await?;
         let is_ours = |name: &str| matches!(name, MIGRATIONS_TABLE | "session_grades");
         let names = tables.iter().map(|row| row.try_get::<String, _>(0).unwrap_or_default());
         let names: Vec<String> = names.collect();
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn every_file_of_both_folders_is_in_the_list() {
-        let listed: Vec<&str> = CHANGES.iter().map(|change| change.file).collect();
-        let numbers: Vec<i64> = CHANGES.iter().map(|change| change.label().0).collect();
+        let listed: Vec<&str> = MIGRATIONS.iter().map(|change| change.file).collect();
+        let numbers: Vec<i64> = MIGRATIONS.iter().map(|change| change.label().0).collect();
         assert!(numbers[0] == 1 && numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
         for folder in ["sqlite", "postgres"] {
             let folder = format!("{}/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));

@@ -11,7 +11,7 @@ const MAX_LENGTH: usize = 4096;
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page<T> {
+pub struct ResultPage<T> {
     /// Rows of the page.
     pub items: Vec<T>,
     /// Start of the next page; `None` on the last one.

@@ -84,7 +84,7 @@ impl Store {
                      changes = excluded.changes, version = excluded.version, \
                      tally_json = excluded.tally_json";
         let tally: Value = super::statement::ToValue::to_value(tally, 0);
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         writing.execute(query, params![day.day, day.changes, VERSION, tally]).await?;
         writing.commit().await
     }

@@ -6,11 +6,11 @@ use super::row::{Record as _, Rows, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::improve::gap::GapStatus;
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest};
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
 
 /// A decision on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct ProposalDecision {
     /// New status of the proposal.
     pub status: ProposalStatus,
     /// New status of its gap.
@@ -23,7 +23,7 @@ pub struct Decision {
     pub at: Timestamp,
 }
 
-record!(Proposal, "skill_proposals", {
+record!(SkillProposal, "skill_proposals", {
     id,
     gap_id,
     skill_name,
@@ -51,10 +51,10 @@ read_from! { |row, name|
 impl Store {
     /// Saves a new proposal and marks its gap. Returns false, and saves nothing, if another process
     /// has already proposed a skill for the gap.
-    pub async fn add_proposal(&self, proposal: &Proposal) -> Result<bool, StoreError> {
+    pub async fn add_proposal(&self, proposal: &SkillProposal) -> Result<bool, StoreError> {
         let what = || format!("the skill {}", selftest_text::one_line(&proposal.skill_name, 80));
         StoreError::check_size(what, &proposal.skill_md, bound::JSON)?;
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         // The conditional update claims the gap, so only one process can propose for it.
         let query = "UPDATE skill_gaps SET status = $2, status_at = $3, last_fault = NULL \
                      WHERE id = $1 AND status <> $2";
@@ -63,7 +63,7 @@ impl Store {
             writing.roll_back().await?;
             return Ok(false);
         }
-        writing.execute(Proposal::insert(), proposal.values()).await?;
+        writing.execute(SkillProposal::insert(), proposal.values()).await?;
         writing.commit().await?;
         Ok(true)
     }
@@ -73,21 +73,25 @@ impl Store {
         &self,
         status: Option<ProposalStatus>,
         limit: u64,
-    ) -> Result<Rows<Proposal>, StoreError> {
+    ) -> Result<Rows<SkillProposal>, StoreError> {
         let query = "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) \
                      ORDER BY created_at DESC, id LIMIT $2";
         self.find(query, params![status, limit]).await
     }
 
     /// Returns the proposal with that id.
-    pub async fn proposal(&self, id: &str) -> Result<Option<Proposal>, StoreError> {
+    pub async fn proposal(&self, id: &str) -> Result<Option<SkillProposal>, StoreError> {
         self.find_one(&format!("the proposal {id}"), "WHERE id = $1", params![id]).await
     }
 
     /// Saves a decision on a proposal and its gap. Returns false, and changes nothing, if the
     /// proposal was already decided.
-    pub async fn decide_proposal(&self, id: &str, made: &Decision) -> Result<bool, StoreError> {
-        let mut writing = self.begin().await?;
+    pub async fn decide_proposal(
+        &self,
+        id: &str,
+        made: &ProposalDecision,
+    ) -> Result<bool, StoreError> {
+        let mut writing = self.begin_write().await?;
         // Conditional, so that the first of two concurrent decisions wins.
         let query = "UPDATE skill_proposals SET status = $2, decided_at = $3, reason = $4, \
                      file = $5 WHERE id = $1 AND status = 'proposed'";

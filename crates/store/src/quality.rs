@@ -1,7 +1,7 @@
 //! The table `session_quality_grades` (docs/spec/session-quality.md#table): grades given by
 //! language models.
 
-use super::page::{Cursor, Page};
+use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record, Rows, optional_unit, read_from, record};
 use super::statement::{params, stored_as};
 use super::{Store, StoreError, bound};
@@ -27,16 +27,16 @@ read_from! { |row, name| serde_json::Value => row.json(name) }
 /// SQL predicate: the grade has this rubric version. `+ 0` hides the column from the index on
 /// versions. Nearly all grades have the same version, and SQLite would prefer that index to the one
 /// on sessions.
-fn of_version(version: u32) -> String {
+fn version_predicate(version: u32) -> String {
     format!("rubric_version + 0 = {version}")
 }
 
 /// SQL assignments that update a session's average and its rubric version.
-fn average(version: u32, session_id: &str) -> String {
+fn average_assignments(version: u32, session_id: &str) -> String {
     format!(
         "quality_rubric = {version}, quality = (SELECT AVG(overall) FROM session_quality_grades \
          AS grade WHERE grade.session_id = {session_id} AND {})",
-        of_version(version)
+        version_predicate(version)
     )
 }
 
@@ -47,21 +47,21 @@ impl Store {
     /// Averages are stored for one version only. This call recomputes those of another version, for
     /// all sessions that have grades of this one. Two concurrent readers with different rubrics may
     /// each miss averages of sessions that the other has graded since.
-    pub async fn by_rubric(mut self, version: u32) -> Result<Self, StoreError> {
+    pub async fn with_rubric(mut self, version: u32) -> Result<Self, StoreError> {
         self.rubric = version;
         let others = format!(
             "(quality_rubric < {version} OR quality_rubric > {version}) AND EXISTS \
              (SELECT 1 FROM session_quality_grades AS grade \
              WHERE grade.session_id = session_grades.session_id AND {})",
-            of_version(version)
+            version_predicate(version)
         );
         // Read first: usually there is nothing to recompute, and no write lock is needed.
         let any = format!("SELECT session_id FROM session_grades WHERE {others} LIMIT 1");
         if self.fetch_one("a session", any, [], |_| Ok(())).await?.is_none() {
             return Ok(self);
         }
-        let mut writing = self.begin().await?;
-        let average = average(version, "session_grades.session_id");
+        let mut writing = self.begin_write().await?;
+        let average = average_assignments(version, "session_grades.session_id");
         let query = format!("UPDATE session_grades SET {average} WHERE {others}");
         writing.execute(query, []).await?;
         writing.commit().await?;
@@ -70,13 +70,16 @@ impl Store {
 
     /// Returns all model grades with the reader's rubric version, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
-        let query = format!("WHERE {} ORDER BY ts, id", of_version(self.rubric));
+        let query = format!("WHERE {} ORDER BY ts, id", version_predicate(self.rubric));
         self.find(&query, []).await
     }
 
     /// Returns a session's grades with the reader's rubric version, one per model.
-    pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
-        let version = of_version(self.rubric);
+    pub async fn session_quality_grades(
+        &self,
+        session_id: &str,
+    ) -> Result<Rows<QualityGrade>, StoreError> {
+        let version = version_predicate(self.rubric);
         let query = format!("WHERE session_id = $1 AND {version} ORDER BY grader_model");
         self.find(&query, params![session_id]).await
     }
@@ -88,7 +91,7 @@ impl Store {
         min_overall: Option<f64>,
         limit: u32,
         after: Option<&Cursor>,
-    ) -> Result<Page<QualityGrade>, StoreError> {
+    ) -> Result<ResultPage<QualityGrade>, StoreError> {
         let query = format!(
             "SELECT id, {} FROM session_quality_grades WHERE rubric_version = {} \
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
@@ -107,7 +110,7 @@ impl Store {
 
     /// Returns id and file of the sessions, newest first, that have a rule-based grade but none by
     /// this model with the reader's rubric version. `since` and `agent` narrow the list.
-    pub async fn without_quality(
+    pub async fn sessions_without_quality(
         &self,
         model: &str,
         since: Option<jiff::Timestamp>,
@@ -129,11 +132,11 @@ impl Store {
     /// Saves a model grade, replacing an older one of the same session, model and rubric version,
     /// and updates the session's average.
     pub async fn save_quality(&self, grade: &QualityGrade) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         let query = QualityGrade::upsert("session_id, grader_model, rubric_version");
         writing.execute(query, grade.values()).await?;
         // Stored with the session, so that lists can sort and filter by it.
-        let average = average(grade.rubric_version, "$1");
+        let average = average_assignments(grade.rubric_version, "$1");
         let query = format!("UPDATE session_grades SET {average} WHERE session_id = $1");
         writing.execute(query, params![grade.session_id]).await?;
         writing.commit().await

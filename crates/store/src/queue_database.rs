@@ -15,8 +15,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, FromRow, SqlitePoo
 use SqliteRow as PgRow;
 
 use super::StoreError;
-use super::address::Place;
-use super::dialect::Engine;
+use super::address::DatabaseAddress;
+use super::dialect::DatabaseEngine;
 use super::reuse::is_reusable;
 
 /// A worker fetches and acknowledges over one connection; the other is for everything else.
@@ -40,7 +40,7 @@ pub struct QueueDatabase {
     /// Schema of the grades that the queue belongs to. The queue's own tables are in one schema
     /// shared by all of them.
     pub schema: Option<String>,
-    engine: Engine,
+    engine: DatabaseEngine,
     place: String,
 }
 
@@ -49,17 +49,17 @@ impl QueueDatabase {
     ///
     /// Must be called in a tokio runtime.
     pub async fn open(address: &str) -> Result<Self, StoreError> {
-        let place = Place::parse(address)?.beside("-jobs");
+        let place = DatabaseAddress::parse(address)?.with_suffix("-jobs");
         place.create()?;
-        let (engine, name) = (place.engine(), place.name());
+        let (engine, name) = (place.engine(), place.display_name());
         let opened = match engine {
-            Engine::Sqlite => sqlite(&place).await,
+            DatabaseEngine::Sqlite => open_sqlite(&place).await,
             #[cfg(feature = "postgres")]
-            Engine::Postgres => postgres(&place).await,
+            DatabaseEngine::Postgres => open_postgres(&place).await,
             #[cfg(not(feature = "postgres"))]
-            Engine::Postgres => Err(sqlx::Error::PoolClosed),
+            DatabaseEngine::Postgres => Err(sqlx::Error::PoolClosed),
         };
-        let (pool, schema) = opened.map_err(|error| StoreError::of(engine, &name, error))?;
+        let (pool, schema) = opened.map_err(|error| StoreError::from_sqlx(engine, &name, error))?;
         Ok(Self { pool, schema, engine, place: name })
     }
 
@@ -114,22 +114,22 @@ impl QueueDatabase {
 
     /// Classifies an error of the engine.
     pub fn failed(&self, error: sqlx::Error) -> StoreError {
-        StoreError::of(self.engine, &self.place, error)
+        StoreError::from_sqlx(self.engine, &self.place, error)
     }
 }
 
-type Opened = Result<(QueuePool, Option<String>), sqlx::Error>;
+type OpenResult = Result<(QueuePool, Option<String>), sqlx::Error>;
 
-async fn sqlite(place: &Place) -> Opened {
+async fn open_sqlite(place: &DatabaseAddress) -> OpenResult {
     let options: SqliteConnectOptions = place.url().parse()?;
-    let engine = Engine::Sqlite;
+    let engine = DatabaseEngine::Sqlite;
     let pool = SqlitePoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
-        .acquire_timeout(engine.patience())
+        .acquire_timeout(engine.connect_timeout())
         .after_connect(move |connection, _| {
-            Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
+            Box::pin(async move { connection.execute(engine.setup_statements()).await.map(drop) })
         });
-    let pool = if *place == Place::Memory {
+    let pool = if *place == DatabaseAddress::Memory {
         // Each connection would open its own database, and closing it would delete the data.
         pool.max_connections(1).idle_timeout(None).max_lifetime(None)
     } else {
@@ -140,10 +140,10 @@ async fn sqlite(place: &Place) -> Opened {
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(place: &Place) -> Opened {
+async fn open_postgres(place: &DatabaseAddress) -> OpenResult {
     let options: PgConnectOptions = place.url().parse()?;
     let options = options.disable_statement_logging();
-    let engine = Engine::Postgres;
+    let engine = DatabaseEngine::Postgres;
     // The pool's connections have another search path, so the schema is read before.
     let mut first = options.connect().await?;
     let schema = sqlx::query_scalar("SELECT CAST(current_schema() AS TEXT)");
@@ -151,10 +151,10 @@ async fn postgres(place: &Place) -> Opened {
     first.close().await?;
     let pool = PgPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
-        .acquire_timeout(engine.patience())
+        .acquire_timeout(engine.connect_timeout())
         .after_connect(move |connection, _| {
             Box::pin(async move {
-                connection.execute(engine.setup()).await?;
+                connection.execute(engine.setup_statements()).await?;
                 // The library's tables and an extension type that it uses are in `apalis`,
                 // whichever schema needed them first. An administrator may have installed the
                 // extension in `public`.

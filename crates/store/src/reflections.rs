@@ -4,12 +4,13 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::page::{Cursor, Page};
+use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, Rows, read_from, record, unit};
 use super::statement::{ToValue as _, params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::reflection::{
-    Issue, ProjectReflections, ReflectionScore, ScoredAt, StoredReflection, WeakReflection,
+    ProjectReflections, ReflectionIssue, ReflectionScore, StoredReflection, TimedScore,
+    WeakReflection,
 };
 
 /// A reflection to be saved.
@@ -73,14 +74,14 @@ record!(ReflectionScore, "reflection_scores", {
 
 stored_as! { Text:
     Map<String, Value> => |document, _limit| bound::json(document),
-    Vec<Issue> => |issues, _limit| bound::json(issues),
+    Vec<ReflectionIssue> => |issues, _limit| bound::json(issues),
 }
 read_from! { |row, name|
     Map<String, Value> => row.json(name),
-    Vec<Issue> => row.json(name),
+    Vec<ReflectionIssue> => row.json(name),
 }
 
-record!(ScoredAt, "reflection_scores", { made_at, score by unit, weak });
+record!(TimedScore, "reflection_scores", { made_at, score by unit, weak });
 
 impl Store {
     /// Saves a reflection and returns it with `true` if it is new. If the project already has one
@@ -92,7 +93,7 @@ impl Store {
     ) -> Result<(StoredReflection, bool), StoreError> {
         let json = Value::Object(new.document.clone()).to_string();
         StoreError::check_size(|| "the reflection".to_owned(), &json, bound::JSON)?;
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         // Counting and inserting in one write transaction keeps loop counts unique.
         let query = "INSERT INTO reflections \
                      (project_id, reflection_id, agent, loop_count, made_at, document_json) \
@@ -174,15 +175,15 @@ impl Store {
         score: &ReflectionScore,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.set_told(score, Some(at), "told_at IS NULL").await
+        self.set_notified(score, Some(at), "told_at IS NULL").await
     }
 
     /// Releases a claim after the hook could not be notified.
     pub async fn release_recovery(&self, score: &ReflectionScore) -> Result<(), StoreError> {
-        self.set_told(score, None, "told_at IS NOT NULL").await.map(drop)
+        self.set_notified(score, None, "told_at IS NOT NULL").await.map(drop)
     }
 
-    async fn set_told(
+    async fn set_notified(
         &self,
         score: &ReflectionScore,
         at: Option<Timestamp>,
@@ -200,7 +201,7 @@ impl Store {
     pub async fn reflection_scores(
         &self,
         asked: &ReflectionQuery,
-    ) -> Result<Page<ReflectionScore>, StoreError> {
+    ) -> Result<ResultPage<ReflectionScore>, StoreError> {
         self.reflection_page(asked, ReflectionScore::read).await
     }
 
@@ -208,7 +209,7 @@ impl Store {
     pub async fn scored_reflections(
         &self,
         asked: &ReflectionQuery,
-    ) -> Result<Page<WeakReflection>, StoreError> {
+    ) -> Result<ResultPage<WeakReflection>, StoreError> {
         let read = |row: &Columns<'_>| {
             Ok(WeakReflection {
                 score: ReflectionScore::read(row)?,
@@ -222,7 +223,7 @@ impl Store {
         &self,
         asked: &ReflectionQuery,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
-    ) -> Result<Page<T>, StoreError> {
+    ) -> Result<ResultPage<T>, StoreError> {
         let weak = if asked.weak { "AND weak = 1" } else { "" };
         let query = format!(
             "SELECT * {SCORED} {weak} AND reflection.id < $2 ORDER BY reflection.id DESC LIMIT $3"
@@ -253,11 +254,11 @@ impl Store {
         &self,
         project_id: Option<&str>,
         limit: u32,
-    ) -> Result<Rows<ScoredAt>, StoreError> {
+    ) -> Result<Rows<TimedScore>, StoreError> {
         let query = format!(
             "SELECT made_at, score, weak {SCORED} ORDER BY made_at DESC, reflection.id LIMIT $2"
         );
-        self.fetch(query, params![project_id, limit], ScoredAt::read).await
+        self.fetch(query, params![project_id, limit], TimedScore::read).await
     }
 
     /// Summarizes up to `limit` projects with scores, most recent reflections first, or only one.

@@ -4,11 +4,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::statement::params;
-use super::transaction::Writing;
+use super::transaction::WriteTransaction;
 use super::{SkillRecord, Store, StoreError};
 
 /// Time for which a key is remembered after its request was written.
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
+const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// An idempotency key of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct RequestKey {
 
 impl RequestKey {
     /// Returns the time before which keys are forgotten.
-    fn known_since(&self) -> Timestamp {
-        self.at.checked_sub(KEPT).unwrap_or(Timestamp::MIN)
+    fn expiry_cutoff(&self) -> Timestamp {
+        self.at.checked_sub(KEY_LIFETIME).unwrap_or(Timestamp::MIN)
     }
 }
 
@@ -44,16 +44,19 @@ impl Store {
     pub async fn request_digest(&self, key: &RequestKey) -> Result<Option<String>, StoreError> {
         let query = "SELECT digest FROM request_keys \
                      WHERE scope = $1 AND request_key = $2 AND made_at >= $3";
-        let values = params![key.scope, key.key, key.known_since()];
+        let values = params![key.scope, key.key, key.expiry_cutoff()];
         self.fetch_one("the key of a request", query, values, |row| row.get("digest")).await
     }
 }
 
 /// Records the key of a request. Returns false if it is already known.
-pub(super) async fn note(writing: &mut Writing, key: &RequestKey) -> Result<bool, StoreError> {
+pub(super) async fn insert_key(
+    writing: &mut WriteTransaction,
+    key: &RequestKey,
+) -> Result<bool, StoreError> {
     // Expired keys are removed here, because nothing else deletes them.
     let query = "DELETE FROM request_keys WHERE made_at < $1";
-    writing.execute(query, params![key.known_since()]).await?;
+    writing.execute(query, params![key.expiry_cutoff()]).await?;
     let query = "INSERT INTO request_keys (scope, request_key, digest, made_at) \
                  VALUES ($1, $2, $3, $4) ON CONFLICT (scope, request_key) DO NOTHING";
     let values = params![key.scope, key.key, key.digest, key.at];

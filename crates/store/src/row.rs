@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, Row as _, Type, ValueRef as _};
 
-use super::page::{Cursor, Page};
+use super::page::{Cursor, ResultPage};
 use super::statement::{Value, query};
 use super::{Store, StoreError};
 
@@ -244,7 +244,8 @@ impl Store {
         let mut rows = Rows { items: Vec::new(), unreadable: 0 };
         // Fetches from a connection because the pool's stream ends at the first row that cannot be
         // decoded.
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let mut connection =
+            self.pool.acquire().await.map_err(|error| self.to_store_error(error))?;
         let mut stream = query(sql, values).fetch(&mut *connection);
         while let Some(row) = stream.next().await {
             let read = match row {
@@ -252,7 +253,7 @@ impl Store {
                 Err(error @ (sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. })) => {
                     Err(error.to_string())
                 }
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.to_store_error(error)),
             };
             match read {
                 Ok(item) => rows.items.push(item),
@@ -275,7 +276,7 @@ impl Store {
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Option<T>, StoreError> {
         let row = query(sql, values).fetch_optional(&self.pool).await;
-        let row = row.map_err(|error| self.failed(error))?;
+        let row = row.map_err(|error| self.to_store_error(error))?;
         let read = row.map(|row| read(&Columns(&row))).transpose();
         let (place, what) = (self.place.clone(), what.to_owned());
         read.map_err(|why| StoreError::Row { place, what, why })
@@ -290,14 +291,14 @@ impl Store {
         values: impl IntoIterator<Item = Value>,
         place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
-    ) -> Result<Page<T>, StoreError> {
+    ) -> Result<ResultPage<T>, StoreError> {
         // Unreadable rows stay in the list as `None`, so that they count and can end a page.
         let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
         let (mut items, limit) = (rows.items, limit as usize);
         let more = items.len() as u64 + rows.unreadable > limit as u64;
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|(place, _)| place.clone());
-        Ok(Page { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
+        Ok(ResultPage { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
     }
 
     /// Selects rows of a table by the conditions in `rest`.
@@ -336,7 +337,7 @@ impl Store {
         values: impl IntoIterator<Item = Value>,
     ) -> Result<u64, StoreError> {
         let done = query(sql, values).execute(&self.pool).await;
-        Ok(done.map_err(|error| self.failed(error))?.rows_affected())
+        Ok(done.map_err(|error| self.to_store_error(error))?.rows_affected())
     }
 }
 

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::bound::TEXT;
 use super::files::{FileResult, MAX_PATH};
-use super::lineage::{Kin, Known, Relation};
+use super::lineage::{LineageIndex, RelatedSession, SessionRelation};
 use super::statement::{ToValue as _, params};
-use super::transaction::Writing;
+use super::transaction::WriteTransaction;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, lineage};
 use selftest_grading::grade::GradeRecord;
 
 /// A grade that is not stored because another file has more of the same session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct DroppedGrade {
     /// Session id in its file.
     pub session_id: String,
     /// The run of that id ([`selftest_sessions::Lineage::beginning`]).
@@ -42,13 +42,13 @@ impl Store {
     /// stored. Every dropped grade is returned, and a file without any other grade is recorded as
     /// [`FileOutcome::Duplicate`], whether it was saved earlier or now. When a session loses its
     /// grade, files that had lost against it must be read again: [`Store::known_files`] omits them.
-    pub async fn save(&self, batch: &[FileResult]) -> Result<Vec<Lost>, StoreError> {
+    pub async fn save(&self, batch: &[FileResult]) -> Result<Vec<DroppedGrade>, StoreError> {
         let mut lost = Vec::new();
         if batch.is_empty() {
             return Ok(lost);
         }
-        let mut writing = self.begin().await?;
-        let mut known = Known::of(&mut writing, batch).await?;
+        let mut writing = self.begin_write().await?;
+        let mut known = LineageIndex::load(&mut writing, batch).await?;
         for result in batch {
             save(&mut writing, result, &mut known, &mut lost).await?;
         }
@@ -59,38 +59,40 @@ impl Store {
     /// Records that files are gone. Their records and grades stay, but any other file with the same
     /// sessions takes them over when it is read, as happens when a file was moved.
     pub async fn release_files(&self, paths: &[String]) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for path in paths {
-            release(&mut writing, &bound::path(path)).await?;
+            release_file(&mut writing, &bound::path(path)).await?;
         }
         writing.commit().await
     }
 }
 
 async fn save(
-    writing: &mut Writing,
+    writing: &mut WriteTransaction,
     result: &FileResult,
-    known: &mut Known,
-    lost: &mut Vec<Lost>,
+    known: &mut LineageIndex,
+    lost: &mut Vec<DroppedGrade>,
 ) -> Result<(), StoreError> {
     let path = bound::path(&result.file.path);
     let mut before = HashSet::new();
     if result.file.outcome != FileOutcome::Unreadable && known.has_file(&path) {
         // Sessions that are no longer in the file release their ids to others.
-        let own: Vec<Kin> = result.grades.iter().map(|grade| Kin::of(grade, &path)).collect();
-        let (kept, gone): (Vec<Kin>, Vec<Kin>) = lineage::in_file(writing, &path)
-            .await?
-            .into_iter()
-            .partition(|kin| own.iter().any(|own| own.relation(kin) == Relation::Same));
-        let ids = |all: Vec<Kin>| all.into_iter().map(|kin| kin.session_id).collect();
-        forget(writing, &path, &ids(gone)).await?;
+        let own: Vec<RelatedSession> =
+            result.grades.iter().map(|grade| RelatedSession::of(grade, &path)).collect();
+        let (kept, gone): (Vec<RelatedSession>, Vec<RelatedSession>) =
+            lineage::sessions_in_file(writing, &path)
+                .await?
+                .into_iter()
+                .partition(|kin| own.iter().any(|own| own.relation(kin) == SessionRelation::Same));
+        let ids = |all: Vec<RelatedSession>| all.into_iter().map(|kin| kin.session_id).collect();
+        remove_grades(writing, &path, &ids(gone)).await?;
         before = ids(kept);
     }
     let (mut graded, mut winner) = (0, None);
-    for grade in largest(&result.grades) {
-        let own = Kin::of(grade, &path);
-        match place(writing, &own, known, lost).await? {
-            Place::Under(session_id) => {
+    for grade in longest_runs(&result.grades) {
+        let own = RelatedSession::of(grade, &path);
+        match place_grade(writing, &own, known, lost).await? {
+            GradePlacement::Stored(session_id) => {
                 let kept = GradeRecord { session_file: path.clone(), session_id, ..grade.clone() };
                 let key = bound::text(&kept.session_id, bound::NAME);
                 writing.upsert("session_id", &key, &kept).await?;
@@ -99,7 +101,7 @@ async fn save(
                 known.add(own);
                 graded += 1;
             }
-            Place::Lost(why) => winner = Some(why),
+            GradePlacement::Dropped(why) => winner = Some(why),
         }
     }
     let mut file = FileRecord { graded, ..result.file.clone() };
@@ -111,91 +113,91 @@ async fn save(
         }
     }
     // Sessions that lost against another file in this batch.
-    forget(writing, &path, &before).await?;
-    files::write(writing, file).await
+    remove_grades(writing, &path, &before).await?;
+    files::upsert_file(writing, file).await
 }
 
 /// Decision about one grade.
-enum Place {
+enum GradePlacement {
     /// Stored under this id.
-    Under(String),
+    Stored(String),
     /// Another grade wins; the reason, for display.
-    Lost(String),
+    Dropped(String),
 }
 
 /// Decides between a grade and related ones. The result does not depend on which was saved first.
-async fn place(
-    writing: &mut Writing,
-    own: &Kin,
-    known: &mut Known,
-    lost: &mut Vec<Lost>,
-) -> Result<Place, StoreError> {
+async fn place_grade(
+    writing: &mut WriteTransaction,
+    own: &RelatedSession,
+    known: &mut LineageIndex,
+    lost: &mut Vec<DroppedGrade>,
+) -> Result<GradePlacement, StoreError> {
     // Most sessions have no relatives, and the batch lookup saves a query for each.
-    if !known.has_kin(own) {
-        return Ok(Place::Under(own.session_id.clone()));
+    if !known.may_have_relatives(own) {
+        return Ok(GradePlacement::Stored(own.session_id.clone()));
     }
     let (mut id, mut namesakes) = (None, Vec::new());
-    for other in lineage::find(writing, own).await? {
+    for other in lineage::find_related(writing, own).await? {
         let (session_id, is_here) = (other.session_id.clone(), other.file == own.file);
         match own.relation(&other) {
-            Relation::Same if is_here => id = Some(session_id),
-            Relation::Same => {
+            SessionRelation::Same if is_here => id = Some(session_id),
+            SessionRelation::Same => {
                 let wins =
                     (own.messages, Reverse(&own.file)) > (other.messages, Reverse(&other.file));
                 let kept = if wins { own } else { &other };
-                let why = format!("session {} is graded from {}", own.claimed, kept.file);
-                let why = give_way(writing, wins, own, &other, why, lost).await?;
+                let why = format!("session {} is graded from {}", own.claimed_id, kept.file);
+                let why = record_loss(writing, wins, own, &other, why, lost).await?;
                 if !wins {
-                    return Ok(Place::Lost(why));
+                    return Ok(GradePlacement::Dropped(why));
                 }
                 id = Some(session_id);
             }
-            Relation::SameName => namesakes.push(other),
-            relation @ (Relation::GoesOn | Relation::Begins) => {
-                let wins = relation == Relation::Begins;
+            SessionRelation::SameName => namesakes.push(other),
+            relation @ (SessionRelation::ContinuedBy | SessionRelation::Continues) => {
+                let wins = relation == SessionRelation::Continues;
                 let (short, long) = if wins { (&other, own) } else { (own, &other) };
                 let why = format!(
                     "session {} is the beginning of session {}, which is graded from {}",
-                    short.claimed, long.claimed, long.file
+                    short.claimed_id, long.claimed_id, long.file
                 );
-                let why = give_way(writing, wins, own, &other, why, lost).await?;
+                let why = record_loss(writing, wins, own, &other, why, lost).await?;
                 if !wins {
-                    return Ok(Place::Lost(why));
+                    return Ok(GradePlacement::Dropped(why));
                 }
                 lineage::remove(writing, &other).await?;
             }
-            Relation::Other => {}
+            SessionRelation::Unrelated => {}
         }
     }
     if let Some(id) = id {
-        return Ok(Place::Under(id));
+        return Ok(GradePlacement::Stored(id));
     }
-    match namesakes.into_iter().find(|other| other.session_id == own.claimed) {
-        Some(holder) if own.comes_before(&holder) => {
-            lineage::rename(writing, &holder.session_id, &holder.name()).await?;
-            known.add_id(&holder.name());
-            Ok(Place::Under(own.session_id.clone()))
+    match namesakes.into_iter().find(|other| other.session_id == own.claimed_id) {
+        Some(holder) if own.has_priority_over(&holder) => {
+            lineage::rename(writing, &holder.session_id, &holder.unique_name()).await?;
+            known.add_id(&holder.unique_name());
+            Ok(GradePlacement::Stored(own.session_id.clone()))
         }
-        Some(_) => Ok(Place::Under(own.name())),
-        None => Ok(Place::Under(own.session_id.clone())),
+        Some(_) => Ok(GradePlacement::Stored(own.unique_name())),
+        None => Ok(GradePlacement::Stored(own.session_id.clone())),
     }
 }
 
 /// Records which of two grades wins, and the reason at the file that lost one. Returns the
 /// truncated reason.
-async fn give_way(
-    writing: &mut Writing,
+async fn record_loss(
+    writing: &mut WriteTransaction,
     wins: bool,
-    own: &Kin,
-    other: &Kin,
+    own: &RelatedSession,
+    other: &RelatedSession,
     why: String,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<DroppedGrade>,
 ) -> Result<String, StoreError> {
     let why = bound::text(&why, TEXT);
     let (loser, kept) = if wins { (other, own) } else { (own, other) };
-    let was_last = wins && displace(writing, &other.file, &why).await?;
-    lost.push(Lost {
-        session_id: loser.claimed.clone(),
+    let was_last = wins && subtract_grade(writing, &other.file, &why).await?;
+    lost.push(DroppedGrade {
+        session_id: loser.claimed_id.clone(),
         beginning: loser.lineage.beginning,
         file: loser.file.clone(),
         kept: kept.file.clone(),
@@ -205,7 +207,7 @@ async fn give_way(
 }
 
 /// Returns the grade with the most messages for each run, as a file may contain a run twice.
-fn largest(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
+fn longest_runs(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
     let mut largest: BTreeMap<(&str, u64), &GradeRecord> = BTreeMap::new();
     for grade in grades {
         let key = (grade.session_id.as_str(), grade.details.lineage.beginning);
@@ -218,7 +220,11 @@ fn largest(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
 }
 
 /// Records at a file that one of its grades lost to another file. Returns true if it was its last.
-async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<bool, StoreError> {
+async fn subtract_grade(
+    writing: &mut WriteTransaction,
+    path: &str,
+    reason: &str,
+) -> Result<bool, StoreError> {
     let query = "UPDATE session_files SET graded = graded - 1, \
                  outcome = CASE WHEN graded = 1 THEN 'duplicate' ELSE outcome END, \
                  reason = CASE WHEN graded = 1 THEN $2 ELSE reason END \
@@ -230,18 +236,18 @@ async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<boo
 }
 
 /// Makes the grades of a file lose against any other.
-async fn release(writing: &mut Writing, path: &str) -> Result<(), StoreError> {
+async fn release_file(writing: &mut WriteTransaction, path: &str) -> Result<(), StoreError> {
     let path = [path.to_value(MAX_PATH)];
     // A grade without a message count loses against every other.
     let query = "UPDATE session_grades SET messages = NULL WHERE session_file = $1";
     writing.execute(query, path.clone()).await?;
     writing.execute("UPDATE session_files SET rules = NULL WHERE path = $1", path).await?;
-    reread_losers(writing).await
+    mark_losers_for_rereading(writing).await
 }
 
 /// Removes the grades of sessions that a file no longer contains.
-async fn forget(
-    writing: &mut Writing,
+async fn remove_grades(
+    writing: &mut WriteTransaction,
     path: &str,
     sessions: &HashSet<String>,
 ) -> Result<(), StoreError> {
@@ -252,12 +258,12 @@ async fn forget(
         let query = "DELETE FROM session_grades WHERE session_id = $1 AND session_file = $2";
         writing.execute(query, params![session_id, path.to_value(MAX_PATH)]).await?;
     }
-    reread_losers(writing).await
+    mark_losers_for_rereading(writing).await
 }
 
 /// Marks duplicates to be read again. Another file may contain a session that lost its grade, but
 /// the database does not record which one.
-async fn reread_losers(writing: &mut Writing) -> Result<(), StoreError> {
+async fn mark_losers_for_rereading(writing: &mut WriteTransaction) -> Result<(), StoreError> {
     let query = "UPDATE session_files SET rules = NULL \
                  WHERE outcome = 'duplicate' OR (outcome = 'graded' AND graded < sessions)";
     writing.execute(query, []).await.map(drop)

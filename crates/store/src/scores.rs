@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::row::{Columns, Rows};
 use super::statement::params;
 use super::{Store, StoreError};
-use selftest_grading::grade::{GradeRecord, Level, TaskType};
+use selftest_grading::grade::{GradeLevel, GradeRecord, TaskType};
 
 /// Sessions of one agent and task type with the same grades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct ScoreCount {
     /// True if they were completed.
     pub task_completed: bool,
     /// Efficiency of tool calls.
-    pub efficiency: Level,
+    pub efficiency: GradeLevel,
     /// Quality of answers.
-    pub quality: Level,
+    pub quality: GradeLevel,
     /// Number of sessions from the earlier part of the period.
     pub earlier: u64,
     /// Number of sessions from the later part.
@@ -62,7 +62,7 @@ impl Store {
 
     /// Returns the grades in `from..to` that cannot be counted by their columns: human-corrected
     /// ones, and those of other programs, whose times come in many formats.
-    pub async fn grades_apart(
+    pub async fn uncountable_grades(
         &self,
         from: Timestamp,
         to: Timestamp,

@@ -11,11 +11,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::bound::{self, TEXT};
-use super::dialect::Engine;
+use super::dialect::DatabaseEngine;
 use super::files::MAX_PATH;
 use super::row::{Columns, Record as _, Rows, record};
-use super::statement::{Statement, ToValue as _, Value, params};
-use super::transaction::Writing;
+use super::statement::{SqlStatement, ToValue as _, Value, params};
+use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
 use selftest_grading::grade::{GradeRecord, SessionKind, TaskOutcome};
 use selftest_text::digest;
@@ -62,7 +62,7 @@ impl Facet {
             Facet::Error => "error",
         };
         let value = value.trim().to_lowercase();
-        let digest = digest::of_bytes(format!("{kind}\n{value}").as_bytes());
+        let digest = digest::sha256_hex(format!("{kind}\n{value}").as_bytes());
         // Letters only, because engines tokenize digits within a word differently.
         let letter = |c: char| match c {
             '0'..='9' => char::from_u32(u32::from(c) - u32::from('0') + u32::from('g')),
@@ -161,15 +161,15 @@ pub struct SearchHit {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPage {
     /// Sessions with their first hits, and whether there are more hits.
-    pub items: Vec<FoundSession>,
+    pub items: Vec<SearchResultRow>,
     /// Value to pass as `after` for the next page.
     pub next: Option<i64>,
 }
 
 /// A session with the row numbers of its hits.
-struct Found {
+struct HitRows {
     /// Row number of its event 0.
-    first: i64,
+    first_id: i64,
     /// Hits in the order of the events.
     hits: Vec<i64>,
     /// True if earlier hits may be missing.
@@ -177,10 +177,10 @@ struct Found {
 }
 
 /// A session with its first hits, and whether there are more.
-type FoundSession = (SearchedSession, Vec<SearchHit>, bool);
+type SearchResultRow = (SearchedSession, Vec<SearchHit>, bool);
 
 /// Returns the first row number of a second.
-fn second(at: Timestamp) -> i64 {
+fn first_id_of(at: Timestamp) -> i64 {
     at.as_second().clamp(0, LAST_SECOND) * IN_SECOND
 }
 
@@ -212,7 +212,7 @@ impl Store {
         sessions: &[IndexedSession],
     ) -> Result<(), StoreError> {
         let path = || bound::path(&file.path).to_value(MAX_PATH);
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         writing.execute("DELETE FROM session_transcripts WHERE path = $1", [path()]).await?;
         for session in sessions {
             let id = session.session_id.to_value(bound::NAME);
@@ -226,8 +226,8 @@ impl Store {
             if known.is_none() || session.events.is_empty() {
                 continue;
             }
-            let first = free(&mut writing, session).await?;
-            let last = first + span(session) - 1;
+            let first = first_free_id(&mut writing, session).await?;
+            let last = first + id_span(session) - 1;
             let query = "INSERT INTO session_transcripts (session_id, path, first_id, last_id) \
                          VALUES ($1, $2, $3, $4)";
             let [first_value, last_value] = params![first, last];
@@ -236,30 +236,30 @@ impl Store {
                 self.insert_events(&mut writing, first, events).await?;
             }
         }
-        note(&mut writing, file).await?;
+        write_indexed_file(&mut writing, file).await?;
         writing.commit().await
     }
 
     /// Marks a file as processed although it could not be read. Its indexed texts stay.
-    pub async fn note_indexed(&self, file: &FileToIndex) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
-        note(&mut writing, file).await?;
+    pub async fn mark_indexed(&self, file: &FileToIndex) -> Result<(), StoreError> {
+        let mut writing = self.begin_write().await?;
+        write_indexed_file(&mut writing, file).await?;
         writing.commit().await
     }
 
     async fn insert_events(
         &self,
-        writing: &mut Writing,
+        writing: &mut WriteTransaction,
         first: i64,
         events: &[IndexedEvent],
     ) -> Result<(), StoreError> {
         let number = |event: &IndexedEvent| first + i64::try_from(event.number).unwrap_or_default();
         let (column, made) = match self.engine {
-            Engine::Sqlite => ("rowid", ["", ""]),
-            Engine::Postgres => ("id", ["to_tsvector('simple', ", ")"]),
+            DatabaseEngine::Sqlite => ("rowid", ["", ""]),
+            DatabaseEngine::Postgres => ("id", ["to_tsvector('simple', ", ")"]),
         };
-        let mut texts = Statement::default();
-        let mut words = Statement::default();
+        let mut texts = SqlStatement::default();
+        let mut words = SqlStatement::default();
         texts.push("INSERT INTO session_texts (id, text) VALUES ");
         words.push(&format!("INSERT INTO session_words ({column}, words) VALUES "));
         for (place, event) in events.iter().enumerate() {
@@ -276,20 +276,21 @@ impl Store {
 
     /// Returns a page of sessions in which single events match all words and facets.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, StoreError> {
-        let matching = self.engine.matching(query);
-        let least = query.since.map_or(0, second);
+        let matching = self.engine.match_expression(query);
+        let least = query.since.map_or(0, first_id_of);
         // Row numbers encode the time, so time filters become ranges of numbers.
-        let mut below = query.until.map_or(i64::MAX, second).min(query.after.unwrap_or(i64::MAX));
+        let mut below =
+            query.until.map_or(i64::MAX, first_id_of).min(query.after.unwrap_or(i64::MAX));
         let limit = query.limit as usize;
-        let (mut found, mut next) = (Vec::<Found>::new(), None);
+        let (mut found, mut next) = (Vec::<HitRows>::new(), None);
         loop {
-            let (batch, rest) = self.batch(&matching, least, below).await?;
+            let (batch, rest) = self.fetch_hits(&matching, least, below).await?;
             for mut one in batch {
                 if found.len() >= limit {
-                    next = found.last().map(|last| last.first);
+                    next = found.last().map(|last| last.first_id);
                     break;
                 }
-                below = one.first;
+                below = one.first_id;
                 // The batch ended within this session, so its first hits may be missing.
                 if one.is_cut {
                     one.hits = self.first_hits(&matching, least, &one).await?;
@@ -301,20 +302,20 @@ impl Store {
                 _ => break,
             }
         }
-        let items = self.shown(found).await?;
+        let items = self.load_results(found).await?;
         Ok(SearchPage { items, next })
     }
 
     /// Returns the newest hits below a row number, grouped by session, newest first, and the number
     /// below which there may be more. It fetches many at once because each statement expands a
     /// prefix term again.
-    async fn batch(
+    async fn fetch_hits(
         &self,
         matching: &str,
         least: i64,
         below: i64,
-    ) -> Result<(Vec<Found>, Option<i64>), StoreError> {
-        let (id, condition) = self.engine.matches();
+    ) -> Result<(Vec<HitRows>, Option<i64>), StoreError> {
+        let (id, condition) = self.engine.match_columns();
         // The inner query reads only hits, so the engine walks down the row numbers and stops at
         // the limit.
         let query = format!(
@@ -323,15 +324,15 @@ impl Store {
              FROM (SELECT {id} AS id FROM session_words WHERE {condition} AND {id} < $2 \
              AND {id} >= $3 ORDER BY {id} DESC LIMIT $4) AS hit ORDER BY hit.id DESC"
         );
-        let mut found = Vec::<Found>::new();
+        let mut found = Vec::<HitRows>::new();
         let (mut count, mut least_hit) = (0, below);
         let read = |row: &Columns<'_>| {
             let hit = row.get("id")?;
             (count, least_hit) = (count + 1, hit);
             let first = row.get("first_id")?;
-            match found.last_mut().filter(|last| last.first == first) {
+            match found.last_mut().filter(|last| last.first_id == first) {
                 Some(last) => last.hits.push(hit),
-                None => found.push(Found { first, hits: vec![hit], is_cut: false }),
+                None => found.push(HitRows { first_id: first, hits: vec![hit], is_cut: false }),
             }
             Ok(())
         };
@@ -352,48 +353,48 @@ impl Store {
         &self,
         matching: &str,
         least: i64,
-        found: &Found,
+        found: &HitRows,
     ) -> Result<Vec<i64>, StoreError> {
-        let (id, condition) = self.engine.matches();
+        let (id, condition) = self.engine.match_columns();
         let query = format!(
             "SELECT {id} AS id FROM session_words WHERE {condition} AND {id} >= $2 AND {id} <= $3 \
              ORDER BY {id} LIMIT $4"
         );
-        let (first, last) = (found.first.max(least), found.hits.last().copied());
+        let (first, last) = (found.first_id.max(least), found.hits.last().copied());
         let values = params![matching, first, last.unwrap_or(first), MAX_HITS + 1];
         Ok(self.fetch(query, values, |row| row.get("id")).await?.items)
     }
 
     /// Loads the sessions of a page and the texts of their hits.
-    async fn shown(&self, found: Vec<Found>) -> Result<Vec<FoundSession>, StoreError> {
+    async fn load_results(&self, found: Vec<HitRows>) -> Result<Vec<SearchResultRow>, StoreError> {
         let most = usize::try_from(MAX_HITS).unwrap_or_default();
         let (mut sessions, mut texts) = (HashMap::new(), HashMap::new());
         for found in found.chunks(MAX_ROWS) {
-            let mut sql = Statement::default();
+            let mut sql = SqlStatement::default();
             let columns = SearchedSession::columns().join(", session_grades.");
             sql.push(&format!(
                 "SELECT first_id, session_grades.{columns} FROM session_transcripts \
                  JOIN session_grades ON session_grades.session_id = session_transcripts.session_id \
                  WHERE first_id"
             ));
-            sql.is_one_of(filled(found.iter().map(|one| one.first), MAX_ROWS));
+            sql.is_one_of(pad_with_nulls(found.iter().map(|one| one.first_id), MAX_ROWS));
             let read =
                 |row: &Columns<'_>| Ok((row.get::<i64>("first_id")?, SearchedSession::read(row)?));
             sessions.extend(self.fetch(sql.sql, sql.values, read).await?.items);
-            let mut sql = Statement::default();
+            let mut sql = SqlStatement::default();
             let hits = found.iter().flat_map(|one| one.hits.iter().take(most));
             sql.push("SELECT id, text FROM session_texts WHERE id");
-            sql.is_one_of(filled(hits.copied(), MAX_ROWS * most));
+            sql.is_one_of(pad_with_nulls(hits.copied(), MAX_ROWS * most));
             let read = |row: &Columns<'_>| Ok((row.get::<i64>("id")?, row.get::<String>("text")?));
             texts.extend(self.fetch(sql.sql, sql.values, read).await?.items);
         }
         let shown = found.into_iter().filter_map(|one| {
             let hit = |id: &i64| {
-                let event = u64::try_from(id - one.first).unwrap_or_default();
+                let event = u64::try_from(id - one.first_id).unwrap_or_default();
                 Some(SearchHit { event, text: texts.remove(id)? })
             };
             let hits: Vec<SearchHit> = one.hits.iter().take(most).filter_map(hit).collect();
-            let session = sessions.remove(&one.first).filter(|_| !hits.is_empty())?;
+            let session = sessions.remove(&one.first_id).filter(|_| !hits.is_empty())?;
             Some((session, hits, one.hits.len() > most))
         });
         Ok(shown.collect())
@@ -401,7 +402,10 @@ impl Store {
 }
 
 /// Records which state of a file is indexed.
-async fn note(writing: &mut Writing, file: &FileToIndex) -> Result<(), StoreError> {
+async fn write_indexed_file(
+    writing: &mut WriteTransaction,
+    file: &FileToIndex,
+) -> Result<(), StoreError> {
     let file = FileToIndex { path: bound::path(&file.path), ..file.clone() };
     let query = "INSERT INTO indexed_files (path, digest, graded) VALUES ($1, $2, $3) \
                  ON CONFLICT (path) DO UPDATE SET digest = excluded.digest, \
@@ -417,20 +421,23 @@ const NOT_INDEXED: &str = "FROM session_files AS file \
 
 /// Pads `numbers` with nulls to `count` values, so that the text of the statement is always the
 /// same and can be reused.
-fn filled(numbers: impl Iterator<Item = i64>, count: usize) -> impl Iterator<Item = Value> {
+fn pad_with_nulls(numbers: impl Iterator<Item = i64>, count: usize) -> impl Iterator<Item = Value> {
     numbers.map(Some).chain(std::iter::repeat(None)).take(count).map(Value::Integer)
 }
 
 /// Returns how many row numbers the events of a session take.
-fn span(session: &IndexedSession) -> i64 {
+fn id_span(session: &IndexedSession) -> i64 {
     let last = session.events.last().map_or(0, |event| event.number);
     i64::try_from(last).unwrap_or_default() + 1
 }
 
 /// Returns the first row number for a session: the first of the second in which it is counted, or
 /// the next range that no other session uses.
-async fn free(writing: &mut Writing, session: &IndexedSession) -> Result<i64, StoreError> {
-    let (mut first, span) = (second(session.counts_at), span(session));
+async fn first_free_id(
+    writing: &mut WriteTransaction,
+    session: &IndexedSession,
+) -> Result<i64, StoreError> {
+    let (mut first, span) = (first_id_of(session.counts_at), id_span(session));
     let end = first + IN_SECOND;
     // Ranges never overlap, so the one that starts last also ends last.
     let query = "SELECT CAST(last_id AS TEXT) FROM session_transcripts WHERE first_id < $1 \
@@ -451,22 +458,22 @@ async fn free(writing: &mut Writing, session: &IndexedSession) -> Result<i64, St
     }
 }
 
-impl Engine {
+impl DatabaseEngine {
     /// Returns the row number column of the words table, and the condition for a match with `$1`.
-    fn matches(self) -> (&'static str, &'static str) {
+    fn match_columns(self) -> (&'static str, &'static str) {
         match self {
-            Engine::Sqlite => ("rowid", "session_words MATCH $1"),
-            Engine::Postgres => ("id", "words @@ to_tsquery('simple', $1)"),
+            DatabaseEngine::Sqlite => ("rowid", "session_words MATCH $1"),
+            DatabaseEngine::Postgres => ("id", "words @@ to_tsquery('simple', $1)"),
         }
     }
 
     /// Translates the query to the engine's query language. User input contributes only letters and
     /// digits.
-    fn matching(self, query: &SearchQuery) -> String {
+    fn match_expression(self, query: &SearchQuery) -> String {
         let terms = query.words.terms().iter();
         let facets = query.facets.iter();
         match self {
-            Engine::Sqlite => {
+            DatabaseEngine::Sqlite => {
                 let terms = terms.map(|term| {
                     let star = if term.is_prefix { " *" } else { "" };
                     format!("\"{}\"{star}", term.words.join(" "))
@@ -475,7 +482,7 @@ impl Engine {
                     facets.map(|facet| format!("\"{facet}\"")).chain(terms).collect();
                 all.join(" AND ")
             }
-            Engine::Postgres => {
+            DatabaseEngine::Postgres => {
                 let terms = terms.map(|term| {
                     let star = if term.is_prefix { ":*" } else { "" };
                     format!("({}{star})", term.words.join(" <-> "))
@@ -498,11 +505,11 @@ mod tests {
         let query = SearchQuery { words, facets, since: None, until: None, limit: 1, after: None };
         let agent = &query.facets[0];
         assert_eq!(
-            Engine::Sqlite.matching(&query),
+            DatabaseEngine::Sqlite.match_expression(&query),
             format!(r#""{agent}" AND "a" AND "or" AND "b c" AND "d" * AND "near""#)
         );
         assert_eq!(
-            Engine::Postgres.matching(&query),
+            DatabaseEngine::Postgres.match_expression(&query),
             format!("{agent} & (a) & (or) & (b <-> c) & (d:*) & (near)")
         );
     }

@@ -21,7 +21,7 @@ read_from! { |row, name| LabelSource => row.named(name, LabelSource::from_name) 
 impl Store {
     /// Saves labels in one transaction.
     pub async fn add_labels(&self, labels: &[SessionLabel]) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for label in labels {
             writing.execute(SessionLabel::upsert("session_id"), label.values()).await?;
         }

@@ -44,7 +44,7 @@ selftest_text::named!(SessionSort);
 
 /// Type of a column.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ColumnType {
     Integer,
     Real,
     Text,
@@ -65,32 +65,32 @@ impl SessionSort {
     }
 
     /// Returns the column, its type, and whether it may be null.
-    pub(super) fn column(self) -> (&'static str, Kind, bool) {
+    pub(super) fn column(self) -> (&'static str, ColumnType, bool) {
         match self {
-            SessionSort::Time => ("counts_at", Kind::Text, true),
-            SessionSort::Quality => ("quality", Kind::Real, true),
-            SessionSort::Outcome => ("outcome", Kind::Text, true),
-            SessionSort::Completed => ("task_completed", Kind::Integer, false),
-            SessionSort::Efficiency => ("tool_calls_efficient", Kind::Integer, false),
-            SessionSort::Response => ("response_quality", Kind::Integer, false),
-            SessionSort::Errors => ("total_errors", Kind::Integer, false),
-            SessionSort::Calls => ("total_api_calls", Kind::Integer, false),
-            SessionSort::Duration => ("duration_seconds", Kind::Real, true),
-            SessionSort::Agent => ("agent", Kind::Text, true),
-            SessionSort::TaskType => ("task_type", Kind::Text, true),
-            SessionSort::Worst => ("worst", Kind::Integer, false),
+            SessionSort::Time => ("counts_at", ColumnType::Text, true),
+            SessionSort::Quality => ("quality", ColumnType::Real, true),
+            SessionSort::Outcome => ("outcome", ColumnType::Text, true),
+            SessionSort::Completed => ("task_completed", ColumnType::Integer, false),
+            SessionSort::Efficiency => ("tool_calls_efficient", ColumnType::Integer, false),
+            SessionSort::Response => ("response_quality", ColumnType::Integer, false),
+            SessionSort::Errors => ("total_errors", ColumnType::Integer, false),
+            SessionSort::Calls => ("total_api_calls", ColumnType::Integer, false),
+            SessionSort::Duration => ("duration_seconds", ColumnType::Real, true),
+            SessionSort::Agent => ("agent", ColumnType::Text, true),
+            SessionSort::TaskType => ("task_type", ColumnType::Text, true),
+            SessionSort::Worst => ("worst", ColumnType::Integer, false),
         }
     }
 }
 
-impl Kind {
+impl ColumnType {
     pub(super) fn parse(self, text: &str) -> Option<Value> {
         Some(match self {
-            Kind::Integer => Value::Integer(Some(text.parse().ok()?)),
-            Kind::Real => {
+            ColumnType::Integer => Value::Integer(Some(text.parse().ok()?)),
+            ColumnType::Real => {
                 Value::Real(Some(text.parse().ok().filter(|real: &f64| real.is_finite())?))
             }
-            Kind::Text => Value::Text(Some(bound::text(text, bound::NAME))),
+            ColumnType::Text => Value::Text(Some(bound::text(text, bound::NAME))),
         })
     }
 }

@@ -57,7 +57,7 @@ pub(super) use stored_as;
 stored_as! { Text:
     str => |text, limit| bound::text(text, limit),
     String => |text, limit| bound::text(text, limit),
-    Timestamp => |at, _limit| time(*at),
+    Timestamp => |at, _limit| format_time(*at),
     Date => |day, _limit| day.to_string(),
 }
 stored_as! { Integer:
@@ -99,7 +99,7 @@ impl ToValue for Value {
 }
 
 /// Formats a time as RFC 3339 in UTC with a fixed width, so that texts sort like times.
-pub(super) fn time(time: Timestamp) -> String {
+pub(super) fn format_time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
@@ -122,12 +122,12 @@ pub(super) fn query(
 
 /// A statement under construction, whose placeholders are numbered as values are added.
 #[derive(Default)]
-pub(super) struct Statement {
+pub(super) struct SqlStatement {
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
 }
 
-impl Statement {
+impl SqlStatement {
     pub(super) fn push(&mut self, sql: &str) -> &mut Self {
         self.sql.push_str(sql);
         self

@@ -15,14 +15,14 @@ use super::{Store, StoreError};
 const MAX_ROWS: usize = 4;
 
 /// A write transaction. Everything read in it stays valid until it ends; dropping it rolls back.
-pub(super) struct Writing {
+pub(super) struct WriteTransaction {
     transaction: Transaction<'static, Any>,
     store: Store,
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingRows>,
 }
 
 /// Rows of one table, queued until the next statement.
-struct Waiting {
+struct PendingRows {
     table: &'static str,
     /// Upserts of 1, 2, 4 … rows.
     statements: [String; MAX_ROWS.ilog2() as usize + 1],
@@ -33,19 +33,19 @@ struct Waiting {
 
 impl Store {
     /// Starts a write transaction; at most one is active at a time.
-    pub(super) async fn begin(&self) -> Result<Writing, StoreError> {
-        let begun = self.pool.begin_with(self.engine.begin()).await;
-        let mut transaction = begun.map_err(|error| self.failed(error))?;
-        if let Some(turn) = self.engine.take_turn() {
+    pub(super) async fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
+        let begun = self.pool.begin_with(self.engine.begin_statement()).await;
+        let mut transaction = begun.map_err(|error| self.to_store_error(error))?;
+        if let Some(turn) = self.engine.write_lock_statement() {
             // Not part of the begin statement: if it failed there, the transaction would not be
             // rolled back.
-            transaction.execute(turn).await.map_err(|error| self.failed(error))?;
+            transaction.execute(turn).await.map_err(|error| self.to_store_error(error))?;
         }
-        Ok(Writing { transaction, store: self.clone(), waiting: Vec::new() })
+        Ok(WriteTransaction { transaction, store: self.clone(), pending: Vec::new() })
     }
 }
 
-impl Writing {
+impl WriteTransaction {
     /// Inserts a row or replaces the one with the same key, before the next statement and at the
     /// latest on commit. `key` names the column, `value` is its value.
     pub(super) async fn upsert<T: Record>(
@@ -55,20 +55,20 @@ impl Writing {
         row: &T,
     ) -> Result<(), StoreError> {
         // One statement cannot replace the same row twice.
-        if self.waiting.iter().any(|one| one.table == T::TABLE && one.keys.contains(value)) {
+        if self.pending.iter().any(|one| one.table == T::TABLE && one.keys.contains(value)) {
             self.flush().await?;
         }
-        let known = self.waiting.iter().position(|one| one.table == T::TABLE);
+        let known = self.pending.iter().position(|one| one.table == T::TABLE);
         let at = known.unwrap_or_else(|| {
-            self.waiting.push(Waiting {
+            self.pending.push(PendingRows {
                 table: T::TABLE,
                 statements: std::array::from_fn(|power| T::upsert_rows(key, 1 << power)),
                 rows: Vec::new(),
                 keys: HashSet::new(),
             });
-            self.waiting.len() - 1
+            self.pending.len() - 1
         });
-        let waiting = &mut self.waiting[at];
+        let waiting = &mut self.pending[at];
         waiting.rows.push(row.values());
         waiting.keys.insert(value.to_owned());
         if waiting.rows.len() >= MAX_ROWS { self.flush().await } else { Ok(()) }
@@ -76,7 +76,7 @@ impl Writing {
 
     /// Inserts the queued rows.
     async fn flush(&mut self) -> Result<(), StoreError> {
-        for Waiting { statements, rows, keys, .. } in &mut self.waiting {
+        for PendingRows { statements, rows, keys, .. } in &mut self.pending {
             keys.clear();
             while !rows.is_empty() {
                 // Powers of two need few different statements, which connections keep prepared.
@@ -84,7 +84,7 @@ impl Writing {
                 let values = rows.drain(..1 << power).flatten();
                 let statement = statements[power as usize].clone();
                 let done = query(statement, values).execute(&mut *self.transaction).await;
-                done.map_err(|error| self.store.failed(error))?;
+                done.map_err(|error| self.store.to_store_error(error))?;
             }
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Writing {
     ) -> Result<u64, StoreError> {
         self.flush().await?;
         let done = query(sql, values).execute(&mut *self.transaction).await;
-        Ok(done.map_err(|error| self.store.failed(error))?.rows_affected())
+        Ok(done.map_err(|error| self.store.to_store_error(error))?.rows_affected())
     }
 
     /// Returns the rows of a query.
@@ -109,7 +109,7 @@ impl Writing {
     ) -> Result<Vec<AnyRow>, StoreError> {
         self.flush().await?;
         let rows = query(sql, values).fetch_all(&mut *self.transaction).await;
-        rows.map_err(|error| self.store.failed(error))
+        rows.map_err(|error| self.store.to_store_error(error))
     }
 
     /// Returns the number in the first column of the first row.
@@ -121,7 +121,7 @@ impl Writing {
         self.flush().await?;
         let row = query(sql, values).fetch_one(&mut *self.transaction).await;
         let count = row.and_then(|row| sqlx::Row::try_get::<i64, _>(&row, 0));
-        Ok(count.map_err(|error| self.store.failed(error))?.try_into().unwrap_or_default())
+        Ok(count.map_err(|error| self.store.to_store_error(error))?.try_into().unwrap_or_default())
     }
 
     /// Returns the text in the first column of the first row.
@@ -133,7 +133,7 @@ impl Writing {
         self.flush().await?;
         let text = query(sql, values).fetch_optional(&mut *self.transaction).await;
         let text = text.and_then(|row| row.map(|row| sqlx::Row::try_get(&row, 0)).transpose());
-        text.map_err(|error| self.store.failed(error))
+        text.map_err(|error| self.store.to_store_error(error))
     }
 
     pub(super) fn connection(&mut self) -> &mut AnyConnection {
@@ -142,12 +142,12 @@ impl Writing {
 
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         self.flush().await?;
-        self.transaction.commit().await.map_err(|error| self.store.failed(error))
+        self.transaction.commit().await.map_err(|error| self.store.to_store_error(error))
     }
 
     /// Rolls back. Dropping the transaction instead would hold its locks until the connection is
     /// back in the pool.
     pub(super) async fn roll_back(self) -> Result<(), StoreError> {
-        self.transaction.rollback().await.map_err(|error| self.store.failed(error))
+        self.transaction.rollback().await.map_err(|error| self.store.to_store_error(error))
     }
 }

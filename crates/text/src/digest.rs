@@ -7,19 +7,19 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// Returns the SHA-256 of bytes in lower-case hexadecimal.
-pub fn of_bytes(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
 /// Returns the SHA-256 of a JSON value in canonical form (sorted keys, no white space) in
 /// lower-case hexadecimal.
-pub fn of_json(mut value: Value) -> String {
+pub fn json_sha256_hex(mut value: Value) -> String {
     value.sort_all_objects();
-    of_bytes(value.to_string().as_bytes())
+    sha256_hex(value.to_string().as_bytes())
 }
 
 /// Returns a deterministic id for a name in UUID format, version 8 (RFC 9562).
-pub fn uuid_of(name: &str) -> String {
+pub fn uuid_from_name(name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
@@ -49,20 +49,20 @@ mod tests {
     fn key_order_does_not_matter() {
         let a: Value = serde_json::from_str(r#"{"a":1,"b":[{"x":null,"y":"z"}]}"#).unwrap();
         let b: Value = serde_json::from_str(r#"{"b":[{"y":"z","x":null}],"a":1}"#).unwrap();
-        assert_eq!(of_json(a.clone()), of_json(b));
-        assert_ne!(of_json(a), of_json(json!({"a": 2})));
+        assert_eq!(json_sha256_hex(a.clone()), json_sha256_hex(b));
+        assert_ne!(json_sha256_hex(a), json_sha256_hex(json!({"a": 2})));
     }
 
     #[test]
     fn an_id_has_the_form_of_a_uuid() {
         // SHA-256 of "abc" with version and variant bits.
-        assert_eq!(uuid_of("abc"), "ba7816bf-8f01-8fea-8141-40de5dae2223");
+        assert_eq!(uuid_from_name("abc"), "ba7816bf-8f01-8fea-8141-40de5dae2223");
     }
 
     #[test]
     fn known_digest() {
         assert_eq!(
-            of_bytes(b"abc"),
+            sha256_hex(b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }

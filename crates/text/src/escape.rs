@@ -100,7 +100,7 @@ pub fn block(text: &str, limit: usize) -> String {
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_treacherous(c) {
+        if is_deceptive(c) {
             // Writing to a String cannot fail.
             let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
         } else {
@@ -112,7 +112,7 @@ pub fn visible(text: &str) -> String {
 
 /// Returns true for control, bidirectional, invisible and tag characters. The two joiners that
 /// emoji and some scripts need are allowed.
-fn is_treacherous(c: char) -> bool {
+fn is_deceptive(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'
@@ -307,7 +307,7 @@ mod tests {
 
         #[test]
         fn terminals_get_nothing_to_obey(text in any::<String>()) {
-            prop_assert!(!terminal(&text, 200).chars().any(|c| c.is_control() || is_treacherous(c)));
+            prop_assert!(!terminal(&text, 200).chars().any(|c| c.is_control() || is_deceptive(c)));
         }
     }
 }

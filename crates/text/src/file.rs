@@ -8,11 +8,11 @@ use std::path::Path;
 /// Writes a temporary file beside the target and renames it over the target. `writer` is part of
 /// the temporary name, so concurrent writers need different values.
 pub fn replace(target: &Path, writer: &str, text: &str) -> io::Result<()> {
-    replace_by(target, writer, |file| file.write_all(text.as_bytes()))
+    replace_with(target, writer, |file| file.write_all(text.as_bytes()))
 }
 
 /// Like [`replace`], for a text that is written incrementally.
-pub fn replace_by(
+pub fn replace_with(
     target: &Path,
     writer: &str,
     write: impl FnOnce(&mut File) -> io::Result<()>,

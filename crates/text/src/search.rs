@@ -23,11 +23,11 @@ const BEFORE: usize = 60;
 
 /// The terms of a query; a text must contain all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchWords(Vec<Term>);
+pub struct SearchWords(Vec<SearchTerm>);
 
 /// A word or a phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Term {
+pub struct SearchTerm {
     /// Letters and digits in lower case; at least one word.
     pub words: Vec<String>,
     /// True if the last word matches as a prefix.
@@ -36,7 +36,7 @@ pub struct Term {
 
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct SnippetPart {
     /// One line, without characters that hide or reorder text.
     pub text: String,
     /// True if this piece matches the query.
@@ -66,21 +66,21 @@ impl SearchWords {
         }
         let terms = terms.into_iter().filter_map(|(part, is_prefix)| {
             let folded = fold(part);
-            let words = tokens(&folded).map(|range| bounded(&folded[range]).to_owned());
+            let words = tokens(&folded).map(|range| clip_word(&folded[range]).to_owned());
             let words: Vec<String> = words.take(MAX_PHRASE).collect();
-            (!words.is_empty()).then_some(Term { words, is_prefix })
+            (!words.is_empty()).then_some(SearchTerm { words, is_prefix })
         });
-        let terms: Vec<Term> = terms.take(MAX_TERMS).collect();
+        let terms: Vec<SearchTerm> = terms.take(MAX_TERMS).collect();
         (!terms.is_empty()).then_some(Self(terms))
     }
 
     /// Returns the terms; at least one.
-    pub fn terms(&self) -> &[Term] {
+    pub fn terms(&self) -> &[SearchTerm] {
         &self.0
     }
 
     /// Returns about `limit` bytes of a text around the first hit, with all hits highlighted.
-    pub fn snippet(&self, text: &str, limit: usize) -> Vec<Piece> {
+    pub fn snippet(&self, text: &str, limit: usize) -> Vec<SnippetPart> {
         // Escaped first, so that hits are positions in the displayed text.
         let text = terminal(text, text.len());
         let hits = self.hits(&text);
@@ -94,7 +94,7 @@ impl SearchWords {
         let mut pieces = Vec::new();
         let mut add = |text: String, is_hit| {
             if !text.is_empty() {
-                pieces.push(Piece { text, is_hit });
+                pieces.push(SnippetPart { text, is_hit });
             }
         };
         let mut at = start;
@@ -113,11 +113,11 @@ impl SearchWords {
     fn hits(&self, text: &str) -> Vec<Range<usize>> {
         let places: Vec<Range<usize>> = tokens(text).collect();
         let words: Vec<String> =
-            places.iter().map(|place| bounded(&fold(&text[place.clone()])).to_owned()).collect();
+            places.iter().map(|place| clip_word(&fold(&text[place.clone()])).to_owned()).collect();
         let mut hits: Vec<Range<usize>> = Vec::new();
         for at in 0..words.len() {
             // If several terms match here, the longest one is highlighted.
-            let length = self.0.iter().filter_map(|term| term.length_at(&words[at..])).max();
+            let length = self.0.iter().filter_map(|term| term.match_length(&words[at..])).max();
             let Some(length) = length else { continue };
             let hit = places[at].start..places[at + length - 1].end;
             if hits.last().is_none_or(|last| last.end <= hit.start) {
@@ -128,9 +128,9 @@ impl SearchWords {
     }
 }
 
-impl Term {
+impl SearchTerm {
     /// Returns the number of words that the term matches at the start of `words`.
-    fn length_at(&self, words: &[String]) -> Option<usize> {
+    fn match_length(&self, words: &[String]) -> Option<usize> {
         let (last, first) = self.words.split_last()?;
         let there = words.get(..self.words.len())?;
         let (there_last, there_first) = there.split_last()?;
@@ -141,19 +141,19 @@ impl Term {
 
 /// Normalises a text for indexing: words of letters and digits, in lower case, separated by single
 /// spaces.
-pub fn indexed(text: &str) -> String {
+pub fn index_text(text: &str) -> String {
     let folded = fold(text);
     let mut words = String::with_capacity(folded.len());
     for place in tokens(&folded) {
         if !words.is_empty() {
             words.push(' ');
         }
-        words.push_str(bounded(&folded[place]));
+        words.push_str(clip_word(&folded[place]));
     }
     words
 }
 
-fn bounded(word: &str) -> &str {
+fn clip_word(word: &str) -> &str {
     &word[..word.floor_char_boundary(MAX_WORD)]
 }
 
@@ -164,10 +164,10 @@ fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
         let start = at + text[at..].find(char::is_alphanumeric)?;
         let mut rest = text[start..].char_indices();
         let (_, first) = rest.next()?;
-        let end = if is_alone(first) {
+        let end = if is_unspaced_script(first) {
             first.len_utf8()
         } else {
-            let ends = |c: char| !c.is_alphanumeric() || is_alone(c);
+            let ends = |c: char| !c.is_alphanumeric() || is_unspaced_script(c);
             rest.find(|(_, c)| ends(*c)).map_or(text.len() - start, |(end, _)| end)
         };
         at = start + end;
@@ -176,7 +176,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Returns true for Han, kana and related scripts.
-fn is_alone(c: char) -> bool {
+fn is_unspaced_script(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
@@ -193,7 +193,7 @@ mod tests {
 
     fn marked(typed: &str, text: &str) -> String {
         let pieces = SearchWords::parse(typed).unwrap().snippet(text, 120);
-        let mark = |piece: &Piece| {
+        let mark = |piece: &SnippetPart| {
             if piece.is_hit { format!("<{}>", piece.text) } else { piece.text.clone() }
         };
         pieces.iter().map(mark).collect()
@@ -236,7 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_word_of_a_text_finds_it(text in "\\PC{0,80}") {
-            let words = indexed(&text);
+            let words = index_text(&text);
             prop_assert!(words.split(' ').all(|word| word.len() <= MAX_WORD));
             for word in words.split(' ').filter(|word| !word.is_empty()) {
                 let [term] = &SearchWords::parse(word).unwrap().0[..] else { panic!() };

@@ -16,7 +16,7 @@ pub fn trials(count: u32, of: u32) -> String {
 }
 
 /// Quotes a command-line argument if a shell would interpret it.
-pub fn word(text: &str) -> String {
+pub fn shell_quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

@@ -21,14 +21,14 @@ pub fn fold(text: &str) -> String {
 
 /// A run of letters and digits, possibly with apostrophes inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word<'t> {
+pub struct TextWord<'t> {
     /// The text of the word.
     pub text: &'t str,
     /// Start offset in bytes.
     pub start: usize,
 }
 
-impl Word<'_> {
+impl TextWord<'_> {
     /// Returns the end offset in bytes.
     pub fn end(&self) -> usize {
         self.start + self.text.len()
@@ -37,23 +37,23 @@ impl Word<'_> {
 
 /// Iterator over the words of a folded text.
 #[derive(Debug, Clone)]
-pub struct Words<'t> {
+pub struct WordIter<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Words<'t> {
+impl<'t> WordIter<'t> {
     /// Creates an iterator over a text returned by [`fold`].
-    pub fn of(folded: &'t str) -> Self {
+    pub fn new(folded: &'t str) -> Self {
         Self { text: folded, at: 0 }
     }
 }
 
-impl<'t> Iterator for Words<'t> {
-    type Item = Word<'t>;
+impl<'t> Iterator for WordIter<'t> {
+    type Item = TextWord<'t>;
 
     #[inline]
-    fn next(&mut self) -> Option<Word<'t>> {
+    fn next(&mut self) -> Option<TextWord<'t>> {
         let start = self.at + self.text[self.at..].find(char::is_alphanumeric)?;
         let mut end = start;
         loop {
@@ -66,13 +66,13 @@ impl<'t> Iterator for Words<'t> {
             }
         }
         self.at = end;
-        Some(Word { text: &self.text[start..end], start })
+        Some(TextWord { text: &self.text[start..end], start })
     }
 }
 
 /// Strength of the separator between two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Gap {
+pub enum WordGap {
     /// White space or a mark within a clause.
     Word,
     /// A comma, dash or bracket.
@@ -82,16 +82,16 @@ pub enum Gap {
 }
 
 /// Returns the strongest separator in a text without words.
-pub fn gap(between: &str) -> Gap {
-    between.chars().map(gap_of).max().unwrap_or(Gap::Word)
+pub fn gap(between: &str) -> WordGap {
+    between.chars().map(gap_of).max().unwrap_or(WordGap::Word)
 }
 
-fn gap_of(c: char) -> Gap {
+fn gap_of(c: char) -> WordGap {
     match c {
         '.' | '!' | '?' | ';' | ':' | '\n' | '\r' | '…' | '。' | '！' | '？' | '；' | '：'
-        | '\u{85}' | '\u{2028}' | '\u{2029}' => Gap::Sentence,
-        ',' | '-' | '(' | ')' | '–' | '—' | '，' | '、' | '（' | '）' => Gap::Clause,
-        _ => Gap::Word,
+        | '\u{85}' | '\u{2028}' | '\u{2029}' => WordGap::Sentence,
+        ',' | '-' | '(' | ')' | '–' | '—' | '，' | '、' | '（' | '）' => WordGap::Clause,
+        _ => WordGap::Word,
     }
 }
 
@@ -116,8 +116,8 @@ pub struct WordSet(Vec<u64>);
 
 impl WordSet {
     /// Collects the significant words of a text.
-    pub fn of(text: &str) -> Self {
-        Words::of(&fold(text)).collect()
+    pub fn from_text(text: &str) -> Self {
+        WordIter::new(&fold(text)).collect()
     }
 
     /// Returns the sorted hashes of the words.
@@ -138,12 +138,12 @@ impl WordSet {
     }
 }
 
-impl<'t> FromIterator<Word<'t>> for WordSet {
-    fn from_iter<I: IntoIterator<Item = Word<'t>>>(words: I) -> Self {
+impl<'t> FromIterator<TextWord<'t>> for WordSet {
+    fn from_iter<I: IntoIterator<Item = TextWord<'t>>>(words: I) -> Self {
         let mut hashes = Vec::new();
-        for Word { text, .. } in words {
+        for TextWord { text, .. } in words {
             if text.contains('\'') {
-                hashes.extend(parts(text).into_iter().flatten().map(hash));
+                hashes.extend(split_contraction(text).into_iter().flatten().map(hash));
             } else {
                 hashes.push(hash(text));
             }
@@ -156,7 +156,7 @@ impl<'t> FromIterator<Word<'t>> for WordSet {
 }
 
 /// Splits a word with an apostrophe: contractions with *not* give two words.
-fn parts(word: &str) -> [Option<&str>; 2] {
+fn split_contraction(word: &str) -> [Option<&str>; 2] {
     let Some((base, ending)) = word.rsplit_once('\'') else { return [Some(word), None] };
     match ending {
         "s" | "m" | "d" | "re" | "ve" | "ll" => [Some(base), None],
@@ -188,11 +188,11 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<&str> {
-        Words::of(text).map(|word| word.text).collect()
+        WordIter::new(text).map(|word| word.text).collect()
     }
 
     fn similarity(a: &str, b: &str) -> f64 {
-        WordSet::of(a).jaccard(&WordSet::of(b))
+        WordSet::from_text(a).jaccard(&WordSet::from_text(b))
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         ) {
             let text = fold(&text);
             let mut from = 0;
-            for word in Words::of(&text) {
+            for word in WordIter::new(&text) {
                 prop_assert!(from <= word.start && word.start < word.end());
                 let between = &text[from..word.start];
                 prop_assert!(!between.contains(char::is_alphanumeric), "{between:?}");
@@ -245,13 +245,13 @@ mod tests {
     #[test]
     fn gaps() {
         for (between, expected) in [
-            ("", Gap::Word),
-            (" \"", Gap::Word),
-            (", ", Gap::Clause),
-            (" — ", Gap::Clause),
-            (", .", Gap::Sentence),
-            ("…", Gap::Sentence),
-            ("\n", Gap::Sentence),
+            ("", WordGap::Word),
+            (" \"", WordGap::Word),
+            (", ", WordGap::Clause),
+            (" — ", WordGap::Clause),
+            (", .", WordGap::Sentence),
+            ("…", WordGap::Sentence),
+            ("\n", WordGap::Sentence),
         ] {
             assert_eq!(gap(between), expected, "{between:?}");
         }
@@ -286,11 +286,11 @@ mod tests {
         let stopwords =
             "the a an is was are were do does did can could would should please just me my i";
         for word in stopwords.split(' ') {
-            assert_eq!(WordSet::of(word), WordSet::default(), "{word}");
+            assert_eq!(WordSet::from_text(word), WordSet::default(), "{word}");
             assert_eq!(similarity("sort", &format!("{} sort", word.to_uppercase())), 1.0, "{word}");
         }
         for word in ["you", "it", "to", "not", "what", "this"] {
-            assert_ne!(WordSet::of(word), WordSet::default(), "{word}");
+            assert_ne!(WordSet::from_text(word), WordSet::default(), "{word}");
         }
     }
 

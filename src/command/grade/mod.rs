@@ -21,10 +21,10 @@ use crate::cli::{
 use crate::exit::Exit;
 pub(super) use progress::ScanBar;
 use selftest_grading::grade::heuristic::warm_up;
-use selftest_grading::grade::quality::combine;
-use selftest_grading::grade::{Cost, Field, GradeRecord, Override, overrides};
+use selftest_grading::grade::quality::combine_grades;
+use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, overrides};
 use selftest_grading::report::grades;
-use selftest_service::grader::{Options, Scan, SelfGrader};
+use selftest_service::grader::{GraderOptions, ScanSummary, SelfGrader};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -141,13 +141,13 @@ impl<'a> Setup<'a> {
         let roots = options.sources.clone();
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
-        let grader = grader.by_rubric(rubric(&project)).await?;
+        let grader = grader.with_rubric(rubric(&project)).await?;
         let StoreArgs { json, database } = store;
         Ok(Self { grader, sessions, json: *json, database, project, roots, weekly_folder })
     }
 
     /// Grades everything that is new.
-    async fn scan(&self) -> Result<Scan, Failure> {
+    async fn scan(&self) -> Result<ScanSummary, Failure> {
         let mut bar = ScanBar::new(&self.project.environment);
         let scan = self.grader.grade_new_sessions(&mut bar).await?;
         bar.finish();
@@ -155,7 +155,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Shows what was graded now, and says what was not.
-    fn show(&self, scan: &Scan) -> Result<Exit, Failure> {
+    fn show(&self, scan: &ScanSummary) -> Result<Exit, Failure> {
         if self.json {
             print(&format!("{:#}\n", json!(scan)))?;
         } else if !scan.grades.is_empty() {
@@ -173,7 +173,7 @@ impl<'a> Setup<'a> {
 }
 
 /// Summary of a scan: found, read, graded, and skipped with the reasons.
-fn coverage_words(scan: &Scan) -> String {
+fn coverage_words(scan: &ScanSummary) -> String {
     let mut text = format!(
         "{} found, {} unchanged, {} read: {} graded",
         plural(scan.found, "file"),
@@ -213,14 +213,14 @@ fn coverage_words(scan: &Scan) -> String {
 }
 
 /// Which sessions are graded, and how.
-pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, Failure> {
+pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<GraderOptions, Failure> {
     let config = project.load(Vec::new())?.config;
     let (settings, prices) = (config.grade, config.prices);
     let sources = roots(project, args)?;
     let now = selftest_clock::now();
     let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-    Ok(Options { sources, since, agent: args.agent.clone(), settings, prices, redactor })
+    Ok(GraderOptions { sources, since, agent: args.agent.clone(), settings, prices, redactor })
 }
 
 /// An address as it is, a path below the project folder. A variable that is set to nothing is as
@@ -258,10 +258,10 @@ pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecor
 
 async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     let grade = find(setup, session).await?;
-    let made = setup.grader.store().overrides_of(&grade.session_id).await?.items;
-    let by_models = setup.grader.store().quality_of(&grade.session_id).await?.items;
-    let average = combine(&by_models);
-    let cost = Cost::of(&grade.details.spent, &setup.grader.options().prices);
+    let made = setup.grader.store().session_overrides(&grade.session_id).await?.items;
+    let by_models = setup.grader.store().session_quality_grades(&grade.session_id).await?.items;
+    let average = combine_grades(&by_models);
+    let cost = TokenCost::compute(&grade.details.spent, &setup.grader.options().prices);
     if setup.json {
         let counts = overrides::apply(grade.clone(), &made);
         let json = json!({
@@ -275,7 +275,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
         print(&format!("{json:#}\n"))?;
     } else {
         let file = setup.grader.store().file(&grade.session_file).await?;
-        let lost = file.and_then(|file| file.lost());
+        let lost = file.and_then(|file| file.lost_parts());
         print(&grades::card(&grade, &made, &cost, lost.as_deref()))?;
         print(&selftest_grading::report::quality::card(&by_models, average.as_ref()))?;
     }
@@ -289,15 +289,15 @@ async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Fa
         return Err(Failure::usage(anyhow!("--reason is empty, expected words")));
     }
     let values = [
-        (Field::TaskCompleted, said.task_completed.map(u8::from)),
-        (Field::ToolCallsEfficient, said.tool_calls_efficient),
-        (Field::ResponseQuality, said.response_quality),
-        (Field::ErrorsRecovered, said.errors_recovered.map(u8::from)),
+        (GradeField::TaskCompleted, said.task_completed.map(u8::from)),
+        (GradeField::ToolCallsEfficient, said.tool_calls_efficient),
+        (GradeField::ResponseQuality, said.response_quality),
+        (GradeField::ErrorsRecovered, said.errors_recovered.map(u8::from)),
     ];
     let mut made = Vec::new();
     for (field, value) in values {
         let Some(human_value) = value else { continue };
-        let one = Override {
+        let one = GradeOverride {
             session_id: grade.session_id.clone(),
             field,
             rule_value: field.value(&grade),

@@ -57,12 +57,12 @@ impl ScanObserver for ScanBar {
 }
 
 impl IndexObserver for ScanBar {
-    fn to_read(&mut self, files: u64) {
+    fn files_found(&mut self, files: u64) {
         self.begin(usize::try_from(files).unwrap_or(usize::MAX));
         self.bar.set_message("to be searched");
     }
 
-    fn read(&mut self) {
+    fn file_read(&mut self) {
         self.bar.inc(1);
     }
 }

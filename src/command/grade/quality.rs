@@ -16,8 +16,8 @@ use crate::exit::Exit;
 use selftest_config::Environment;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::report::quality;
-use selftest_service::grader::quality::{Backfill, BackfillObserver, QualityFault};
-use selftest_service::jobs::{Grading, Queue};
+use selftest_service::grader::quality::{BackfillObserver, BackfillResult, QualityError};
+use selftest_service::jobs::{GradingJob, GradingQueue};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -122,17 +122,17 @@ async fn backfill(
 }
 
 /// How many sessions have a grade now, and why others have none.
-fn came_to(model: &str, done: &Backfill) -> String {
+fn came_to(model: &str, done: &BackfillResult) -> String {
     let graded = plural(done.graded, "session");
     let mut text = format!("{model}: {graded} graded, {} without a grade", done.skipped);
     for (number, (kind, count)) in done.faults.iter().enumerate() {
         text += &format!("{} {kind} ({count})", if number == 0 { ":" } else { "," });
     }
-    if done.left > 0 {
-        text += &format!("; {} left to other processes", done.left);
+    if done.left_to_others > 0 {
+        text += &format!("; {} left to other processes", done.left_to_others);
     }
     text.push('\n');
-    if done.unfit {
+    if done.is_unfit {
         text += "it gives hardly any grades: take a larger model\n";
     }
     text
@@ -143,7 +143,7 @@ async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)
     let now = selftest_clock::now();
     let since = setup.sessions.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.sessions.agent.as_deref());
-    let waiting = store.without_quality(model, since, agent).await?;
+    let waiting = store.sessions_without_quality(model, since, agent).await?;
     if waiting.items.is_empty() {
         eprint(&format!("{model}: every session has its grade\n"));
     }
@@ -155,7 +155,7 @@ async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit
     let resolved = setup.project.load(Vec::new())?;
     let store = setup.grader.store();
     let address = database(&setup.project, setup.database);
-    let queue = Queue::open(&address, &resolved.config.jobs).await?;
+    let queue = GradingQueue::open(&address, &resolved.config.jobs).await?;
     for grader in quality_graders(&setup.project, &resolved, store, names, 1).await? {
         let model = grader.model_id();
         let mut waiting = ungraded(setup, model).await?;
@@ -168,8 +168,8 @@ async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit
         let failed: HashSet<String> = failed.map(|grading| grading.session_id).collect();
         waiting.sort_by_key(|(session_id, _)| failed.contains(session_id));
         waiting.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let gradings: Vec<Grading> =
-            waiting.iter().map(|(session_id, _)| Grading::new(session_id, named)).collect();
+        let gradings: Vec<GradingJob> =
+            waiting.iter().map(|(session_id, _)| GradingJob::new(session_id, named)).collect();
         let added = queue.enqueue(&gradings).await?;
         let there = gradings.len() as u64 - added;
         print(&format!("{model}: {} queued, {there} waited already\n", plural(added, "session")))?;
@@ -242,23 +242,23 @@ impl BackfillObserver for BackfillBar {
         self.tell(&line);
     }
 
-    fn left(&mut self) {
+    fn left_to_others(&mut self) {
         self.bar.inc(1);
     }
 
-    fn skipped(&mut self, session_id: &str, fault: &QualityFault) {
+    fn skipped(&mut self, session_id: &str, fault: &QualityError) {
         self.bar.inc(1);
         let (id, why) = (one_line(session_id, 80), one_line(&fault.to_string(), 400));
         self.bar.suspend(|| eprint(&format!("no grade for {id}: {why}\n")));
     }
 }
 
-impl From<QualityFault> for Failure {
-    fn from(fault: QualityFault) -> Self {
-        let lasting = fault.is_lasting();
+impl From<QualityError> for Failure {
+    fn from(fault: QualityError) -> Self {
+        let lasting = fault.is_persistent();
         match fault {
-            QualityFault::Store(error) => error.into(),
-            QualityFault::Prompt(error) => error.into(),
+            QualityError::Store(error) => error.into(),
+            QualityError::Prompt(error) => error.into(),
             fault => {
                 let hint = lasting.then_some("`selftest doctor` looks at the models");
                 let mut failure = Self::setup(anyhow::Error::new(fault)).hint(hint);

@@ -12,7 +12,7 @@ use super::weekly::show_alerts;
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use selftest_grading::grade::{Alert, Metric, Week};
+use selftest_grading::grade::{Alert, AlertMetric, Week};
 use selftest_grading::report::grades;
 use selftest_text::wording::plural;
 
@@ -61,7 +61,7 @@ pub(super) async fn watch(
 #[derive(Default)]
 struct Shown {
     has_heading: bool,
-    alerts: Vec<(Week, Metric)>,
+    alerts: Vec<(Week, AlertMetric)>,
 }
 
 async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ fn exit_of(report: &WeeklyReport, asked: Option<Week>) -> Exit {
         return Exit::Passed;
     }
     if asked.is_none() {
-        let (week, before) = (report.week, report.week.before(1));
+        let (week, before) = (report.week, report.week.weeks_earlier(1));
         eprint(&format!(
             "hint: {week} has no graded session yet; --week {before} is the one before\n"
         ));

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 pub(super) use proposals::execute as proposals;
 pub(super) use propose::generator_on_request;
 use selftest_grading::grade::TaskType;
-use selftest_grading::improve::gap::{Gap, GapStatus};
+use selftest_grading::improve::gap::{GapStatus, SkillGap};
 use selftest_grading::report::improvement;
 use selftest_service::grader::GapDetection;
 use selftest_service::grader::{SelfGrader, routing};
@@ -65,7 +65,7 @@ pub(super) async fn gaps(
     }
 }
 
-fn show_gaps(gaps: &[Gap], as_json: bool) -> Result<Exit, Failure> {
+fn show_gaps(gaps: &[SkillGap], as_json: bool) -> Result<Exit, Failure> {
     if as_json {
         print(&format!("{:#}\n", json!(gaps)))?;
     } else if gaps.is_empty() {

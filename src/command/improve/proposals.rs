@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use selftest_config::Config;
 use selftest_grading::improve::proposal::ProposalStatus;
 use selftest_grading::report::improvement;
-use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reject};
+use selftest_service::grader::decision::{DecisionError, SkillDestination, accept, reject};
 use selftest_store::Store;
 use selftest_text::one_line;
 
@@ -52,7 +52,7 @@ async fn act(
         }
         ProposalsAction::Show { proposal } => {
             let found = store.proposal(proposal).await?;
-            let found = found.ok_or_else(|| DecisionFault::Unknown(one_line(proposal, 80)))?;
+            let found = found.ok_or_else(|| DecisionError::Unknown(one_line(proposal, 80)))?;
             let gap = store.gap(&found.gap_id).await?;
             if as_json {
                 print(&format!("{:#}\n", json!({ "proposal": found, "gap": gap })))?;
@@ -64,7 +64,8 @@ async fn act(
         ProposalsAction::Accept { proposal, output, reason } => {
             let folder = project.folder.join(&config.gaps.skills_folder);
             let output = output.as_ref().map(|output| project.path(output));
-            let place = output.as_deref().map_or(SkillPlace::Folder(&folder), SkillPlace::File);
+            let place =
+                output.as_deref().map_or(SkillDestination::Folder(&folder), SkillDestination::File);
             accept(store, proposal, place, reason.as_deref()).await?
         }
         ProposalsAction::Reject { proposal, reason, again } => {
@@ -85,21 +86,21 @@ async fn act(
     Ok(Exit::Passed)
 }
 
-impl From<DecisionFault> for Failure {
-    fn from(fault: DecisionFault) -> Self {
+impl From<DecisionError> for Failure {
+    fn from(fault: DecisionError) -> Self {
         let hint = match &fault {
-            DecisionFault::Store(_) => None,
-            DecisionFault::Unknown(_) => {
+            DecisionError::Store(_) => None,
+            DecisionError::Unknown(_) => {
                 Some("`selftest improve proposals list --all` shows their ids")
             }
-            DecisionFault::Decided { .. } => Some("a decision stays"),
-            DecisionFault::Exists(_) | DecisionFault::Name(_) | DecisionFault::Write { .. } => {
+            DecisionError::Decided { .. } => Some("a decision stays"),
+            DecisionError::Exists(_) | DecisionError::Name(_) | DecisionError::Write { .. } => {
                 Some("write it elsewhere with --output")
             }
         };
         match fault {
-            DecisionFault::Store(error) => error.into(),
-            fault @ DecisionFault::Write { .. } => {
+            DecisionError::Store(error) => error.into(),
+            fault @ DecisionError::Write { .. } => {
                 Self::setup(anyhow::Error::new(fault)).hint(hint)
             }
             fault => Self::usage(anyhow::Error::new(fault)).hint(hint),

@@ -20,14 +20,14 @@ use crate::command::model::FetchBar;
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_grading::improve::draft::{SkillDraft, TEMPLATE};
-use selftest_grading::improve::proposal::{Proposal, SkillTest};
+use selftest_grading::improve::proposal::{SkillProposal, SkillTest};
 use selftest_harness::sut::skill::Skill;
-use selftest_models::locate::Locator;
+use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::proposals::{
-    BatchSummary, GenerationFault, SkillGenerator, SkillTrial,
+    BatchSummary, GenerationError, SkillGenerator, SkillTrial,
 };
 use selftest_service::jobs::FindGenerator;
 use selftest_store::Store;
@@ -37,13 +37,13 @@ use selftest_text::redact::Redactor;
 /// Drafts and tries skills as the configuration says.
 struct Drafter {
     project: Arc<Project>,
-    resolved: Arc<Resolved>,
+    resolved: Arc<ResolvedConfig>,
 }
 
 /// A generator for workers, made when a gap asks for it.
 pub(in crate::command) fn generator_on_request(
     project: &Arc<Project>,
-    resolved: &Arc<Resolved>,
+    resolved: &Arc<ResolvedConfig>,
     store: &Store,
 ) -> Arc<FindGenerator> {
     let (project, resolved) = (Arc::clone(project), Arc::clone(resolved));
@@ -70,7 +70,7 @@ impl Drafter {
         let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
         library.load(TEMPLATE)?;
         let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-        let mut locator = Locator::new(
+        let mut locator = ModelLocator::new(
             project.environment.models.clone(),
             config.models.clone(),
             &project.folder,
@@ -80,7 +80,7 @@ impl Drafter {
         let name = model.unwrap_or(&config.generator.model);
         let model = locator.model(name, &FetchBar::new(&project.environment)).await?;
         model.check().await?;
-        for line in locator.chosen() {
+        for line in locator.resolutions() {
             eprint(&format!("model {line}\n"));
         }
         let wanted = config.models.context_tokens;
@@ -155,7 +155,7 @@ impl SkillTrial for Drafter {
 pub(super) async fn execute(
     told: &ProposeArgs,
     project: Project,
-    mut resolved: Resolved,
+    mut resolved: ResolvedConfig,
     args: &StoreArgs,
 ) -> Result<Exit, Failure> {
     let settings = &mut resolved.config.gaps;
@@ -182,7 +182,7 @@ async fn propose(
     let ids = &told.gaps;
     for id in ids {
         if store.gap(id).await?.is_none() {
-            let fault = GenerationFault::Unknown { id: one_line(id, 80) };
+            let fault = GenerationError::Unknown { id: one_line(id, 80) };
             return Err(Failure::usage(anyhow::Error::new(fault))
                 .hint(Some("`selftest improve gaps list --all` shows their ids")));
         }
@@ -231,7 +231,12 @@ async fn propose(
 }
 
 /// Tells what became of a gap: a proposal on stdout, a fault on stderr.
-fn tell(gap: &str, made: Option<&Proposal>, fault: &str, as_json: bool) -> Result<(), Failure> {
+fn tell(
+    gap: &str,
+    made: Option<&SkillProposal>,
+    fault: &str,
+    as_json: bool,
+) -> Result<(), Failure> {
     match made {
         Some(_) if as_json => Ok(()),
         Some(one) => {

@@ -12,7 +12,7 @@ use super::{QUICK, bar};
 use selftest_config::{Config, Environment};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench;
-use selftest_harness::judge::fitness::{Bar, Fitness, Impression, KnownScores};
+use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores, QuickCheck};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::{likelihood, probability, prompt, rule};
@@ -59,7 +59,7 @@ pub(in crate::command) struct JudgeIdentity {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Known {
     judge: JudgeIdentity,
-    fitness: Fitness,
+    fitness: JudgeFitness,
     /// Those of earlier versions have none, and are measured again.
     #[serde(default)]
     scores: KnownScores,
@@ -74,7 +74,7 @@ impl JudgeIdentity {
         rubric: &Rubric,
     ) -> Self {
         let digest_of = |template| library.digests().get(template).cloned();
-        let reads_likelihoods = method == JudgeMethod::Probability && model.tells_likelihoods();
+        let reads_likelihoods = method == JudgeMethod::Probability && model.supports_scoring();
         let (template, rules_digest) = match method {
             JudgeMethod::Verdict => (prompt::TEMPLATE, String::new()),
             JudgeMethod::Probability | JudgeMethod::Auto => (probability::TEMPLATE, rule::digest()),
@@ -100,7 +100,7 @@ impl JudgeIdentity {
     }
 
     fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {
-        let key = digest::of_json(json!([self, set]));
+        let key = digest::json_sha256_hex(json!([self, set]));
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
@@ -109,10 +109,13 @@ impl JudgeIdentity {
         &self,
         environment: &ModelEnvironment,
         config: &Config,
-    ) -> Option<Fitness> {
+    ) -> Option<JudgeFitness> {
         let Known { fitness, scores, .. } = self.read(environment, AnswerSet::Calibration)?;
         let threshold = Threshold::effective(config.min_score_to_pass, config.strictness);
-        Some(fitness.held_against(Bar { min_auc: config.judge.min_auc, threshold }, &scores))
+        Some(
+            fitness
+                .evaluate(FitnessRequirement { min_auc: config.judge.min_auc, threshold }, &scores),
+        )
     }
 
     /// The measurement of this judge on that set, whether it may count or not.
@@ -120,7 +123,7 @@ impl JudgeIdentity {
         &self,
         environment: &ModelEnvironment,
         set: AnswerSet,
-    ) -> Option<Fitness> {
+    ) -> Option<JudgeFitness> {
         self.read(environment, set).map(|known| known.fitness)
     }
 
@@ -142,7 +145,7 @@ impl JudgeIdentity {
     pub(in crate::command) fn keep(
         &self,
         environment: &ModelEnvironment,
-        fitness: &Fitness,
+        fitness: &JudgeFitness,
         scores: KnownScores,
     ) -> std::io::Result<()> {
         let file = self.file(environment, fitness.set);
@@ -158,7 +161,7 @@ impl JudgeIdentity {
 #[derive(Debug, Serialize, Deserialize)]
 struct KnownImpression {
     judge: JudgeIdentity,
-    impression: Impression,
+    impression: QuickCheck,
 }
 
 impl JudgeIdentity {
@@ -175,8 +178,8 @@ impl JudgeIdentity {
         environment: &Environment,
         judge: &Judge,
         library: &PromptLibrary,
-    ) -> Impression {
-        let key = digest::of_json(json!([self, "impression"]));
+    ) -> QuickCheck {
+        let key = digest::json_sha256_hex(json!([self, "impression"]));
         let folder = environment.models.cache_folder.join(FOLDER).join("impressions");
         let file = folder.join(format!("{key}.json"));
         let kept = std::fs::read(&file).ok();
@@ -194,7 +197,7 @@ impl JudgeIdentity {
         // What was answered in time counts.
         let _ = tokio::time::timeout(IMPRESSION_LIMIT, measured).await;
         progress.finish_and_clear();
-        let impression = bench::pairs(&answers);
+        let impression = bench::count_pairs(&answers);
         let known = KnownImpression { judge: self.clone(), impression };
         if impression.pairs > 0 {
             // Without it the next run asks again.
@@ -217,7 +220,7 @@ pub(in crate::command) fn measured_models(environment: &ModelEnvironment) -> Has
         let Some(Known { fitness, .. }) = known else { continue };
         if fitness.set == AnswerSet::Calibration
             && fitness.seconds_per_answer <= MAX_SECONDS
-            && let Some(auc) = fitness.own_auc()
+            && let Some(auc) = fitness.model_only_auc()
         {
             let best = measured.entry(fitness.model).or_default();
             *best = best.max(auc.low);

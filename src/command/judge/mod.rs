@@ -16,23 +16,23 @@ use super::{eprint, print};
 use crate::cli::{AttackArgs, BenchArgs, GlobalArgs};
 use crate::exit::Exit;
 use fitness::JudgeIdentity;
-use selftest_config::{Environment, Resolved};
+use selftest_config::{Environment, ResolvedConfig};
 use selftest_harness::judge::TEMPLATES;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{
-    self, AttackReport, BenchAnswer, BenchReport, Extent, SureRates,
+    self, AttackReport, BenchAnswer, BenchReport, BenchSubset, DecidedRates,
 };
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
 use selftest_harness::prompts::BUILT_IN;
 use selftest_models::ChatModel;
-use selftest_models::locate::Locator;
+use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::redact::Redactor;
 use unfinished::Unfinished;
 
 /// Of every so-manieth request two answers, for a first impression.
-pub(super) const QUICK: Extent = Extent::Every(5);
+pub(super) const QUICK: BenchSubset = BenchSubset::Every(5);
 
 pub(super) async fn bench(args: &BenchArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -49,12 +49,12 @@ pub(super) async fn attack(args: &AttackArgs, global: &GlobalArgs) -> Result<Exi
 /// Measures judges of one configuration.
 struct JudgeBench<'a> {
     project: &'a Project,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedConfig,
     library: PromptLibrary,
 }
 
 impl<'a> JudgeBench<'a> {
-    fn new(project: &'a Project, resolved: &'a Resolved) -> Result<Self, Failure> {
+    fn new(project: &'a Project, resolved: &'a ResolvedConfig) -> Result<Self, Failure> {
         let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
         for template in TEMPLATES {
             library.load(template)?;
@@ -62,17 +62,23 @@ impl<'a> JudgeBench<'a> {
         Ok(Self { project, resolved, library })
     }
 
-    fn locator(&self) -> Locator {
+    fn locator(&self) -> ModelLocator {
         let environment = &self.project.environment;
         let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
         let settings = self.resolved.config.models.clone();
-        Locator::new(environment.models.clone(), settings, &self.project.folder, None, redactor)
+        ModelLocator::new(
+            environment.models.clone(),
+            settings,
+            &self.project.folder,
+            None,
+            redactor,
+        )
     }
 
     fn judge(&self, model: &Arc<dyn ChatModel>) -> Judge {
         let config = &self.resolved.config;
         // What is measured here is whether it is fit: it is asked whatever it has shown before.
-        let settings = config.judge.measuring();
+        let settings = config.judge.for_measurement();
         let rubric = self.resolved.rubric.clone();
         Judge::new(Arc::clone(model), settings, config.models.context_tokens, rubric)
     }
@@ -118,11 +124,11 @@ impl<'a> JudgeBench<'a> {
         args: &BenchArgs,
     ) -> Result<Vec<(BenchReport, Vec<BenchAnswer>)>, Failure> {
         let environment = &self.project.environment;
-        let judge = self.judge(model).reading_all();
+        let judge = self.judge(model).with_all_readings();
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
-        let extent = if args.quick { QUICK } else { Extent::Whole };
+        let extent = if args.quick { QUICK } else { BenchSubset::Whole };
         let known = identity.known(&environment.models, AnswerSet::Calibration);
         let mut measured = Vec::new();
         let fitness = if let Some(fitness) = known.filter(|_| args.held_out) {
@@ -130,9 +136,9 @@ impl<'a> JudgeBench<'a> {
         } else {
             let set = AnswerSet::Calibration;
             let answers = self.answers(&judge, &identity, set, extent).await;
-            let scales = bench::fitted(&answers);
+            let scales = bench::fit_scales(&answers);
             let scales = scales.as_ref();
-            let answers = bench::rescaled(answers, scales, rubric);
+            let answers = bench::rescale(answers, scales, rubric);
             let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
             let fitness = report.fitness.clone();
             measured.push((report, answers));
@@ -142,13 +148,13 @@ impl<'a> JudgeBench<'a> {
             let set = AnswerSet::HeldOut;
             let answers = self.answers(&judge, &identity, set, extent).await;
             let scales = fitness.scales.as_ref();
-            let answers = bench::rescaled(answers, scales, rubric);
+            let answers = bench::rescale(answers, scales, rubric);
             let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
             measured.push((report, answers));
         }
         if !args.quick {
             for (report, answers) in &measured {
-                let scores = bench::scores(answers);
+                let scores = bench::known_scores(answers);
                 if let Err(error) = identity.keep(&environment.models, &report.fitness, scores) {
                     eprint(&format!("warning: cannot keep the measurement: {error}\n"));
                 }
@@ -162,11 +168,11 @@ impl<'a> JudgeBench<'a> {
         judge: &Judge,
         identity: &JudgeIdentity,
         set: AnswerSet,
-        extent: Extent,
+        extent: BenchSubset,
     ) -> Vec<BenchAnswer> {
         let about = format!("{} on {set} answers", judge.model_id());
         let bar = bar(&self.project.environment, extent.count(set), &about);
-        let settings = self.resolved.config.judge.measuring();
+        let settings = self.resolved.config.judge.for_measurement();
         let key = json!([identity, settings, set]);
         let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
         bar.inc(finished.len() as u64);
@@ -195,9 +201,9 @@ impl<'a> JudgeBench<'a> {
         let measured = known.and_then(|known| known.scales);
         let measured = measured.filter(|scales| !scales.with_reference.weights.is_empty());
         let scales = measured.unwrap_or_default();
-        let judge = judge.scaled(scales.clone()).quoting(!args.without_fence);
+        let judge = judge.with_scales(scales.clone()).with_quotes(!args.without_fence);
         let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
-        let settings = self.resolved.config.judge.measuring();
+        let settings = self.resolved.config.judge.for_measurement();
         let key = json!([identity, settings, scales, "attack", args.without_fence]);
         let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
         bar.inc(finished.len() as u64);
@@ -252,7 +258,7 @@ fn table(report: &BenchReport) -> String {
             text += &format!("  {what:<24} {rate} at {}\n", report.threshold);
         }
     }
-    if let Some(SureRates { good_decided, good_right, bad_decided, bad_right }) = report.sure {
+    if let Some(DecidedRates { good_decided, good_right, bad_decided, bad_right }) = report.sure {
         for (kind, what, decided, right) in
             [("good", "pass", good_decided, good_right), ("bad", "do not", bad_decided, bad_right)]
         {

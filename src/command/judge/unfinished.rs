@@ -8,19 +8,19 @@ use serde_json::Value;
 use super::fitness::FOLDER;
 use crate::command::eprint;
 use selftest_config::Environment;
-use selftest_harness::journal::Records;
+use selftest_harness::journal::RecordFile;
 use selftest_text::digest;
 
 /// The finished part of a measurement.
-pub(super) struct Unfinished<T>(Option<Records<T>>);
+pub(super) struct Unfinished<T>(Option<RecordFile<T>>);
 
 impl<T: Serialize + DeserializeOwned> Unfinished<T> {
     /// Opens what there is of the measurement that this key stands for, and says so where it is
     /// something.
     pub(super) fn open(environment: &Environment, key: &Value) -> (Self, Vec<T>) {
-        let key = digest::of_json(key.clone());
+        let key = digest::json_sha256_hex(key.clone());
         let folder = environment.models.cache_folder.join(FOLDER).join("unfinished");
-        match Records::open(&folder.join(format!("{key}.jsonl"))) {
+        match RecordFile::open(&folder.join(format!("{key}.jsonl"))) {
             Ok((records, finished)) => {
                 if !finished.is_empty() {
                     let count = finished.len();
@@ -40,7 +40,7 @@ impl<T: Serialize + DeserializeOwned> Unfinished<T> {
 
     /// Keeps a part.
     pub(super) fn keep(&mut self, part: &T) {
-        let kept = self.0.as_mut().map_or(Ok(()), |records| records.keep(part));
+        let kept = self.0.as_mut().map_or(Ok(()), |records| records.append(part));
         if let Err(error) = kept {
             self.give_up(&error);
         }

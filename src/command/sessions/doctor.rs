@@ -10,7 +10,9 @@ use crate::command::context::Project;
 use crate::command::failure::Failure;
 use crate::command::suite::Progress;
 use crate::exit::Exit;
-use selftest_sessions::{Event, Format, Found, Head, Home, Sink, Unknown};
+use selftest_sessions::{
+    AgentHome, Event, SessionFile, SessionFormat, SessionHead, SessionSink, UnknownBlocks,
+};
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -37,12 +39,12 @@ struct Place {
     read: u64,
     sessions: u64,
     /// Files that were read, by format.
-    formats: BTreeMap<Format, u64>,
+    formats: BTreeMap<SessionFormat, u64>,
     refused: Vec<Refused>,
     /// Files that were read, of which a part was lost.
     damaged: u64,
     #[serde(skip_serializing_if = "Unknown::is_empty")]
-    unknown_blocks: Unknown,
+    unknown_blocks: UnknownBlocks,
 }
 
 /// Files that hold no session, for one reason.
@@ -57,9 +59,9 @@ struct Refused {
 /// Takes sessions and keeps none.
 struct Nothing;
 
-impl Sink for Nothing {
+impl SessionSink for Nothing {
     fn event(&mut self, _: Event<'_>) {}
-    fn end(&mut self, _: Head) {}
+    fn end(&mut self, _: SessionHead) {}
     fn restart(&mut self) {}
     fn wants_outputs(&self) -> bool {
         false
@@ -69,12 +71,12 @@ impl Sink for Nothing {
 pub(super) fn doctor(
     project: &Project,
     roots: &[PathBuf],
-    homes: &[Home],
+    homes: &[AgentHome],
     as_json: bool,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let agent = |root: &Path| homes.iter().find(|home| home.path == root).map(|home| home.agent);
-    let found: Vec<Vec<Found>> =
+    let found: Vec<Vec<SessionFile>> =
         roots.iter().map(|root| find(std::slice::from_ref(root))).collect();
     let progress = Progress::new(project, found.iter().map(Vec::len).sum());
     let places: Vec<Place> = roots
@@ -94,7 +96,7 @@ pub(super) fn doctor(
 }
 
 /// Agents that keep nothing on this machine.
-fn absent(places: &[Place], homes: &[Home]) -> Vec<&'static str> {
+fn absent(places: &[Place], homes: &[AgentHome]) -> Vec<&'static str> {
     let mut absent: Vec<&str> = homes.iter().map(|home| home.agent).collect();
     absent.retain(|agent| !places.iter().any(|place| place.agent == Some(agent)));
     absent.sort_unstable();
@@ -105,7 +107,7 @@ fn absent(places: &[Place], homes: &[Home]) -> Vec<&'static str> {
 fn examine(
     root: &Path,
     agent: Option<&'static str>,
-    found: Vec<Found>,
+    found: Vec<SessionFile>,
     redactor: &Redactor,
     progress: &Progress,
 ) -> Place {
@@ -118,7 +120,7 @@ fn examine(
         formats: BTreeMap::new(),
         refused: Vec::new(),
         damaged: 0,
-        unknown_blocks: Unknown::default(),
+        unknown_blocks: UnknownBlocks::default(),
     };
     for found in found {
         place.found += 1;
@@ -128,7 +130,7 @@ fn examine(
                 place.read += 1;
                 place.sessions += reading.sessions;
                 *place.formats.entry(reading.format).or_default() += 1;
-                place.damaged += u64::from(reading.notes.lost().is_some());
+                place.damaged += u64::from(reading.notes.describe_losses().is_some());
                 place.unknown_blocks.add(&reading.notes.unknown_blocks);
             }
             Err(error) => {
@@ -186,7 +188,7 @@ fn table(places: &[Place], absent: &[&str]) -> String {
         if place.damaged > 0 {
             text += &format!("  a part is lost of {}\n", plural(place.damaged, "file"));
         }
-        if let Some(words) = place.unknown_blocks.words() {
+        if let Some(words) = place.unknown_blocks.describe() {
             text += &format!("  {}\n", terminal(&words, MAX_REASON));
         }
         for refused in &place.refused {

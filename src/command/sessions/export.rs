@@ -12,7 +12,7 @@ use crate::cli::ExportFormat;
 use crate::command::failure::Failure;
 use crate::exit::Exit;
 use selftest_grading::report::session;
-use selftest_models::prices::Prices;
+use selftest_models::prices::ModelPrices;
 use selftest_sessions::{Session, atif};
 use selftest_text::file::replace;
 use selftest_text::one_line;
@@ -37,7 +37,7 @@ impl ExportFormat {
     fn write(
         self,
         session: &Session,
-        prices: &Prices,
+        prices: &ModelPrices,
         redactor: &Redactor,
     ) -> Result<String, Failure> {
         let redacted = |mut json: serde_json::Value| {
@@ -45,9 +45,9 @@ impl ExportFormat {
             json
         };
         Ok(match self {
-            Self::Atif => format!("{:#}\n", redacted(atif(session))),
-            Self::Markdown => session::markdown(session),
-            Self::Html => session::html(session, prices)
+            Self::Atif => format!("{:#}\n", redacted(to_atif(session))),
+            Self::Markdown => session::render_markdown(session),
+            Self::Html => session::render_html(session, prices)
                 .map_err(|error| Failure::setup(anyhow!("cannot render the page: {error}")))?,
             Self::Jsonl => {
                 let about = json!({ "session": session.head, "left_out": session.left_out });
@@ -65,7 +65,7 @@ pub(super) fn export<'n>(
     roots: &[PathBuf],
     format: ExportFormat,
     target: Option<&Path>,
-    prices: &Prices,
+    prices: &ModelPrices,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let mut sessions = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn export<'n>(
         for (place, Shown { mut session, notes, .. }) in
             named(name, &path, roots, None)?.into_iter().enumerate()
         {
-            if let Some(lost) = notes.lost().filter(|_| place == 0) {
+            if let Some(lost) = notes.describe_losses().filter(|_| place == 0) {
                 let shown = one_line(name, 400);
                 eprint(&format!("warning: {shown}: {}\n", one_line(&lost, 200)));
             }

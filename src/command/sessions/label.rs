@@ -14,9 +14,9 @@ use crate::command::context::Project;
 use crate::command::failure::Failure;
 use crate::command::grade::{database, one_grade};
 use crate::exit::Exit;
-use selftest_grading::grade::estimate::{Labelled, SuccessEstimate, estimate};
+use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
 use selftest_grading::grade::{
-    Field, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
+    GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
 };
 use selftest_grading::report::estimate as report;
 use selftest_store::Store;
@@ -140,7 +140,7 @@ pub(super) async fn estimates(
         let doubtful = one.doubtful.iter();
         let doubtful: Vec<_> =
             doubtful.map(|one| (one.session_id, one.title, one.probability)).collect();
-        print(&report::estimate(one.project, &one.estimate, &doubtful))?;
+        print(&report::render_estimate(one.project, &one.estimate, &doubtful))?;
     }
     Ok(Exit::Passed)
 }
@@ -160,7 +160,7 @@ fn of_project<'a>(
         let named = labels.get(&grade.session_id).and_then(|label| label.task.as_deref());
         // The same request is the same task.
         let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
-        Some(Labelled { grade, success, task })
+        Some(LabelledGrade { grade, success, task })
     });
     let estimate = estimate(&labelled.collect::<Vec<_>>());
     let mut doubtful = Vec::new();
@@ -191,7 +191,7 @@ async fn labels(store: &Store) -> Result<BTreeMap<String, SessionLabel>, Failure
     for made in store.overrides().await?.items {
         let is_newer =
             labels.get(&made.session_id).is_none_or(|one| one.labelled_at < made.made_at);
-        if made.field == Field::TaskCompleted && is_newer {
+        if made.field == GradeField::TaskCompleted && is_newer {
             let task = labels.get(&made.session_id).and_then(|label| label.task.clone());
             let label = SessionLabel {
                 session_id: made.session_id.clone(),

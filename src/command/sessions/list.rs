@@ -10,7 +10,9 @@ use crate::cli::SessionArgs;
 use crate::command::failure::Failure;
 use crate::command::sources::nothing_found;
 use crate::exit::Exit;
-use selftest_sessions::{Event, Head, Notes, Origin, Outcome, Role, Sink};
+use selftest_sessions::{
+    Event, EventOrigin, EventRole, ReadNotes, SessionHead, SessionSink, ToolOutcome,
+};
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -22,14 +24,14 @@ const MAX_COLUMN: usize = 60;
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]
-    head: Head,
+    head: SessionHead,
     file: String,
     messages: u64,
     tool_calls: u64,
     tool_errors: u64,
     request: String,
     /// Parts of its file that could not be used.
-    notes: Notes,
+    notes: ReadNotes,
     /// When it began; without times, when its file was last changed.
     #[serde(skip)]
     at: Timestamp,
@@ -47,20 +49,20 @@ struct Counter {
     rows: Vec<Row>,
 }
 
-impl Sink for Counter {
+impl SessionSink for Counter {
     fn event(&mut self, event: Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
         self.tool_calls += event.calls.len() as u64;
         let failed =
-            |result: &&selftest_sessions::ToolResult<'_>| result.outcome == Outcome::Failed;
+            |result: &&selftest_sessions::ToolResult<'_>| result.outcome == ToolOutcome::Failed;
         self.tool_errors += event.results.iter().filter(failed).count() as u64;
-        let is_request = event.role == Role::User && event.origin == Origin::Human;
+        let is_request = event.role == EventRole::User && event.origin == EventOrigin::Human;
         if self.request.is_empty() && is_request {
             event.text.as_str().clone_into(&mut self.request);
         }
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         let this = std::mem::take(self);
         (self.rows, self.file, self.modified) = (this.rows, this.file, this.modified);
         self.rows.push(Row {
@@ -71,7 +73,7 @@ impl Sink for Counter {
             tool_calls: this.tool_calls,
             tool_errors: this.tool_errors,
             request: this.request,
-            notes: Notes::default(),
+            notes: ReadNotes::default(),
         });
     }
 
@@ -95,7 +97,7 @@ pub(super) fn list(
     found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
     let mut rows: Vec<Row> = Vec::new();
     for found in &found {
-        if (limit > 0 && rows.len() >= limit) || !found.may_hold_since(since) {
+        if (limit > 0 && rows.len() >= limit) || !found.may_contain_session_since(since) {
             break;
         }
         let (file, modified) = (found.source.path().display().to_string(), found.modified());
@@ -133,7 +135,7 @@ pub(super) fn list(
 fn warn_of_losses(rows: &[Row]) {
     let mut said: Vec<&str> = Vec::new();
     for row in rows {
-        if let Some(lost) = row.notes.lost()
+        if let Some(lost) = row.notes.describe_losses()
             && !said.contains(&row.file.as_str())
         {
             eprint(&format!("warning: {}: {}\n", one_line(&row.file, 400), one_line(&lost, 200)));

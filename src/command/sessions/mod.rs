@@ -21,9 +21,9 @@ use doctor::doctor;
 use export::export;
 use list::list;
 use search::{Asked, search};
-use selftest_grading::report::transcript::Printing;
+use selftest_grading::report::transcript::TranscriptOptions;
 use selftest_service::search::SearchRequest;
-use selftest_sessions::Found;
+use selftest_sessions::SessionFile;
 use selftest_text::redact::Redactor;
 use show::{Form, show};
 
@@ -93,7 +93,7 @@ pub(super) async fn execute(
         SessionsAction::Show { session, full, from, events, event } => {
             let path = project.path(Path::new(session));
             let prices = project.load(Vec::new())?.config.prices;
-            let printing = Printing { full: *full, target: *event };
+            let printing = TranscriptOptions { full: *full, target: *event };
             let part = match (event, from, events) {
                 (Some(event), ..) => Some(around(*event)),
                 (None, None, None) => None,
@@ -108,6 +108,6 @@ pub(super) async fn execute(
     }
 }
 
-fn find(roots: &[PathBuf]) -> Vec<Found> {
-    selftest_sessions::find(roots, |problem| eprint(&format!("warning: {problem}\n")))
+fn find(roots: &[PathBuf]) -> Vec<SessionFile> {
+    selftest_sessions::find_session_files(roots, |problem| eprint(&format!("warning: {problem}\n")))
 }

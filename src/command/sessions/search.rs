@@ -11,7 +11,9 @@ use crate::command::grade::{self, ScanBar};
 use crate::command::sources::nothing_found;
 use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
-use selftest_service::search::{Found, Indexing, SearchFault, SearchIndex, SearchRequest};
+use selftest_service::search::{
+    IndexSummary, SearchError, SearchIndex, SearchRequest, SearchResults,
+};
 use selftest_store::Store;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -73,7 +75,7 @@ pub(super) async fn search(
 }
 
 /// Says what could not be indexed.
-fn warn(indexing: &Indexing) {
+fn warn(indexing: &IndexSummary) {
     if indexing.is_busy {
         eprint("another process fills the index: some sessions are not found yet\n");
     }
@@ -87,15 +89,15 @@ fn warn(indexing: &Indexing) {
 }
 
 async fn find(store: &Store, request: &SearchRequest, as_json: bool) -> Result<Exit, Failure> {
-    let found = match request.find(store).await {
+    let found = match request.run(store).await {
         Ok(found) => found,
-        Err(SearchFault::Store(error)) => return Err(error.into()),
-        Err(fault @ SearchFault::NoWords) => {
+        Err(SearchError::Store(error)) => return Err(error.into()),
+        Err(fault @ SearchError::NoWords) => {
             let shown = one_line(&request.words, 80);
             return Err(Failure::usage(anyhow!("{fault} in {shown:?}"))
                 .hint(Some("letters or digits make words; quotation marks make phrases")));
         }
-        Err(fault @ SearchFault::Cursor) => {
+        Err(fault @ SearchError::Cursor) => {
             return Err(Failure::usage(anyhow!("--cursor: {fault}")));
         }
     };
@@ -111,7 +113,7 @@ async fn find(store: &Store, request: &SearchRequest, as_json: bool) -> Result<E
     Ok(Exit::Passed)
 }
 
-fn text(found: &Found) -> String {
+fn text(found: &SearchResults) -> String {
     if found.items.is_empty() {
         return "nothing was found\n".to_owned();
     }

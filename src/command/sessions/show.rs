@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::{eprint, find, print};
 use crate::command::failure::Failure;
 use crate::exit::Exit;
-use selftest_grading::report::session::{Counted, Overview};
-use selftest_grading::report::transcript::{Printing, transcript};
-use selftest_models::prices::Prices;
-use selftest_sessions::{Collector, Found, Notes, Session, Source};
+use selftest_grading::report::session::{OverviewCollector, SessionOverview};
+use selftest_grading::report::transcript::{TranscriptOptions, transcript};
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::{ReadNotes, Session, SessionCollector, SessionFile, SessionSource};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -25,19 +25,19 @@ const MAX_NAMED: usize = 5;
 pub(super) struct Shown {
     #[serde(flatten)]
     pub(super) session: Session,
-    pub(super) notes: Notes,
+    pub(super) notes: ReadNotes,
     /// Counts over all events of the session.
     #[serde(skip)]
-    overview: Overview,
+    overview: SessionOverview,
 }
 
 /// How a session is shown.
 pub(super) struct Form {
-    pub(super) printing: Printing,
+    pub(super) printing: TranscriptOptions,
     /// The numbers of the events that are shown, where not all are.
     pub(super) part: Option<Range<u64>>,
     pub(super) as_json: bool,
-    pub(super) prices: Prices,
+    pub(super) prices: ModelPrices,
 }
 
 /// `path` is `session` as a path from the project folder.
@@ -73,7 +73,7 @@ pub(super) fn show(
         });
         print(&texts.collect::<Vec<_>>().join("\n\n"))?;
     }
-    if let Some(lost) = shown.first().and_then(|shown| shown.notes.lost()) {
+    if let Some(lost) = shown.first().and_then(|shown| shown.notes.describe_losses()) {
         eprint(&format!("warning: {}: {}\n", one_line(session, 400), one_line(&lost, 200)));
     }
     Ok(Exit::Passed)
@@ -102,22 +102,24 @@ fn in_file(named: &str, path: &Path, part: Option<&Range<u64>>) -> Result<Vec<Sh
     let source = match found.len() {
         0 if path.is_dir() => return Err(refused("no recorded session is in it".to_owned())),
         0 if !path.is_file() => return Err(refused("neither a file nor a folder".to_owned())),
-        0 => Source::file(path.to_owned()),
+        0 => SessionSource::file(path.to_owned()),
         1 => found.remove(0).source,
         count => {
             return Err(refused(format!("{count} files in it may hold sessions"))
                 .hint(Some("`selftest sessions list --source FOLDER` lists its sessions")));
         }
     };
-    read(&source, Collector::default(), part).map_err(|error| refused(error.to_string()))
+    read(&source, SessionCollector::default(), part).map_err(|error| refused(error.to_string()))
 }
 
 fn read(
-    source: &Source,
-    collector: Collector,
+    source: &SessionSource,
+    collector: SessionCollector,
     part: Option<&Range<u64>>,
-) -> Result<Vec<Shown>, selftest_sessions::ReadError> {
-    let mut counted = Counted::new(part.cloned().into_iter().fold(collector, Collector::part));
+) -> Result<Vec<Shown>, selftest_sessions::SessionReadError> {
+    let mut counted = OverviewCollector::new(
+        part.cloned().into_iter().fold(collector, SessionCollector::with_events),
+    );
     let notes = selftest_sessions::read(source, &mut counted)?.notes;
     let shown = |(session, overview)| Shown { session, notes: notes.clone(), overview };
     Ok(counted.into_sessions().map(shown).collect())
@@ -140,8 +142,10 @@ fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<S
     found.sort_by_key(|found| !found.source.path().to_string_lossy().contains(id));
     let mut first = None;
     let mut ids = BTreeSet::new();
-    for Found { source, .. } in found {
-        let Ok(sessions) = read(&source, Collector::beginning(id), part) else { continue };
+    for SessionFile { source, .. } in found {
+        let Ok(sessions) = read(&source, SessionCollector::with_id_prefix(id), part) else {
+            continue;
+        };
         for one in sessions {
             if one.session.head.id == id {
                 return Ok(vec![one]);

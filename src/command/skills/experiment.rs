@@ -19,14 +19,14 @@ use crate::command::skill_file::{FILE, read_skill};
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use selftest_config::Resolved;
+use selftest_config::ResolvedConfig;
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Arms, Conclusion};
 use selftest_harness::sut::skill::Skill;
 use selftest_reports::comparison::experiment::text;
-use selftest_reports::skill_creator::Configuration;
-use selftest_reports::terminal::Detail;
-use selftest_reports::{Style, comparison};
+use selftest_reports::skill_creator::ArmConfiguration;
+use selftest_reports::terminal::DetailLevel;
+use selftest_reports::{TerminalStyle, comparison};
 use selftest_text::one_line;
 
 /// Where skills are found by name.
@@ -58,7 +58,7 @@ pub(super) async fn execute(
 /// Goes on with an experiment that was broken off.
 pub(in crate::command) async fn go_on(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     begun: &ExperimentRequest,
     starts: Arms<Start>,
 ) -> Result<Exit, Failure> {
@@ -98,7 +98,7 @@ fn parts(
 /// Runs what is to be run, and says what was found.
 async fn conclude(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     told: &ExperimentArgs,
     json: bool,
     parts: Parts,
@@ -113,7 +113,7 @@ async fn conclude(
         skill,
         // The arm without it would have what it must do without.
         hidden: file.iter().map(|file| to_hide(project, file)).collect(),
-        shows_progress: project.detail != Detail::Brief,
+        shows_progress: project.detail != DetailLevel::Brief,
         json,
         is_draft: file.is_none(),
     };
@@ -125,15 +125,15 @@ async fn conclude(
     if let Some(folder) = &told.skill_creator {
         let Arms { control, treatment } = &conducted.reports;
         let arms = [
-            Configuration { name: WITH_SKILL, report: treatment },
-            Configuration { name: WITHOUT_SKILL, report: control },
+            ArmConfiguration { name: WITH_SKILL, report: treatment },
+            ArmConfiguration { name: WITHOUT_SKILL, report: control },
         ];
         skill_creator::write(project, folder, &found.skill, &arms)?;
     }
     if json {
         print(&format!("{:#}\n", serde_json::json!(found)))?;
     } else {
-        let style = Style {
+        let style = TerminalStyle {
             terminal: std::io::stdout().is_terminal(),
             colour: std::io::stdout().is_terminal() && !project.environment.no_color,
         };
@@ -155,7 +155,7 @@ async fn conclude(
 /// Says what the experiment can find, by the noise of the latest run.
 fn plan(
     project: &Project,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     told: &ExperimentArgs,
     json: bool,
 ) -> Result<Exit, Failure> {

@@ -17,7 +17,7 @@ use crate::cli::{GlobalArgs, KeptAction, SkillsAction, StoreArgs};
 use crate::exit::Exit;
 use selftest_grading::improve::skill::{SkillChange, SkillVersion};
 use selftest_grading::report::skills;
-use selftest_service::grader::skills::{ChangeError, SkillTracker};
+use selftest_service::grader::skills::{SkillChangeError, SkillTracker};
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
@@ -70,7 +70,7 @@ async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, Failure> {
         KeptAction::Record(told) => record::record(setup, told).await,
         KeptAction::Score { auto_disable } => score(setup, *auto_disable).await,
         KeptAction::Disable { name, version, reason } => {
-            let skill = tracker.by_name(name, version.as_deref()).await?;
+            let skill = tracker.find_by_name(name, version.as_deref()).await?;
             show(setup, &tracker.disable(&skill, reason.as_deref(), ACTOR).await?)
         }
         KeptAction::Promote { name, file: Some(file), version } => {
@@ -78,11 +78,11 @@ async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, Failure> {
             show(setup, &tracker.promote_new(name, version.as_deref(), &content, ACTOR).await?)
         }
         KeptAction::Promote { name, file: None, version } => {
-            let skill = tracker.by_name(name, version.as_deref()).await?;
+            let skill = tracker.find_by_name(name, version.as_deref()).await?;
             show(setup, &tracker.promote(&skill, ACTOR).await?)
         }
         KeptAction::Rollback { name } => {
-            let skill = tracker.by_name(name, None).await?;
+            let skill = tracker.find_by_name(name, None).await?;
             show(setup, &tracker.rollback(&skill, ACTOR).await?)
         }
         KeptAction::History { name } => history(setup, name).await,
@@ -163,7 +163,7 @@ async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, Failure> {
 async fn history(setup: &Setup, name: &str) -> Result<Exit, Failure> {
     let tracker = &setup.tracker;
     // Says what to do where there is none.
-    tracker.by_name(name, None).await?;
+    tracker.find_by_name(name, None).await?;
     let versions = tracker.store().skill_versions(tracker.user_id(), name).await?;
     let audit = tracker.store().skill_audit(tracker.user_id(), name).await?.items;
     if setup.json {
@@ -187,10 +187,10 @@ fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, Failure> {
     Ok(Exit::Passed)
 }
 
-impl From<ChangeError> for Failure {
-    fn from(error: ChangeError) -> Self {
+impl From<SkillChangeError> for Failure {
+    fn from(error: SkillChangeError) -> Self {
         match error {
-            ChangeError::Store(error) => error.into(),
+            SkillChangeError::Store(error) => error.into(),
             error => {
                 let hint = error.hint();
                 Self::usage(anyhow::Error::new(error)).hint(hint)

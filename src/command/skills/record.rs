@@ -10,7 +10,7 @@ use crate::command::sources::{nothing_found, roots};
 use crate::command::{eprint, print, since};
 use crate::exit::Exit;
 use selftest_grading::improve::skill::ExecutionStatus;
-use selftest_service::grader::skills::{ChangeError, DeriveOptions, NewExecution, NewMessage};
+use selftest_service::grader::skills::{DeriveOptions, NewExecution, NewMessage, SkillChangeError};
 use selftest_store::{SkillRecord, SkillRef};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
@@ -26,20 +26,21 @@ pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, Fai
 
 /// On the command line a skill that nobody made known is a mistake; on the API it is counted.
 async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
-    let known = setup.tracker.by_name(skill, told.version.as_deref()).await.map_err(|error| {
-        let is_unknown = matches!(error, ChangeError::Unknown(_));
-        let hint = "`selftest improve skills promote NAME --file SKILL.md` makes a skill known";
-        let failure = Failure::from(error);
-        if is_unknown { failure.hint(Some(hint)) } else { failure }
-    })?;
+    let known =
+        setup.tracker.find_by_name(skill, told.version.as_deref()).await.map_err(|error| {
+            let is_unknown = matches!(error, SkillChangeError::Unknown(_));
+            let hint = "`selftest improve skills promote NAME --file SKILL.md` makes a skill known";
+            let failure = Failure::from(error);
+            if is_unknown { failure.hint(Some(hint)) } else { failure }
+        })?;
     let status = match told.status {
         Some(StatusName::Error) => ExecutionStatus::Error,
         Some(StatusName::Timeout) => ExecutionStatus::Timeout,
         // clap asks for one.
         Some(StatusName::Success) | None => ExecutionStatus::Success,
     };
-    let record = setup.tracker.execution(NewExecution {
-        skill: SkillRef::Told { skill: known.id, version: None },
+    let record = setup.tracker.execution_record(NewExecution {
+        skill: SkillRef::Named { skill: known.id, version: None },
         session_id: told.session.clone(),
         execution_status: status,
         user_edited_output: told.edited,
@@ -66,7 +67,7 @@ async fn said(setup: &Setup, told: &RecordArgs, message: &str) -> Result<Exit, F
     if session_id.trim().is_empty() {
         return Err(Failure::usage(anyhow!("--session is empty, expected the id of a session")));
     }
-    let (signals, record) = setup.tracker.message(&NewMessage {
+    let (signals, record) = setup.tracker.message_record(&NewMessage {
         session_id,
         message: message.to_owned(),
         previous: told.previous.clone(),

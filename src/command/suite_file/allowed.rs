@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use selftest_checks::evals::ShellRule;
-use selftest_sandbox::limits::Sandbox;
-use selftest_sandbox::{Standing, Walls};
+use selftest_checks::evals::ShellPermission;
+use selftest_sandbox::limits::SandboxMode;
+use selftest_sandbox::{SandboxLevel, SandboxSupport};
 use selftest_text::escape::terminal;
 
 /// The least version of Landlock's interface under which strangers' lines are run where there are no
@@ -34,19 +34,19 @@ impl AllowedCommands {
     }
 
     /// Whether those of a case may be run, which has these names.
-    pub(super) fn rule(&self, skill: &str, id: &str) -> ShellRule {
+    pub(super) fn rule(&self, skill: &str, id: &str) -> ShellPermission {
         let names = [skill.to_owned(), id.to_owned(), format!("{skill}/{id}")];
         let is_allowed = names.iter().any(|name| self.names.contains(name));
         self.seen().extend(names);
         if !is_allowed {
             let name = terminal(skill, 80);
             let why = format!("shell lines are run only with --allow-commands {name}");
-            ShellRule::Refused(why)
+            ShellPermission::Denied(why)
         } else if !self.is_confined {
             let why = "allowed, and not run: this machine cannot confine it to files and network";
-            ShellRule::Refused(why.to_owned())
+            ShellPermission::Denied(why.to_owned())
         } else {
-            ShellRule::Allowed
+            ShellPermission::Allowed
         }
     }
 
@@ -60,8 +60,9 @@ impl AllowedCommands {
 /// Whatever `sut.sandbox` says: these lines are a stranger's.
 fn can_confine() -> bool {
     let harness = std::env::current_exe().ok();
-    let standing = harness.and_then(|harness| Standing::find(&harness, Sandbox::BestEffort).ok());
-    standing.is_some_and(|it| it.walls == Walls::Full || it.landlock >= CONFINED)
+    let standing =
+        harness.and_then(|harness| SandboxSupport::detect(&harness, SandboxMode::BestEffort).ok());
+    standing.is_some_and(|it| it.level == SandboxLevel::Full || it.landlock_abi >= CONFINED)
 }
 
 #[cfg(test)]
@@ -77,12 +78,12 @@ mod tests {
     fn lines_are_run_only_by_name_and_only_confined() {
         for name in ["ferry", "3", "ferry/3"] {
             let allowed = allowed(&[name], true);
-            assert_eq!(allowed.rule("ferry", "3"), ShellRule::Allowed);
+            assert_eq!(allowed.rule("ferry", "3"), ShellPermission::Allowed);
             assert_eq!(allowed.unused(), None);
         }
         let refused = |allowed: &AllowedCommands| match allowed.rule("ferry", "3") {
-            ShellRule::Refused(why) => why,
-            ShellRule::Allowed => panic!("it was allowed"),
+            ShellPermission::Denied(why) => why,
+            ShellPermission::Allowed => panic!("it was allowed"),
         };
         let other = allowed(&["ferry/4", "harbour"], true);
         assert!(refused(&other).contains("--allow-commands ferry"));

@@ -47,7 +47,7 @@ impl Imported {
     /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
     pub(super) fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
         let file = folder::read_file(path).map_err(|error| error.to_string())?;
-        let around = SkillFolder::around(path);
+        let around = SkillFolder::locate(path);
         let skill_file = around.skill.join(SKILL_FILE);
         let skill = if skill_file.is_file() { Some(skill_file::read(&skill_file)?) } else { None };
         let lies = around.skill.file_name().map(|name| name.to_string_lossy().into_owned());

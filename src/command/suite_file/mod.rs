@@ -16,7 +16,7 @@ use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use selftest_checks::evals::folder::{self, SkillFolder};
-use selftest_checks::evals::{MAX_CASES, free_id};
+use selftest_checks::evals::{MAX_CASES, unique_id};
 use selftest_checks::suite::{SUITE_VERSION, Suite};
 use selftest_config::{self as config, Config};
 use selftest_harness::event::SuiteRun;
@@ -27,7 +27,7 @@ use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::sut_settings::{ProgramSettings, WorkFolder};
 use selftest_models::prompts::PromptLibrary;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::freeze::{Frozen, freeze};
+use selftest_reports::freeze::{FrozenSuite, freeze};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -96,7 +96,7 @@ impl SuiteFile {
         file.is_folder = path.is_dir();
         if file.is_folder {
             file.add_folder(&path)?;
-        } else if config::suite::is_ours(&path) {
+        } else if config::suite::is_selftest_suite(&path) {
             file.suite = config::suite::load(&project.shown_path(&file.shown))?;
             return file.with_all_allowed();
         } else {
@@ -135,7 +135,7 @@ impl SuiteFile {
         if let Some(why) = imported.incomplete.first() {
             return Err(unreadable(why));
         }
-        self.answer_keys = folder::beside(path);
+        self.answer_keys = folder::sibling_case_files(path);
         self.skill = imported.skill;
         let shown = self.shown.clone();
         for line in imported.warnings.iter().chain(&imported.left_out) {
@@ -187,13 +187,13 @@ impl SuiteFile {
                 let more = plural(more as u64 + 1, "more warning");
                 self.remark(&shown, &format!("{more}: `selftest suite check FILE -v` says which"));
             }
-            let around = SkillFolder::around(file).skill;
+            let around = SkillFolder::locate(file).skill;
             let (name, ids) = skills.entry(around).or_insert_with(|| {
                 let name = imported.cases.first().and_then(|(_, needs)| needs.skill.as_deref());
-                (free_id(name.unwrap_or("skill"), &mut taken), BTreeSet::new())
+                (unique_id(name.unwrap_or("skill"), &mut taken), BTreeSet::new())
             });
             for (mut case, mut needs) in imported.cases {
-                let id = format!("{name}/{}", free_id(&case.scenario.id, ids));
+                let id = format!("{name}/{}", unique_id(&case.scenario.id, ids));
                 case.scenario.id.clone_from(&id);
                 needs.skill = Some(name.clone());
                 self.needs.insert(id, needs);
@@ -216,13 +216,13 @@ impl SuiteFile {
         file: PathBuf,
         allowed: &[String],
     ) -> Result<Self, Failure> {
-        let Frozen { suite, left_out } = freeze(report);
+        let FrozenSuite { suite, left_out } = freeze(report);
         if !left_out.is_empty() {
             eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
         }
         let then = report.suite.as_ref().filter(|then| !then.replayed);
-        let then =
-            then.filter(|then| !config::suite::is_ours(&project.path(Path::new(&then.path))));
+        let then = then
+            .filter(|then| !config::suite::is_selftest_suite(&project.path(Path::new(&then.path))));
         let around = match then {
             Some(then) => Some(Self::around(project, then, &report.run_id, allowed)?),
             None => None,
@@ -323,7 +323,7 @@ impl SuiteFile {
     pub(super) fn check_loading(&mut self, config: &Config) {
         let count = self.loading();
         let has_folder = config.sut.program().is_some_and(has_folder);
-        if count == 0 || (config.sut.tells_calls() && has_folder) {
+        if count == 0 || (config.sut.reports_tool_calls() && has_folder) {
             return;
         }
         let (shown, prompts) = (self.shown.clone(), plural(count as u64, "prompt"));
@@ -346,9 +346,9 @@ impl SuiteFile {
             fixtures.extend(needs.skill_folder.iter().cloned());
         }
         case.fixtures = fixtures.into();
-        case.set_up = Arc::clone(&needs.set_up);
+        case.setup_commands = Arc::clone(&needs.set_up);
         case.skill.clone_from(&needs.skill);
-        case.handed.clone_from(&needs.handed);
+        case.given_skill.clone_from(&needs.handed);
     }
 
     /// The suite as the report names it.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::chrome::{Chrome, browse};
 use super::every_page::{FAINT, NAMELESS};
 use super::runs;
-use selftest_reports::ci::{self, CaseSources, FileKind, RenderContext};
+use selftest_reports::ci::{self, CaseSources, RenderContext, ReportFileKind};
 use selftest_reports::document::ReportDocument;
 
 /// Texts that try to become more than text.
@@ -29,7 +29,7 @@ fn document() -> ReportDocument {
 
 fn page(document: &ReportDocument, folder: &Path) -> String {
     let context = RenderContext { sources: &CaseSources::default(), json_link: "report.json" };
-    let text = ci::render(FileKind::Html, document, context).unwrap();
+    let text = ci::render(ReportFileKind::Html, document, context).unwrap();
     let file = folder.join("report.html");
     std::fs::write(&file, text).unwrap();
     format!("file://{}", file.display())

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use selftest_grading::grade::spending::ModelTokens;
 use selftest_grading::grade::{
-    AlertSettings, Coverage, Details, ErrorCause, ErrorClass, ErrorCount, Evidence, Field,
-    GradeRecord, Level, OutcomeEvidence, OutcomeSign, Override, Point, QualityGrade, ReportRules,
-    SessionKind, SuggestionRules, TaskOutcome, TaskType, ToolUse, Week, WeeklyReport,
+    AlertSettings, ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeField,
+    GradeLevel, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence, OutcomeSign, QualityGrade,
+    ReportRules, ScanCoverage, SessionKind, SuggestionRules, TaskOutcome, TaskType, ToolUse, Week,
+    WeeklyReport,
 };
-use selftest_models::prices::{PricedTokens, Prices};
+use selftest_models::prices::{ModelPrices, PricedTokens};
 use serde_json::json;
 
 use super::site::Contents;
@@ -53,8 +54,8 @@ pub(super) fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-fn level(level: u64) -> Level {
-    Level::new(u8::try_from(level).unwrap()).unwrap()
+fn level(level: u64) -> GradeLevel {
+    GradeLevel::new(u8::try_from(level).unwrap()).unwrap()
 }
 
 /// Numbers that look like chance and are always the same.
@@ -112,7 +113,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
             _ => SessionKind::Task,
         },
         parent_session: None,
-        details: Details {
+        details: GradeDetails {
             agent: agent.to_owned(),
             project: Some(format!(
                 "/home/ada/{}",
@@ -130,11 +131,11 @@ pub(super) fn session(number: u64) -> GradeRecord {
             ]),
             errors: errors_of(errors, calls),
             longest_error_run: errors.min(4),
-            tokens: selftest_sessions::Usage::default(),
+            tokens: selftest_sessions::TokenCounts::default(),
             evidence: evidence(done, errors, calls),
             outcome_evidence: outcome_evidence(outcome(number, done), calls),
             corrections: u64::from(!done),
-            lineage: selftest_sessions::Lineage::default(),
+            lineage: selftest_sessions::SessionLineage::default(),
             rewinds: u64::from(chance(number, 12, 9) == 0),
             spent: vec![ModelTokens {
                 model: Some("claude-sonnet-4-5".to_owned()),
@@ -194,8 +195,8 @@ fn errors_of(errors: u64, calls: u64) -> Vec<ErrorCount> {
     all.filter(|error| error.count > 0).collect()
 }
 
-fn evidence(done: bool, errors: u64, calls: u64) -> Vec<Evidence> {
-    let point = |point, worth, event, words: &str| Evidence {
+fn evidence(done: bool, errors: u64, calls: u64) -> Vec<GradeEvidence> {
+    let point = |point, worth, event, words: &str| GradeEvidence {
         point,
         worth,
         event,
@@ -204,16 +205,16 @@ fn evidence(done: bool, errors: u64, calls: u64) -> Vec<Evidence> {
     let last = Some(calls * 2 - 1);
     let mut evidence = if done {
         vec![
-            point(Point::SaysDone, 1.0, last, "Done: the importer skips empty lines now"),
-            point(Point::NamesOutput, 1.0, last, "src/csv/reader.rs"),
+            point(GradePoint::SaysDone, 1.0, last, "Done: the importer skips empty lines now"),
+            point(GradePoint::NamesOutput, 1.0, last, "src/csv/reader.rs"),
         ]
     } else {
-        vec![point(Point::SaysFailed, -1.0, last, "I was unable to finish this")]
+        vec![point(GradePoint::SaysFailed, -1.0, last, "I was unable to finish this")]
     };
     let share = format!("{errors} errors in {calls} calls");
     evidence.push(match errors {
-        0..3 => point(Point::FewErrors, 1.0, None, &share),
-        _ => point(Point::ManyErrors, -1.0, None, &share),
+        0..3 => point(GradePoint::FewErrors, 1.0, None, &share),
+        _ => point(GradePoint::ManyErrors, -1.0, None, &share),
     });
     evidence
 }
@@ -272,22 +273,22 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
 }
 
 fn week(name: &str, grades: &[GradeRecord]) -> WeeklyReport {
-    let coverage = Coverage {
+    let coverage = ScanCoverage {
         scanned: true,
         found: 212,
         read: 38,
         graded: 38,
         unchanged: 174,
         stored: 400,
-        ..Coverage::default()
+        ..ScanCoverage::default()
     };
     let rules = ReportRules {
         suggestions: &SuggestionRules::default(),
         alerts: &AlertSettings::default(),
-        prices: &Prices::default(),
+        prices: &ModelPrices::default(),
     };
     let week: Week = name.parse().unwrap();
-    WeeklyReport::of(week, grades, coverage, rules, at("2026-11-22T06:00:00Z"))
+    WeeklyReport::build(week, grades, coverage, rules, at("2026-11-22T06:00:00Z"))
 }
 
 /// Everything that the pages can show.
@@ -309,9 +310,9 @@ pub(super) fn contents() -> Contents {
     hostile.task_summary = Some(SCRIPT.to_owned());
     hostile.details.counts_at = at("2026-08-01T08:00:00Z");
     grades.push(hostile);
-    let made = Override {
+    let made = GradeOverride {
         session_id: GRADED.to_owned(),
-        field: Field::ResponseQuality,
+        field: GradeField::ResponseQuality,
         rule_value: 3,
         human_value: 5,
         reason: "short, but it says all that matters".to_owned(),

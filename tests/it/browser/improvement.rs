@@ -1,13 +1,13 @@
 //! Gaps, proposals and job runs of the made-up team, and their pages in a browser.
 
 use selftest_grading::grade::TaskType;
-use selftest_grading::improve::gap::{FoundGap, GapEvidence, GapKind, GapStatus};
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest};
+use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatus};
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
 use selftest_harness::event::ExperimentRun;
 use selftest_harness::experiment::Arm;
 use selftest_reports::comparison::experiment::SkillExperiment;
 use selftest_reports::document::ReportDocument;
-use selftest_store::{Decision, Store};
+use selftest_store::{ProposalDecision, Store};
 use serde_json::{Value, json};
 use thirtyfour::Key;
 
@@ -68,7 +68,13 @@ fn experiment() -> SkillTest {
     SkillTest::Tested { conclusion, details: serde_json::to_value(found).unwrap() }
 }
 
-fn gap(kind: GapKind, subject: &str, description: &str, sessions: &[u64], words: &str) -> FoundGap {
+fn gap(
+    kind: GapKind,
+    subject: &str,
+    description: &str,
+    sessions: &[u64],
+    words: &str,
+) -> DetectedGap {
     let evidence = sessions.iter().map(|number| {
         let session = demo::session(*number);
         GapEvidence {
@@ -78,7 +84,7 @@ fn gap(kind: GapKind, subject: &str, description: &str, sessions: &[u64], words:
             words: words.to_owned(),
         }
     });
-    FoundGap {
+    DetectedGap {
         kind,
         key: format!("{}|{subject}", kind.name()),
         subject: subject.to_owned(),
@@ -91,8 +97,14 @@ fn gap(kind: GapKind, subject: &str, description: &str, sessions: &[u64], words:
     }
 }
 
-fn proposal(id: &str, gap: &FoundGap, name: &str, skill: String, test: SkillTest) -> Proposal {
-    Proposal {
+fn proposal(
+    id: &str,
+    gap: &DetectedGap,
+    name: &str,
+    skill: String,
+    test: SkillTest,
+) -> SkillProposal {
+    SkillProposal {
         id: id.to_owned(),
         gap_id: gap.id(),
         skill_name: name.to_owned(),
@@ -123,7 +135,7 @@ pub(super) async fn fill(store: &Store) {
     let time = at("2026-11-08T03:00:04Z");
     let gaps = [files.clone(), hostile.clone(), deploy.clone(), request.clone()];
     store.save_gaps(&gaps, &[], time).await.unwrap();
-    store.gap_failed(&deploy.id(), &format!("the reply was cut {SCRIPT}")).await.unwrap();
+    store.record_gap_failure(&deploy.id(), &format!("the reply was cut {SCRIPT}")).await.unwrap();
     let not_tested =
         |reason: &str| SkillTest::NotTested { reason: format!("no suite is configured{reason}") };
     let breaks_out = skill_md("run-tool", &format!("\n</pre>{SCRIPT}\n"));
@@ -134,7 +146,7 @@ pub(super) async fn fill(store: &Store) {
     ] {
         assert!(store.add_proposal(&one).await.unwrap());
     }
-    let decision = Decision {
+    let decision = ProposalDecision {
         status: ProposalStatus::Accepted,
         gap: GapStatus::Closed,
         reason: None,
@@ -157,11 +169,11 @@ pub(super) async fn fill(store: &Store) {
         ),
     ] {
         let slot = at(slot);
-        let attempt = store.begin_job(job, slot, "builder-4711-0000c0de", slot).await.unwrap();
+        let attempt = store.start_job(job, slot, "builder-4711-0000c0de", slot).await.unwrap();
         assert_eq!(attempt, Some(1));
         let mut summary: Value = json!({ "status": status, "elapsed_ms": 8240.5 });
         summary.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
-        store.end_job(job, slot, slot, status, &summary.to_string()).await.unwrap();
+        store.finish_job(job, slot, slot, status, &summary.to_string()).await.unwrap();
     }
 }
 

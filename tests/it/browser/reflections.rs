@@ -1,6 +1,6 @@
 //! The page of reflections.
 
-use selftest_grading::grade::reflection::{Issue, IssueCode, ReflectionScore};
+use selftest_grading::grade::reflection::{IssueCode, ReflectionIssue, ReflectionScore};
 use selftest_store::NewReflection;
 
 use super::chrome::browse;
@@ -30,8 +30,8 @@ fn one(number: u64, project: &str, day: u64, issues: usize) -> Scored {
         IssueCode::LoopTagMissing => "none of the tags (2) refers to a loop".to_owned(),
         _ => format!("not of the expected schema: {SCRIPT}"),
     };
-    let issues: Vec<Issue> =
-        CODES.iter().take(issues).map(|code| Issue::new(*code, words(code))).collect();
+    let issues: Vec<ReflectionIssue> =
+        CODES.iter().take(issues).map(|code| ReflectionIssue::new(*code, words(code))).collect();
     let lost: f64 = issues.iter().map(|issue| issue.deduction).sum();
     let score = ((1.0 - lost) * 100.0).round() / 100.0;
     let made_at = format!("2026-{:02}-{:02}T10:00:00Z", 10 + day / 30, 1 + day % 30);

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
-use selftest_grading::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
+use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, WeeklyReport};
 use selftest_reports::document::ReportDocument;
 use selftest_service::search::SearchIndex;
-use selftest_sessions::Format;
+use selftest_sessions::SessionFormat;
 use selftest_store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
 use selftest_text::redact::Redactor;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ use crate::workspace::{CLEAR, OPENAI, config};
 pub(super) struct Contents {
     pub(super) grades: Vec<GradeRecord>,
     pub(super) quality: Vec<QualityGrade>,
-    pub(super) overrides: Vec<Override>,
+    pub(super) overrides: Vec<GradeOverride>,
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
     pub(super) reflections: Vec<Scored>,
@@ -59,7 +59,7 @@ fn file(grades: Vec<GradeRecord>, path: &str) -> FileResult {
         scanned_at: Timestamp::UNIX_EPOCH,
         outcome: FileOutcome::Graded,
         reason: None,
-        format: Some(Format::ClaudeCode),
+        format: Some(SessionFormat::ClaudeCode),
         sessions: grades.len() as u64,
         graded: grades.len() as u64,
         notes_json: None,

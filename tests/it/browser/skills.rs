@@ -1,9 +1,9 @@
 //! Skills as a small team could have them. All of it is made up.
 
 use jiff::{SignedDuration, Timestamp};
-use selftest_grading::improve::disabling::Reason;
+use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::{
-    AuditAction, AuditEntry, ExecutionStatus, Reaction, SkillExecution,
+    AuditAction, AuditEntry, ExecutionStatus, SkillExecution, UserReaction,
 };
 use selftest_store::{NewSkill, SkillRecord, SkillRef, Store};
 
@@ -14,7 +14,7 @@ pub(super) const DISABLED: &str = "3c1e2d4f-0000-8000-8000-00000000c0de";
 
 const NOTES: &str = "5d1c0000-0000-8000-8000-00000000c0de";
 
-fn entry(id: &str, action: AuditAction, time: Timestamp, reasons: Vec<Reason>) -> AuditEntry {
+fn entry(id: &str, action: AuditAction, time: Timestamp, reasons: Vec<ChangeReason>) -> AuditEntry {
     let (skill_version_id, actor) = (id.to_owned(), "schedule".to_owned());
     AuditEntry { time, skill_version_id, action, reasons, actor }
 }
@@ -52,13 +52,13 @@ fn failing(number: u32, now: Timestamp) -> SkillRecord {
         error_message: failed.then(|| format!("the branch does not exist {SCRIPT}")),
         created_at: now - SignedDuration::from_hours((19 + 17 * number).into()),
     };
-    let reaction = Reaction {
+    let reaction = UserReaction {
         gratitude: number == 4,
         repetition: Some(number == 3),
         frustration: number == 2,
         edited: false,
     };
-    let skill = SkillRef::Told { skill: DISABLED.to_owned(), version: None };
+    let skill = SkillRef::Named { skill: DISABLED.to_owned(), version: None };
     SkillRecord::Execution { skill, execution, reaction: (number < 5).then_some(reaction) }
 }
 
@@ -81,7 +81,7 @@ fn helping(number: u32, now: Timestamp) -> SkillRecord {
         error_message: None,
         created_at: now - SignedDuration::from_hours((20 + 16 * number).into()),
     };
-    let skill = SkillRef::Told { skill: NOTES.to_owned(), version: None };
+    let skill = SkillRef::Named { skill: NOTES.to_owned(), version: None };
     SkillRecord::Execution { skill, execution, reaction: None }
 }
 
@@ -102,11 +102,13 @@ pub(super) async fn fill(store: &Store, now: Timestamp) {
         ("6e2f0000-0000-8000-8000-00000000c0de".to_owned(), None, 3),
     ];
     store.save_skill_scores(&scores, before(0)).await.unwrap();
-    let reason = Reason::RareSuccess { successes: 1, executions: 14, upper: 0.314, limit: 0.5 };
+    let reason =
+        ChangeReason::RareSuccess { successes: 1, executions: 14, upper: 0.314, limit: 0.5 };
     let time = before(0);
     let audit = entry(DISABLED, AuditAction::AutoDisable, time, vec![reason]);
     assert!(store.disable_skill(&audit).await.unwrap());
     let words = "the refresh webhook failed: the server answered 500".to_owned();
-    let audit = entry(DISABLED, AuditAction::RefreshFailed, time, vec![Reason::Words { words }]);
+    let audit =
+        entry(DISABLED, AuditAction::RefreshFailed, time, vec![ChangeReason::Words { words }]);
     store.add_skill_audit(&audit).await.unwrap();
 }

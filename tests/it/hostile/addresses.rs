@@ -271,7 +271,7 @@ async fn programs_of_other_languages_reach_a_host_by_its_name() {
         }
         let script = run.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
         let script = script.collect::<Vec<_>>().join(" ");
-        let text = selftest_harness::sut::sut_settings::Protocol::Text;
+        let text = selftest_harness::sut::sut_settings::ProgramProtocol::Text;
         let world = World::run(&["sh", "-c", &script]).speaks(text).set(|settings| {
             settings.addresses.push(format!("localhost:{}", http.port()).parse().unwrap());
         });

@@ -145,7 +145,7 @@ async fn ordinary_programs_are_clean() {
         let (reply, evidence) = World::run(&run).ask("go").await;
         let sandbox = evidence.sandbox.unwrap();
         assert!(reply.is_ok(), "{run:?}: {reply:?} {:?}", evidence.stderr);
-        assert_eq!(sandbox.state, SandboxState::Clean, "{run:?}: {}", sandbox.line());
+        assert_eq!(sandbox.state, SandboxState::Clean, "{run:?}: {}", sandbox.summary());
     }
 }
 

@@ -2,16 +2,16 @@
 //! elsewhere.
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_sandbox::{AttemptKind, Held, RunGroup};
+use selftest_sandbox::{AttemptKind, EnforcedLimits, RunGroup};
 
 use super::{has_namespaces, probe};
 use crate::require;
 use crate::sut::world::{World, until};
 
 /// The resources that control groups can limit on this machine; skips aloud where there are none.
-fn groups() -> Option<Held> {
-    match RunGroup::make() {
-        Ok(group) => Some(group.held()),
+fn groups() -> Option<EnforcedLimits> {
+    match RunGroup::create() {
+        Ok(group) => Some(group.enforced_limits()),
         Err(why) => {
             require::skip(format!("limits of control groups: {why}"));
             None
@@ -115,7 +115,7 @@ async fn nothing_is_left_of_a_group() {
 #[test]
 fn what_a_dead_run_left_is_ended_and_removed_by_the_next() {
     use std::os::unix::process::ExitStatusExt as _;
-    let Ok(run) = RunGroup::make() else {
+    let Ok(run) = RunGroup::create() else {
         require::skip("groups of dead runs: there are no control groups here");
         return;
     };
@@ -130,7 +130,7 @@ fn what_a_dead_run_left_is_ended_and_removed_by_the_next() {
     let mine = above.join("selftest-run-of-somebody");
     std::fs::create_dir(&mine).unwrap();
     drop(run);
-    let next = RunGroup::make().unwrap();
+    let next = RunGroup::create().unwrap();
     assert_eq!(left.wait().unwrap().signal(), Some(9));
     assert!(!dead.exists() && mine.exists());
     std::fs::remove_dir(&mine).unwrap();

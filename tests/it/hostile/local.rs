@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::limits::SandboxMode;
 
 use super::has_namespaces;
 use crate::sut::world::World;
@@ -225,7 +225,7 @@ tell("loosened to listen", loosened)
 
 #[tokio::test]
 async fn without_a_network_of_its_own_there_are_none() {
-    let world = program("").sandbox(Sandbox::Off);
+    let world = program("").sandbox(SandboxMode::Off);
     let error = world.sut().check().await.unwrap_err();
     assert!(error.to_string().contains("sut.command.local_ports needs a network"), "{error}");
     assert!(error.to_string().contains("sut.sandbox is off"), "{error}");

@@ -16,20 +16,20 @@ mod protocol;
 mod user;
 
 use selftest_harness::sut::{SandboxEvidence, SandboxState};
-use selftest_sandbox::limits::Sandbox;
-use selftest_sandbox::{Attempts, Standing, Walls};
+use selftest_sandbox::limits::SandboxMode;
+use selftest_sandbox::{AttemptCount, SandboxLevel, SandboxSupport};
 
 use crate::require;
 use crate::sut::world::{World, harness};
 
 /// Whether this machine has the whole sandbox; said when a test cannot test anything.
 pub(crate) fn has_namespaces() -> bool {
-    let standing = Standing::find(&harness(), Sandbox::BestEffort).unwrap();
-    if standing.walls != Walls::Full {
-        let why = standing.missing.unwrap_or_default();
+    let standing = SandboxSupport::detect(&harness(), SandboxMode::BestEffort).unwrap();
+    if standing.level != SandboxLevel::Full {
+        let why = standing.missing_namespaces.unwrap_or_default();
         require::skip(format!("needs namespaces of users: {why}"));
     }
-    standing.walls == Walls::Full
+    standing.level == SandboxLevel::Full
 }
 
 /// Results of probes.
@@ -57,7 +57,7 @@ impl Probed {
             .sandbox
             .attempts
             .iter()
-            .map(|Attempts { attempt, .. }| attempt.to_string())
+            .map(|AttemptCount { attempt, .. }| attempt.to_string())
             .collect();
         for words in expected {
             assert!(noted.iter().any(|it| it.contains(words)), "{words} in {noted:#?}");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use selftest_harness::sut::{SandboxState, SystemUnderTest as _};
-use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::limits::SandboxMode;
 
 use super::has_namespaces;
 use crate::sut::world::World;
@@ -94,7 +94,7 @@ async fn an_interpreter_that_is_not_granted_is_named() {
 
 #[tokio::test]
 async fn without_a_sandbox_it_is_said() {
-    let world = World::agent(&["write", "new"]).sandbox(Sandbox::Off);
+    let world = World::agent(&["write", "new"]).sandbox(SandboxMode::Off);
     let isolation = world.sut().isolation();
     assert!(isolation.not_enforced.join("\n").contains("UNSANDBOXED"), "{isolation:?}");
     let (reply, evidence) = world.ask("go").await;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use selftest_grading::signal::{classify_frustration, classify_gratitude, classify_repetition};
-use selftest_sessions::{Collector, Origin, Role, find, read};
+use selftest_sessions::{EventOrigin, EventRole, SessionCollector, find, read};
 use selftest_stats::wilson;
 use selftest_text::digest;
 
@@ -56,8 +56,8 @@ fn labels() -> Vec<Label> {
 /// Every message of a person in the recorded sessions with the one before it, by their hashes.
 fn messages(folder: &Path) -> HashMap<(String, String), (String, String)> {
     let mut found = HashMap::new();
-    for file in find(&[folder.to_owned()], |problem| panic!("{problem}")) {
-        let mut collector = Collector::default();
+    for file in find_session_files(&[folder.to_owned()], |problem| panic!("{problem}")) {
+        let mut collector = SessionCollector::default();
         if read(&file.source, &mut collector).is_err() {
             continue;
         }
@@ -65,11 +65,11 @@ fn messages(folder: &Path) -> HashMap<(String, String), (String, String)> {
             let (mut previous, mut previous_hash) = (String::new(), String::new());
             for event in &session.events {
                 let text = event.text.as_str();
-                let is_human = event.role == Role::User && event.origin == Origin::Human;
+                let is_human = event.role == EventRole::User && event.origin == EventOrigin::Human;
                 if !is_human || text.trim().is_empty() {
                     continue;
                 }
-                let hash = digest::of_bytes(text.as_bytes());
+                let hash = digest::sha256_hex(text.as_bytes());
                 found.insert(
                     (hash.clone(), previous_hash.clone()),
                     (text.to_owned(), previous.clone()),

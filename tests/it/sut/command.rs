@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use selftest_checks::scenario::TaskStatus;
-use selftest_harness::sut::sut_settings::Protocol;
+use selftest_harness::sut::sut_settings::ProgramProtocol;
 use selftest_harness::sut::{SutError, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World, hangs, processes, until};
@@ -32,7 +32,8 @@ async fn a_task_and_a_reply() {
 
 #[tokio::test]
 async fn a_text_program_is_told_the_conversation() {
-    let world = World::run(&["sh", "-c", "cat; echo; echo 'Which one?'"]).speaks(Protocol::Text);
+    let world =
+        World::run(&["sh", "-c", "cat; echo; echo 'Which one?'"]).speaks(ProgramProtocol::Text);
     let mut session = world.sut().open(&world.task).await.unwrap();
     let first = session.submit("hello").await.unwrap();
     assert_eq!(first.output, "hello\nWhich one?");
@@ -53,7 +54,7 @@ async fn a_text_program_takes_its_prompt_as_an_argument() {
         (vec!["python3", "agent.py", "echo", "-p"], "-p\nwhat's\n\"this\" $HOME"),
         (vec!["python3", "agent.py", "echo", "<{prompt}>"], "<what's\n\"this\" $HOME>"),
     ] {
-        let world = World::run(&run).speaks(Protocol::Text).prompted_by_argument();
+        let world = World::run(&run).speaks(ProgramProtocol::Text).prompted_by_argument();
         let (reply, _) = world.ask("what's\n\"this\" $HOME").await;
         assert_eq!(reply.unwrap().output, expected);
     }
@@ -66,7 +67,7 @@ async fn a_text_program_must_answer_and_succeed() {
         ("echo half; echo why >&2; exit 3", "the program failed: exit code 3; its last words: why"),
         ("kill -9 $$", "the program failed: killed by signal 9"),
     ] {
-        let world = World::run(&["sh", "-c", script]).speaks(Protocol::Text);
+        let world = World::run(&["sh", "-c", script]).speaks(ProgramProtocol::Text);
         assert_eq!(world.failure().await.0, expected);
     }
 }
@@ -77,7 +78,7 @@ async fn a_prompt_larger_than_a_pipe_needs_no_reader() {
     let world = World::agent(&["deaf"]);
     let (reply, _) = world.ask(&prompt).await;
     assert_eq!(reply.unwrap().output, "I never read");
-    let world = World::run(&["wc", "-c"]).speaks(Protocol::Text);
+    let world = World::run(&["wc", "-c"]).speaks(ProgramProtocol::Text);
     let (reply, _) = world.ask(&prompt).await;
     assert_eq!(reply.unwrap().output, "1048576");
 }
@@ -169,7 +170,7 @@ async fn endless_output_is_cut_short() {
     assert_eq!(error, "the program wrote a line of more than 1048576 bytes");
     let (error, _) = World::agent(&["lines"]).failure().await;
     assert_eq!(error, "the program wrote more than 8388608 bytes in one session");
-    let world = World::agent(&["flood"]).speaks(Protocol::Text);
+    let world = World::agent(&["flood"]).speaks(ProgramProtocol::Text);
     let (error, _) = world.failure().await;
     assert_eq!(error, "the program wrote an answer of more than 1048576 bytes");
     assert!(started.elapsed() < PATIENCE);
@@ -227,7 +228,7 @@ async fn the_json_lines_example() {
 
 #[tokio::test]
 async fn the_text_example() {
-    let world = World::run(&["sh", "sut.sh"]).speaks(Protocol::Text);
+    let world = World::run(&["sh", "sut.sh"]).speaks(ProgramProtocol::Text);
     world.file("sut.sh", include_str!("../../../examples/sut_text.sh"));
     let mut session = world.sut().open(&world.task).await.unwrap();
     let reply = session.submit("Do something.").await.unwrap();

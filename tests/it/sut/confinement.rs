@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use selftest_harness::sut::SystemUnderTest as _;
-use selftest_sandbox::limits::Sandbox;
-use selftest_sandbox::{Standing, Walls, landlock_abi};
+use selftest_sandbox::limits::SandboxMode;
+use selftest_sandbox::{SandboxLevel, SandboxSupport, landlock_abi};
 
 use super::world::{World, hangs, processes, until};
 use crate::require;
@@ -149,14 +149,14 @@ async fn the_environment_is_an_allow_list() {
 
 #[test]
 fn what_is_enforced_is_what_the_kernel_enforces() {
-    let isolation = World::agent(&[]).sandbox(Sandbox::BestEffort).sut().isolation();
+    let isolation = World::agent(&[]).sandbox(SandboxMode::BestEffort).sut().isolation();
     let abi = landlock_abi();
     let enforced = isolation.enforced.join("\n");
     let not_enforced = isolation.not_enforced.join("\n");
     let harness = super::world::harness();
-    let standing = Standing::find(&harness, Sandbox::BestEffort).unwrap();
-    assert_eq!(standing.landlock, abi);
-    if standing.walls == Walls::Full {
+    let standing = SandboxSupport::detect(&harness, SandboxMode::BestEffort).unwrap();
+    assert_eq!(standing.landlock_abi, abi);
+    if standing.level == SandboxLevel::Full {
         assert!(enforced.contains("no TCP, no UDP"), "{enforced}");
         return;
     }

@@ -10,12 +10,12 @@ use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
 use selftest_harness::sut::sut_settings::{
-    CommandSettings, ProgramSettings, PromptInput, Protocol,
+    CommandSettings, ProgramProtocol, ProgramSettings, PromptInput,
 };
 use selftest_harness::sut::{
-    SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
+    SutError, SutEvidence, SutReply, SutTask, SutTaskType, SystemUnderTest as _,
 };
-use selftest_sandbox::limits::Sandbox;
+use selftest_sandbox::limits::SandboxMode;
 use selftest_text::redact::Redactor;
 
 /// Long enough for the slowest machine; nothing waits for it when all is well.
@@ -27,10 +27,10 @@ pub(crate) struct World {
     settings: CommandSettings,
     environment: BTreeMap<String, String>,
     scratch: &'static str,
-    sandbox: Sandbox,
+    sandbox: SandboxMode,
     fail_on_attempts: bool,
     protected: Vec<PathBuf>,
-    pub(crate) task: Task,
+    pub(crate) task: SutTask,
 }
 
 /// The binary under test; named otherwise where this test program was copied elsewhere.
@@ -39,13 +39,13 @@ pub(crate) fn harness() -> PathBuf {
     named.map_or_else(|| env!("CARGO_BIN_EXE_selftest").into(), PathBuf::from)
 }
 
-pub(crate) fn task() -> Task {
+pub(crate) fn task() -> SutTask {
     let now = "2026-02-06T12:34:56Z".parse().unwrap();
-    Task {
+    SutTask {
         fixtures: Arc::new([]),
         session_id: SessionId::fresh(now),
         task_group_id: TaskGroupId::fresh(now),
-        task_type: TaskType::ReadInfo,
+        task_type: SutTaskType::ReadInfo,
         seed: 7,
     }
 }
@@ -66,7 +66,7 @@ impl World {
             settings: serde_json::from_value(settings).unwrap(),
             environment: std::env::vars().collect(),
             scratch: "scratch",
-            sandbox: Sandbox::default(),
+            sandbox: SandboxMode::default(),
             fail_on_attempts: false,
             protected: vec!["reports".into(), "prompts".into()],
             task: task(),
@@ -82,7 +82,7 @@ impl World {
         self
     }
 
-    pub(crate) fn speaks(mut self, protocol: Protocol) -> Self {
+    pub(crate) fn speaks(mut self, protocol: ProgramProtocol) -> Self {
         self.settings.speech.protocol = protocol;
         self
     }
@@ -98,7 +98,7 @@ impl World {
         Self { task: task(), ..self.clone() }
     }
 
-    pub(crate) fn sandbox(mut self, sandbox: Sandbox) -> Self {
+    pub(crate) fn sandbox(mut self, sandbox: SandboxMode) -> Self {
         self.sandbox = sandbox;
         self
     }
@@ -163,7 +163,7 @@ impl World {
             redactor: Arc::new(Redactor::default()),
             sandbox: self.sandbox,
             fail_on_attempts: self.fail_on_attempts,
-            found: Arc::default(),
+            facts: Arc::default(),
         }
     }
 

@@ -11,19 +11,19 @@ pub(super) const MAX: u64 = 1_000_000_000;
 /// Bounds on a count. At least one limit is set, and `min` does not exceed `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
-pub struct Bounds {
+pub struct CountBounds {
     min: Option<u64>,
     max: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Limits<T> {
+struct BoundsFields<T> {
     min: Option<T>,
     max: Option<T>,
 }
 
-impl Bounds {
+impl CountBounds {
     /// Creates bounds; fails if they limit nothing or if no count can satisfy them.
     pub fn new(min: Option<u64>, max: Option<u64>) -> Result<Self, String> {
         match (min, max) {
@@ -59,12 +59,12 @@ impl Bounds {
     }
 
     /// Returns true if the count is within the bounds.
-    pub fn hold(self, count: u64) -> bool {
+    pub fn contains(self, count: u64) -> bool {
         self.min.is_none_or(|min| count >= min) && self.max.is_none_or(|max| count <= max)
     }
 
     /// Returns true if no count satisfies both.
-    pub fn exclude(self, other: Self) -> bool {
+    pub fn is_disjoint(self, other: Self) -> bool {
         let apart =
             // Two ranges have nothing in common if one ends before the other starts.
             |low: Self, high: Self| matches!((low.max, high.min), (Some(a), Some(b)) if a < b);
@@ -72,7 +72,7 @@ impl Bounds {
     }
 }
 
-impl TryFrom<Value> for Bounds {
+impl TryFrom<Value> for CountBounds {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
@@ -85,13 +85,13 @@ impl TryFrom<Value> for Bounds {
                 "expected a whole number, or a mapping with `min`, `max` or both".to_owned()
             );
         }
-        let limits: Limits<u64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        let limits: BoundsFields<u64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
         Self::new(limits.min, limits.max)
     }
 }
 
-impl From<Bounds> for Value {
-    fn from(bounds: Bounds) -> Value {
+impl From<CountBounds> for Value {
+    fn from(bounds: CountBounds) -> Value {
         match (bounds.min, bounds.max) {
             // The short form parses to the same bounds.
             (Some(min), Some(max)) if min == max => json!(min),
@@ -102,7 +102,7 @@ impl From<Bounds> for Value {
     }
 }
 
-impl fmt::Display for Bounds {
+impl fmt::Display for CountBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.min, self.max) {
             (Some(min), Some(max)) if min == max => write!(f, "{min}"),
@@ -117,7 +117,7 @@ impl fmt::Display for Bounds {
 /// Bounds on the duration of a case. A duration is never exact, so a bare number is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
-pub struct Seconds {
+pub struct DurationBounds {
     min: Option<f64>,
     max: Option<f64>,
 }
@@ -125,7 +125,7 @@ pub struct Seconds {
 /// One day.
 pub(super) const MAX_SECONDS: f64 = 86_400.0;
 
-impl Seconds {
+impl DurationBounds {
     /// Creates bounds; fails if they limit nothing or if no duration can satisfy them.
     pub fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
         let in_range =
@@ -143,12 +143,12 @@ impl Seconds {
     }
 
     /// Returns true if the duration is within the bounds.
-    pub fn hold(self, seconds: f64) -> bool {
+    pub fn contains(self, seconds: f64) -> bool {
         self.min.is_none_or(|min| seconds >= min) && self.max.is_none_or(|max| seconds <= max)
     }
 }
 
-impl TryFrom<Value> for Seconds {
+impl TryFrom<Value> for DurationBounds {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
@@ -158,13 +158,13 @@ impl TryFrom<Value> for Seconds {
         if !value.is_object() {
             return Err("expected a mapping with `min`, `max` or both".to_owned());
         }
-        let limits: Limits<f64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        let limits: BoundsFields<f64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
         Self::new(limits.min, limits.max)
     }
 }
 
-impl From<Seconds> for Value {
-    fn from(seconds: Seconds) -> Value {
+impl From<DurationBounds> for Value {
+    fn from(seconds: DurationBounds) -> Value {
         match (seconds.min, seconds.max) {
             (Some(min), Some(max)) => json!({"min": min, "max": max}),
             (Some(min), None) => json!({ "min": min }),
@@ -173,7 +173,7 @@ impl From<Seconds> for Value {
     }
 }
 
-impl fmt::Display for Seconds {
+impl fmt::Display for DurationBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.min, self.max) {
             (Some(min), Some(max)) => write!(f, "{min} to {max} s"),

@@ -51,7 +51,7 @@ impl CheckOutcome {
 
 /// The outcome of a check and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The outcome.
     pub outcome: CheckOutcome,
     /// One line that names what happened, safe to display.
@@ -67,5 +67,5 @@ pub struct CheckSummary {
     /// Weighted share of the decided checks that hold; `None` if none was decided.
     pub score: Option<Score>,
     /// One finding per check, in order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
 }

@@ -28,7 +28,7 @@ pub struct JsonCheck {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct JsonCheckFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schema: Option<JsonSchemaCheck>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,14 +38,18 @@ struct Fields {
 }
 
 /// Keeps an explicit `equals: null` apart from a missing key; it requires null.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-impl TryFrom<Fields> for JsonCheck {
+impl TryFrom<JsonCheckFields> for JsonCheck {
     type Error = String;
 
-    fn try_from(Fields { schema, pointer, equals }: Fields) -> Result<Self, String> {
+    fn try_from(
+        JsonCheckFields { schema, pointer, equals }: JsonCheckFields,
+    ) -> Result<Self, String> {
         if let Some(pointer) = &pointer
             && !pointer.is_empty()
             && !pointer.starts_with('/')
@@ -57,7 +61,7 @@ impl TryFrom<Fields> for JsonCheck {
     }
 }
 
-impl From<JsonCheck> for Fields {
+impl From<JsonCheck> for JsonCheckFields {
     fn from(JsonCheck { schema, pointer, equals }: JsonCheck) -> Self {
         Self { schema, pointer, equals }
     }
@@ -80,32 +84,32 @@ impl JsonSchemaCheck {
         if source.to_string().len() > MAX_SCHEMA {
             return Err(format!("`schema` may have at most {MAX_SCHEMA} bytes"));
         }
-        inspect(&source, 0)?;
-        if leads_to_itself(&source) {
+        check_references(&source, 0)?;
+        if is_circular(&source) {
             return Err("`schema` refers to itself without reading on".to_owned());
         }
         let schema = Schema::compile(&source).map_err(|fault| {
-            let words = selftest_text::one_line(&fault.words, 200);
+            let words = selftest_text::one_line(&fault.message, 200);
             format!("`schema` is not a JSON Schema: {words}")
         })?;
         Ok(Self { source, schema: Arc::new(schema) })
     }
 
     /// Returns the first violation in a value, or `None` if it satisfies the schema.
-    pub fn fault(&self, value: &Value) -> Option<String> {
-        let fault = self.schema.faults(value).next()?;
-        let place = if fault.place.is_empty() { "the whole" } else { &fault.place };
-        Some(format!("{place}: {}", fault.masked))
+    pub fn first_fault(&self, value: &Value) -> Option<String> {
+        let fault = self.schema.errors(value).next()?;
+        let place = if fault.pointer.is_empty() { "the whole" } else { &fault.pointer };
+        Some(format!("{place}: {}", fault.masked_message))
     }
 }
 
 /// Rejects external references, and nested `$id`s, which change what references resolve to.
-fn inspect(node: &Value, depth: usize) -> Result<(), String> {
+fn check_references(node: &Value, depth: usize) -> Result<(), String> {
     if depth > MAX_SCHEMA_DEPTH {
         return Err(format!("`schema` is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
     match node {
-        Value::Array(items) => items.iter().try_for_each(|item| inspect(item, depth + 1)),
+        Value::Array(items) => items.iter().try_for_each(|item| check_references(item, depth + 1)),
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
             if let Value::String(target) = member
                 && is_reference(key)
@@ -120,7 +124,7 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
                     "`schema` has an `$id` within, which changes what references mean".to_owned()
                 );
             }
-            inspect(member, depth + 1)
+            check_references(member, depth + 1)
         }),
         _ => Ok(()),
     }
@@ -132,7 +136,7 @@ const IN_PLACE: [&str; 8] =
 
 /// Returns true if a chain of references returns to its start without descending into the value.
 /// Validation would then recurse forever.
-fn leads_to_itself(root: &Value) -> bool {
+fn is_circular(root: &Value) -> bool {
     // A cycle contains the root or the target of some reference.
     let mut starts = vec![String::from("#")];
     references(root, &mut starts);

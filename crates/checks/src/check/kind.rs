@@ -5,8 +5,8 @@ use serde_json::Value;
 use strum::VariantNames as _;
 
 use super::{
-    Bounds, Check, CommandCheck, FileContains, Globs, JsonCheck, Occurrences, Pattern, Seconds,
-    Similar, Text, ToolCalled, Tools,
+    Check, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds, FileTextCheck,
+    JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 
@@ -16,65 +16,65 @@ use crate::task_status::TaskStatus;
 #[strum(serialize_all = "snake_case")]
 pub enum CheckKind {
     /// The answer contains this text exactly.
-    Contains(Text),
+    Contains(CheckText),
     /// The answer does not contain this text.
-    NotContains(Text),
+    NotContains(CheckText),
     /// The pattern matches somewhere in the answer.
-    Regex(Pattern),
+    Regex(CheckPattern),
     /// The pattern matches nowhere in the answer.
-    NotRegex(Pattern),
+    NotRegex(CheckPattern),
     /// The answer equals this text, ignoring surrounding whitespace.
     Equals(String),
     /// The answer is similar to a text.
-    Similar(Similar),
+    Similar(SimilarityCheck),
     /// Number of occurrences of a text in the answer.
-    Occurrences(Occurrences),
+    Occurrences(OccurrenceBounds),
     /// The answer is JSON, or contains JSON in a fenced block.
     Json(JsonCheck),
     /// Number of non-empty lines in the answer.
-    Lines(Bounds),
+    Lines(CountBounds),
     /// Number of words in the answer.
-    Words(Bounds),
+    Words(CountBounds),
     /// Number of questions in the answer.
-    Questions(Bounds),
+    Questions(CountBounds),
     /// Number of characters in the answer, without surrounding whitespace.
-    Characters(Bounds),
+    Characters(CountBounds),
     /// Status of the task after the last answer.
     Status(TaskStatus),
     /// Number of answers by the system under test.
-    Turns(Bounds),
+    Turns(CountBounds),
     /// Number of input and output tokens of the case.
-    Tokens(Bounds),
+    Tokens(CountBounds),
     /// Duration of the case in seconds.
-    Seconds(Seconds),
+    Seconds(DurationBounds),
     /// A program that reads the answer on stdin and decides by its exit code and output.
     Command(CommandCheck),
     /// The pattern matches in an answer or in a tool call, written as `name {arguments}`.
-    TranscriptRegex(Pattern),
+    TranscriptRegex(CheckPattern),
     /// A tool was called.
-    ToolCalled(ToolCalled),
+    ToolCalled(ToolCallCheck),
     /// A tool was not called.
-    ToolNotCalled(Text),
+    ToolNotCalled(CheckText),
     /// Tools were called in this order, possibly with others in between.
-    ToolsInOrder(Tools),
+    ToolsInOrder(ToolNames),
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
-    SkillLoaded(Text),
+    SkillLoaded(CheckText),
     /// A file was created.
-    FileCreated(Text),
+    FileCreated(CheckText),
     /// An existing file was changed.
-    FileChanged(Text),
+    FileChanged(CheckText),
     /// A file was deleted.
-    FileDeleted(Text),
+    FileDeleted(CheckText),
     /// A file is unchanged.
-    FileUnchanged(Text),
+    FileUnchanged(CheckText),
     /// A file exists after the run.
-    FileExists(Text),
+    FileExists(CheckText),
     /// A file contains a text after the run.
-    FileContains(FileContains),
+    FileContains(FileTextCheck),
     /// No other files were created, changed or deleted.
-    OnlyChanges(Globs),
+    OnlyChanges(PathGlobs),
     /// A requirement in its author's words that cannot be decided: neither met nor missed.
-    Unknown(Text),
+    Unknown(CheckText),
     /// All of these checks hold.
     All(Vec<Check>),
     /// At least one of these checks holds.

@@ -23,17 +23,20 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use bounds::{Bounds, Seconds};
+pub use bounds::{CountBounds, DurationBounds};
 pub use decide::{decide, decide_all};
-pub use finding::{CheckOutcome, CheckSummary, Finding};
+pub use finding::{CheckFinding, CheckOutcome, CheckSummary};
 pub use json::{JsonCheck, JsonSchemaCheck};
 pub use kind::CheckKind;
-pub use observation::{CommandEnd, CommandRun, FileContent, FileReport, Observation, ToolCall};
-pub use parameters::{
-    CommandCheck, FileContains, Globs, Occurrences, Similar, Text, ToolCalled, Tools,
+pub use observation::{
+    CheckObservation, CommandOutcome, CommandRun, FileChanges, FileContent, ObservedToolCall,
 };
-pub use pattern::Pattern;
-pub use read::{CheckFault, read, read_list};
+pub use parameters::{
+    CheckText, CommandCheck, FileTextCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
+    ToolCallCheck, ToolNames,
+};
+pub use pattern::CheckPattern;
+pub use read::{CheckParseError, read, read_list};
 pub use warnings::warnings;
 
 /// Maximum length of a check's description in reports, in bytes.
@@ -96,7 +99,7 @@ impl Check {
 }
 
 /// Returns the distinct commands in these checks, which must run before deciding.
-pub fn commands(checks: &[Check]) -> Vec<&CommandCheck> {
+pub fn distinct_commands(checks: &[Check]) -> Vec<&CommandCheck> {
     let mut found: Vec<&CommandCheck> = Vec::new();
     for check in checks.iter().flat_map(Check::walk) {
         if let CheckKind::Command(command) = &check.kind
@@ -109,19 +112,19 @@ pub fn commands(checks: &[Check]) -> Vec<&CommandCheck> {
 }
 
 /// Normalises a path to the form used in reports.
-fn plain(path: &Text) -> &str {
+fn normalize_path(path: &CheckText) -> &str {
     path.as_str().trim_start_matches("./")
 }
 
 /// Returns the files whose final state these checks need; read them before deciding.
-pub fn paths(checks: &[Check]) -> BTreeSet<&str> {
+pub fn needed_paths(checks: &[Check]) -> BTreeSet<&str> {
     checks
         .iter()
         .flat_map(Check::walk)
         .filter_map(|check| match &check.kind {
-            CheckKind::FileContains(FileContains { path, .. })
+            CheckKind::FileContains(FileTextCheck { path, .. })
             | CheckKind::FileExists(path)
-            | CheckKind::FileUnchanged(path) => Some(plain(path)),
+            | CheckKind::FileUnchanged(path) => Some(normalize_path(path)),
             _ => None,
         })
         .collect()

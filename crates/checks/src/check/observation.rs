@@ -14,7 +14,7 @@ use crate::task_status::TaskStatus;
 /// Observations of one case. `None` means that the adapter does not report it; no check may read
 /// that as "did not happen".
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Observation<'a> {
+pub struct CheckObservation<'a> {
     /// Status of the task after the last answer.
     pub status: Option<TaskStatus>,
     /// The last answer.
@@ -22,9 +22,9 @@ pub struct Observation<'a> {
     /// Every answer in order, including the last.
     pub answers: &'a [&'a str],
     /// Tool calls in order.
-    pub tool_calls: Option<&'a [ToolCall]>,
+    pub tool_calls: Option<&'a [ObservedToolCall]>,
     /// Changes to files.
-    pub files: Option<&'a FileReport>,
+    pub files: Option<&'a FileChanges>,
     /// Number of answers by the system under test.
     pub turns: Option<u64>,
     /// Number of input and output tokens.
@@ -37,7 +37,7 @@ pub struct Observation<'a> {
 
 /// One tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToolCall {
+pub struct ObservedToolCall {
     /// Name of the tool.
     pub name: String,
     /// Its arguments, usually a mapping.
@@ -48,7 +48,7 @@ pub struct ToolCall {
 /// File changes in the agent's working folder. Paths are relative to its root, with `/`. The three
 /// lists are complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileReport {
+pub struct FileChanges {
     /// Files that did not exist before.
     #[serde(default)]
     pub created: BTreeSet<String>,
@@ -81,12 +81,12 @@ pub struct CommandRun {
     /// The command.
     pub command: CommandCheck,
     /// The result.
-    pub end: CommandEnd,
+    pub end: CommandOutcome,
 }
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandEnd {
+pub enum CommandOutcome {
     /// It exited by itself.
     Exited {
         /// Exit code.

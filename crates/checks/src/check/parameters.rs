@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Bounds;
+use super::CountBounds;
 use selftest_stats::score::Score;
 
 /// Maximum length of a text in a check, in characters.
@@ -25,9 +25,9 @@ const DEFAULT_TIMEOUT: f64 = 10.0;
 /// Text that is not empty and of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Text(String);
+pub struct CheckText(String);
 
-impl Text {
+impl CheckText {
     /// Creates a text; fails if it is empty or too long.
     pub fn new(text: impl Into<String>) -> Result<Self, String> {
         let text = text.into();
@@ -46,15 +46,15 @@ impl Text {
     }
 }
 
-impl TryFrom<String> for Text {
+impl TryFrom<String> for CheckText {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         Self::new(text)
     }
 }
 
-impl From<Text> for String {
-    fn from(text: Text) -> String {
+impl From<CheckText> for String {
+    fn from(text: CheckText) -> String {
         text.0
     }
 }
@@ -62,7 +62,7 @@ impl From<Text> for String {
 /// Similarity of an answer to a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SimilarFields", into = "SimilarFields")]
-pub struct Similar {
+pub struct SimilarityCheck {
     /// The text.
     pub to: String,
     /// Minimum similarity: 1 minus the normalised Levenshtein distance by characters, ignoring
@@ -77,7 +77,7 @@ struct SimilarFields {
     at_least: Score,
 }
 
-impl TryFrom<SimilarFields> for Similar {
+impl TryFrom<SimilarFields> for SimilarityCheck {
     type Error = String;
 
     fn try_from(SimilarFields { to, at_least }: SimilarFields) -> Result<Self, String> {
@@ -88,8 +88,8 @@ impl TryFrom<SimilarFields> for Similar {
     }
 }
 
-impl From<Similar> for SimilarFields {
-    fn from(Similar { to, at_least }: Similar) -> Self {
+impl From<SimilarityCheck> for SimilarFields {
+    fn from(SimilarityCheck { to, at_least }: SimilarityCheck) -> Self {
         Self { to, at_least }
     }
 }
@@ -97,28 +97,28 @@ impl From<Similar> for SimilarFields {
 /// Number of non-overlapping occurrences of a text in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OccurrencesFields", into = "OccurrencesFields")]
-pub struct Occurrences {
+pub struct OccurrenceBounds {
     /// The text.
-    pub of: Text,
+    pub of: CheckText,
     /// Bounds on the number.
-    pub bounds: Bounds,
+    pub bounds: CountBounds,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OccurrencesFields {
-    of: Text,
+    of: CheckText,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     min: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max: Option<u64>,
 }
 
-impl TryFrom<OccurrencesFields> for Occurrences {
+impl TryFrom<OccurrencesFields> for OccurrenceBounds {
     type Error = String;
 
     fn try_from(OccurrencesFields { of, min, max }: OccurrencesFields) -> Result<Self, String> {
-        let bounds = Bounds::new(min, max).map_err(|why| match (min, max) {
+        let bounds = CountBounds::new(min, max).map_err(|why| match (min, max) {
             (None, None) => "expected `min`, `max` or both beside `of`".to_owned(),
             _ => why,
         })?;
@@ -126,8 +126,8 @@ impl TryFrom<OccurrencesFields> for Occurrences {
     }
 }
 
-impl From<Occurrences> for OccurrencesFields {
-    fn from(Occurrences { of, bounds }: Occurrences) -> Self {
+impl From<OccurrenceBounds> for OccurrencesFields {
+    fn from(OccurrenceBounds { of, bounds }: OccurrenceBounds) -> Self {
         let (min, max) = bounds.limits();
         Self { of, min, max }
     }
@@ -139,7 +139,7 @@ impl From<Occurrences> for OccurrencesFields {
 #[serde(deny_unknown_fields)]
 pub struct CommandCheck {
     /// Program and arguments.
-    pub run: ProgramLine,
+    pub run: CommandLine,
     /// Exit code that means success.
     #[serde(default)]
     pub exit_code: u8,
@@ -148,18 +148,18 @@ pub struct CommandCheck {
     pub first_line: Option<String>,
     /// Text that its output must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prints: Option<Text>,
+    pub prints: Option<CheckText>,
     /// Maximum duration.
     #[serde(default)]
-    pub timeout_seconds: Timeout,
+    pub timeout_seconds: CommandTimeout,
 }
 
 /// A program, which is not empty, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct ProgramLine(Vec<String>);
+pub struct CommandLine(Vec<String>);
 
-impl ProgramLine {
+impl CommandLine {
     /// Creates a command line; fails if it has no program or is unreasonably long.
     pub fn new(words: Vec<String>) -> Result<Self, String> {
         if words.first().is_none_or(String::is_empty) {
@@ -186,15 +186,15 @@ impl ProgramLine {
     }
 }
 
-impl TryFrom<Vec<String>> for ProgramLine {
+impl TryFrom<Vec<String>> for CommandLine {
     type Error = String;
     fn try_from(words: Vec<String>) -> Result<Self, String> {
         Self::new(words)
     }
 }
 
-impl From<ProgramLine> for Vec<String> {
-    fn from(line: ProgramLine) -> Self {
+impl From<CommandLine> for Vec<String> {
+    fn from(line: CommandLine) -> Self {
         line.0
     }
 }
@@ -202,9 +202,9 @@ impl From<ProgramLine> for Vec<String> {
 /// Timeout of a command: above 0, at most an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
-pub struct Timeout(f64);
+pub struct CommandTimeout(f64);
 
-impl Timeout {
+impl CommandTimeout {
     /// Returns the timeout as a duration.
     pub fn duration(self) -> std::time::Duration {
         std::time::Duration::from_secs_f64(self.0)
@@ -216,13 +216,13 @@ impl Timeout {
     }
 }
 
-impl Default for Timeout {
+impl Default for CommandTimeout {
     fn default() -> Self {
         Self(DEFAULT_TIMEOUT)
     }
 }
 
-impl TryFrom<f64> for Timeout {
+impl TryFrom<f64> for CommandTimeout {
     type Error = String;
 
     fn try_from(seconds: f64) -> Result<Self, String> {
@@ -234,8 +234,8 @@ impl TryFrom<f64> for Timeout {
     }
 }
 
-impl From<Timeout> for f64 {
-    fn from(timeout: Timeout) -> f64 {
+impl From<CommandTimeout> for f64 {
+    fn from(timeout: CommandTimeout) -> f64 {
         timeout.0
     }
 }
@@ -243,20 +243,20 @@ impl From<Timeout> for f64 {
 /// Required calls of a tool. In a file, the tool's name alone is accepted too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
-pub struct ToolCalled {
+pub struct ToolCallCheck {
     /// Name of the tool.
-    pub name: Text,
+    pub name: CheckText,
     /// Arguments that a call must have to count; it may have others. A string also matches as part
     /// of a longer string in the call.
     pub arguments: BTreeMap<String, Value>,
     /// Bounds on the number of matching calls, at least one by default.
-    pub bounds: Bounds,
+    pub bounds: CountBounds,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolCalledFields {
-    name: Text,
+    name: CheckText,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,19 +265,19 @@ struct ToolCalledFields {
     max: Option<u64>,
 }
 
-impl ToolCalled {
+impl ToolCallCheck {
     /// Requires at least one call of this tool.
-    pub fn once(name: Text) -> Self {
-        Self { name, arguments: BTreeMap::new(), bounds: Bounds::at_least(1) }
+    pub fn once(name: CheckText) -> Self {
+        Self { name, arguments: BTreeMap::new(), bounds: CountBounds::at_least(1) }
     }
 }
 
-impl TryFrom<Value> for ToolCalled {
+impl TryFrom<Value> for ToolCallCheck {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
         if let Value::String(name) = value {
-            return Ok(Self::once(Text::new(name)?));
+            return Ok(Self::once(CheckText::new(name)?));
         }
         if !value.is_object() {
             return Err("expected the name of a tool, or a mapping with `name`".to_owned());
@@ -285,7 +285,7 @@ impl TryFrom<Value> for ToolCalled {
         let ToolCalledFields { name, arguments, min, max } =
             serde_json::from_value(value).map_err(|error| error.to_string())?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
-        let bounds = Bounds::new(min, max)?;
+        let bounds = CountBounds::new(min, max)?;
         // There is a separate kind of check for that.
         if bounds.limits().1 == Some(0) {
             return Err("no call at all is `tool_not_called`".to_owned());
@@ -294,13 +294,13 @@ impl TryFrom<Value> for ToolCalled {
     }
 }
 
-impl From<ToolCalled> for Value {
-    fn from(called: ToolCalled) -> Value {
+impl From<ToolCallCheck> for Value {
+    fn from(called: ToolCallCheck) -> Value {
         // The short form for a tool without further conditions.
-        if called == ToolCalled::once(called.name.clone()) {
+        if called == ToolCallCheck::once(called.name.clone()) {
             return Value::String(called.name.into());
         }
-        let ToolCalled { name, arguments, bounds } = called;
+        let ToolCallCheck { name, arguments, bounds } = called;
         let (min, max) = bounds.limits();
         let fields = ToolCalledFields { name, arguments, min, max };
         serde_json::to_value(fields).unwrap_or_default()
@@ -310,19 +310,19 @@ impl From<ToolCalled> for Value {
 /// A non-empty list of tool names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Text>", into = "Vec<Text>")]
-pub struct Tools(Vec<Text>);
+pub struct ToolNames(Vec<CheckText>);
 
-impl Tools {
+impl ToolNames {
     /// Returns the names in order.
-    pub fn names(&self) -> &[Text] {
+    pub fn names(&self) -> &[CheckText] {
         &self.0
     }
 }
 
-impl TryFrom<Vec<Text>> for Tools {
+impl TryFrom<Vec<CheckText>> for ToolNames {
     type Error = String;
 
-    fn try_from(names: Vec<Text>) -> Result<Self, String> {
+    fn try_from(names: Vec<CheckText>) -> Result<Self, String> {
         if (1..=MAX_ITEMS).contains(&names.len()) {
             Ok(Self(names))
         } else {
@@ -331,8 +331,8 @@ impl TryFrom<Vec<Text>> for Tools {
     }
 }
 
-impl From<Tools> for Vec<Text> {
-    fn from(tools: Tools) -> Self {
+impl From<ToolNames> for Vec<CheckText> {
+    fn from(tools: ToolNames) -> Self {
         tools.0
     }
 }
@@ -340,23 +340,23 @@ impl From<Tools> for Vec<Text> {
 /// A text that a file must contain after the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FileContains {
+pub struct FileTextCheck {
     /// Path relative to the project root.
-    pub path: Text,
+    pub path: CheckText,
     /// The text.
-    pub text: Text,
+    pub text: CheckText,
 }
 
 /// Paths and globs. `*` stays within a folder, `**` does not; a path without either also covers
 /// everything below a folder of that name. An empty list matches nothing.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Globs {
+pub struct PathGlobs {
     sources: Vec<String>,
     compiled: GlobSet,
 }
 
-impl Globs {
+impl PathGlobs {
     /// Compiles the globs; fails if one is invalid.
     pub fn new(sources: Vec<String>) -> Result<Self, String> {
         if sources.len() > MAX_ITEMS {
@@ -381,7 +381,7 @@ impl Globs {
     }
 
     /// Returns true if any of them matches the path.
-    pub fn match_path(&self, path: &str) -> bool {
+    pub fn matches_path(&self, path: &str) -> bool {
         self.compiled.is_match(path)
     }
 
@@ -391,28 +391,28 @@ impl Globs {
     }
 }
 
-impl TryFrom<Vec<String>> for Globs {
+impl TryFrom<Vec<String>> for PathGlobs {
     type Error = String;
     fn try_from(sources: Vec<String>) -> Result<Self, String> {
         Self::new(sources)
     }
 }
 
-impl From<Globs> for Vec<String> {
-    fn from(globs: Globs) -> Self {
+impl From<PathGlobs> for Vec<String> {
+    fn from(globs: PathGlobs) -> Self {
         globs.sources
     }
 }
 
-impl PartialEq for Globs {
+impl PartialEq for PathGlobs {
     fn eq(&self, other: &Self) -> bool {
         self.sources == other.sources
     }
 }
 
-impl Eq for Globs {}
+impl Eq for PathGlobs {}
 
-impl fmt::Debug for Globs {
+impl fmt::Debug for PathGlobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Globs").field(&self.sources).finish()
     }

@@ -23,13 +23,13 @@ static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mu
 /// back-references. Searches take time linear in the text.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Pattern {
+pub struct CheckPattern {
     source: String,
     /// Shared, because cloning a `Regex` does not clone its search caches.
     compiled: Arc<Regex>,
 }
 
-impl Pattern {
+impl CheckPattern {
     /// Compiles a pattern; fails if it is invalid or exceeds the limits.
     pub fn new(source: &str) -> Result<Self, String> {
         if source.is_empty() {
@@ -81,28 +81,28 @@ impl Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
+impl TryFrom<String> for CheckPattern {
     type Error = String;
     fn try_from(source: String) -> Result<Self, String> {
         Self::new(&source)
     }
 }
 
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> String {
+impl From<CheckPattern> for String {
+    fn from(pattern: CheckPattern) -> String {
         pattern.source
     }
 }
 
-impl PartialEq for Pattern {
+impl PartialEq for CheckPattern {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
     }
 }
 
-impl Eq for Pattern {}
+impl Eq for CheckPattern {}
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for CheckPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pattern({:?})", self.source)
     }

@@ -41,7 +41,7 @@ fn without_inline_code(line: &str) -> String {
         let run = rest[start..].bytes().take_while(|&byte| byte == b'`').count();
         let inside = &rest[start + run..];
         // An unclosed span is plain text.
-        let Some(length) = closing(inside, run) else {
+        let Some(length) = closing_run(inside, run) else {
             break;
         };
         prose.push_str(&rest[..start]);
@@ -53,7 +53,7 @@ fn without_inline_code(line: &str) -> String {
 }
 
 /// Returns the position of a run of exactly `run` backticks.
-fn closing(text: &str, run: usize) -> Option<usize> {
+fn closing_run(text: &str, run: usize) -> Option<usize> {
     let mut position = 0;
     while let Some(found) = text[position..].find('`') {
         let start = position + found;

@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Bounds, Check, CheckKind, CheckWeight, JsonCheck, MAX_CHECKS, MAX_DEPTH, Pattern, Seconds, Text,
+    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CountBounds, DurationBounds, JsonCheck,
+    MAX_CHECKS, MAX_DEPTH,
 };
 use selftest_text::one_line;
 
@@ -15,7 +16,7 @@ pub(super) const MAX_NAME: usize = 200;
 /// A fault in a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", if .pointer.is_empty() { String::new() } else { format!("{}: ", .pointer) })]
-pub struct CheckFault {
+pub struct CheckParseError {
     /// JSON Pointer to the fault, relative to the parsed value.
     pub pointer: String,
     /// True if the key is at fault rather than its value.
@@ -26,7 +27,7 @@ pub struct CheckFault {
     pub hint: Option<String>,
 }
 
-impl CheckFault {
+impl CheckParseError {
     fn new(pointer: &str, message: impl Into<String>) -> Self {
         Self { pointer: pointer.to_owned(), at_key: false, message: message.into(), hint: None }
     }
@@ -43,27 +44,27 @@ fn join(pointer: &str, key: &str) -> String {
 }
 
 /// Parses the list under `checks`, reporting all faults, not only the first.
-pub fn read_list(value: &Value) -> Result<Vec<Check>, Vec<CheckFault>> {
-    let mut reader = Reader::default();
+pub fn read_list(value: &Value) -> Result<Vec<Check>, Vec<CheckParseError>> {
+    let mut reader = CheckParser::default();
     let checks = reader.list("", value, 0);
-    reader.end(checks)
+    reader.finish(checks)
 }
 
 /// Parses one check, reporting all faults, not only the first.
-pub fn read(value: &Value) -> Result<Check, Vec<CheckFault>> {
-    let mut reader = Reader::default();
+pub fn read(value: &Value) -> Result<Check, Vec<CheckParseError>> {
+    let mut reader = CheckParser::default();
     let check = reader.check("", value, 0);
-    reader.end(check)
+    reader.finish(check)
 }
 
 #[derive(Default)]
-struct Reader {
-    faults: Vec<CheckFault>,
+struct CheckParser {
+    faults: Vec<CheckParseError>,
     count: usize,
 }
 
-impl Reader {
-    fn end<T>(self, read: Option<T>) -> Result<T, Vec<CheckFault>> {
+impl CheckParser {
+    fn finish<T>(self, read: Option<T>) -> Result<T, Vec<CheckParseError>> {
         match read {
             Some(read) if self.faults.is_empty() => Ok(read),
             _ => Err(self.faults),
@@ -72,7 +73,7 @@ impl Reader {
 
     fn list(&mut self, pointer: &str, value: &Value, depth: usize) -> Option<Vec<Check>> {
         let Some(items) = value.as_array() else {
-            self.faults.push(CheckFault::new(pointer, "expected a list of checks"));
+            self.faults.push(CheckParseError::new(pointer, "expected a list of checks"));
             return None;
         };
         let read = items.iter().enumerate();
@@ -88,12 +89,13 @@ impl Reader {
             if self.count == MAX_CHECKS + 1 || depth == MAX_DEPTH + 1 {
                 let message =
                     format!("more than {MAX_CHECKS} checks, or nested deeper than {MAX_DEPTH}");
-                self.faults.push(CheckFault::new(pointer, message));
+                self.faults.push(CheckParseError::new(pointer, message));
             }
             return None;
         }
         let Some(members) = value.as_object() else {
-            let mut fault = CheckFault::new(pointer, "a check must be a mapping with one kind");
+            let mut fault =
+                CheckParseError::new(pointer, "a check must be a mapping with one kind");
             fault.hint = Some("write it as `contains: some text`".to_owned());
             self.faults.push(fault);
             return None;
@@ -103,7 +105,7 @@ impl Reader {
         let mut kinds =
             members.iter().filter(|(key, _)| !matches!(key.as_str(), "name" | "weight"));
         let Some((key, inner)) = kinds.next() else {
-            let mut fault = CheckFault::new(pointer, "a check must have a kind");
+            let mut fault = CheckParseError::new(pointer, "a check must have a kind");
             fault.hint = Some(known_kinds());
             self.faults.push(fault);
             return None;
@@ -118,7 +120,7 @@ impl Reader {
                 format!("unknown key `{}` in a check", one_line(extra, 60))
             };
             let hint = "put the second one in a check of its own, with `- ` before it".to_owned();
-            self.faults.push(CheckFault::at_key(pointer, extra, message, hint));
+            self.faults.push(CheckParseError::at_key(pointer, extra, message, hint));
         }
         let kind = self.kind(pointer, key, inner, depth)?;
         Some(Check { name: name?, weight: weight?, kind })
@@ -133,7 +135,7 @@ impl Reader {
             return Some(Some(name.to_owned()));
         }
         let message = format!("`name` must be text of 1 to {MAX_NAME} characters");
-        self.faults.push(CheckFault::new(&join(pointer, "name"), message));
+        self.faults.push(CheckParseError::new(&join(pointer, "name"), message));
         None
     }
 
@@ -143,7 +145,7 @@ impl Reader {
         match weight.and_then(CheckWeight::new) {
             Ok(weight) => Some(weight),
             Err(message) => {
-                self.faults.push(CheckFault::new(&join(pointer, "weight"), message));
+                self.faults.push(CheckParseError::new(&join(pointer, "weight"), message));
                 None
             }
         }
@@ -156,13 +158,13 @@ impl Reader {
                 let inner = self.list(pointer, value, depth + 1)?;
                 if inner.is_empty() {
                     let message = format!("`{key}` must have at least one check");
-                    self.faults.push(CheckFault::new(pointer, message));
+                    self.faults.push(CheckParseError::new(pointer, message));
                     return None;
                 }
                 Some(if key == "all" { CheckKind::All(inner) } else { CheckKind::Any(inner) })
             }
             "not" => Some(CheckKind::Not(Box::new(self.check(pointer, value, depth + 1)?))),
-            _ => match single(key, value) {
+            _ => match parse_leaf_kind(key, value) {
                 Some(Ok(kind)) => Some(kind),
                 Some(Err(why)) => {
                     let message = format!("`{key}`: {}", one_line(&why, 300));
@@ -170,16 +172,17 @@ impl Reader {
                     let unquoted = (value.is_number() || value.is_boolean())
                         && why.contains("expected a string");
                     let hint = unquoted.then(|| "put it in quotes".to_owned());
-                    self.faults.push(CheckFault { hint, ..CheckFault::new(pointer, message) });
+                    self.faults
+                        .push(CheckParseError { hint, ..CheckParseError::new(pointer, message) });
                     None
                 }
                 None => {
                     let message = format!("unknown kind of check `{}`", one_line(key, 60));
-                    let hint = match nearest(key) {
+                    let hint = match nearest_kind(key) {
                         Some(near) => format!("did you mean `{near}`? {}", known_kinds()),
                         None => known_kinds(),
                     };
-                    self.faults.push(CheckFault::at_key(at, key, message, hint));
+                    self.faults.push(CheckParseError::at_key(at, key, message, hint));
                     None
                 }
             },
@@ -188,7 +191,7 @@ impl Reader {
 }
 
 /// Returns the kind closest to a misspelt one, if any is close.
-fn nearest(key: &str) -> Option<&'static str> {
+fn nearest_kind(key: &str) -> Option<&'static str> {
     // The distance is quadratic in the length, and the key is untrusted.
     if key.len() > 40 {
         return None;
@@ -206,16 +209,16 @@ fn known_kinds() -> String {
 }
 
 /// Parses a kind without nested checks; `None` if the kind is unknown.
-fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
+fn parse_leaf_kind(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
     fn of<T: for<'de> Deserialize<'de>>(
         value: &Value,
         kind: impl FnOnce(T) -> CheckKind,
     ) -> Result<CheckKind, String> {
         T::deserialize(value).map(kind).map_err(|error| error.to_string())
     }
-    let text = |kind: fn(Text) -> CheckKind| of(value, kind);
-    let bounds = |kind: fn(Bounds) -> CheckKind| of(value, kind);
-    let pattern = |kind: fn(Pattern) -> CheckKind| of(value, kind);
+    let text = |kind: fn(CheckText) -> CheckKind| of(value, kind);
+    let bounds = |kind: fn(CountBounds) -> CheckKind| of(value, kind);
+    let pattern = |kind: fn(CheckPattern) -> CheckKind| of(value, kind);
     Some(match key {
         "contains" => text(CheckKind::Contains),
         "not_contains" => text(CheckKind::NotContains),
@@ -232,7 +235,7 @@ fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
         "characters" => bounds(CheckKind::Characters),
         "turns" => bounds(CheckKind::Turns),
         "tokens" => bounds(CheckKind::Tokens),
-        "seconds" => of::<Seconds>(value, CheckKind::Seconds),
+        "seconds" => of::<DurationBounds>(value, CheckKind::Seconds),
         "status" => of(value, CheckKind::Status),
         "command" => of(value, CheckKind::Command),
         "tool_called" => of(value, CheckKind::ToolCalled),

@@ -19,7 +19,7 @@ fn refused(value: &Value) -> String {
 
 const ANSWER: &str = "The server listens on port 80.\n\nWhich file do you mean?\n";
 
-fn calls() -> Vec<ToolCall> {
+fn calls() -> Vec<ObservedToolCall> {
     serde_json::from_value(json!([
         {"name": "Read", "arguments": {"file_path": "src/a.rs"}},
         {"name": "Edit", "arguments": {"file_path": "src/b.rs", "count": 2}},
@@ -28,7 +28,7 @@ fn calls() -> Vec<ToolCall> {
     .unwrap()
 }
 
-fn files() -> FileReport {
+fn files() -> FileChanges {
     serde_json::from_value(json!({
         "created": ["out/new.txt"],
         "changed": ["src/b.rs"],
@@ -45,11 +45,11 @@ fn files() -> FileReport {
 /// Decides on an observation in which everything is reported.
 fn found(value: &Value) -> (CheckOutcome, String) {
     let (calls, files) = (calls(), files());
-    let commands = commands(&[check(&json!({"all": [value]}))])
+    let commands = distinct_commands(&[check(&json!({"all": [value]}))])
         .into_iter()
         .map(|command| CommandRun { command: command.clone(), end: end(command.run.program()) })
         .collect::<Vec<_>>();
-    let seen = Observation {
+    let seen = CheckObservation {
         status: Some(TaskStatus::AwaitingResponse),
         output: ANSWER,
         answers: &["I begin with step one.", ANSWER],
@@ -60,19 +60,19 @@ fn found(value: &Value) -> (CheckOutcome, String) {
         duration: Some(Duration::from_millis(2500)),
         commands: &commands,
     };
-    let Finding { outcome, sentence } = decide(&check(value), &seen);
+    let CheckFinding { outcome, sentence } = decide(&check(value), &seen);
     (outcome, sentence)
 }
 
 /// Result of the command with this name.
-fn end(program: &str) -> CommandEnd {
+fn end(program: &str) -> CommandOutcome {
     match program {
-        "hang" => CommandEnd::TimedOut,
-        "absent" => CommandEnd::NotStarted { why: "no such file".to_owned() },
-        "yes" => CommandEnd::TooMuchOutput,
-        "crash" => CommandEnd::Killed { signal: 11 },
-        "three" => CommandEnd::Exited { code: 3, stdout: "bad\nworse\n".to_owned() },
-        _ => CommandEnd::Exited { code: 0, stdout: " ok \nand more\n".to_owned() },
+        "hang" => CommandOutcome::TimedOut,
+        "absent" => CommandOutcome::NotStarted { why: "no such file".to_owned() },
+        "yes" => CommandOutcome::TooMuchOutput,
+        "crash" => CommandOutcome::Killed { signal: 11 },
+        "three" => CommandOutcome::Exited { code: 3, stdout: "bad\nworse\n".to_owned() },
+        _ => CommandOutcome::Exited { code: 0, stdout: " ok \nand more\n".to_owned() },
     }
 }
 
@@ -293,8 +293,8 @@ fn json_is_found_in_the_whole_answer_and_in_fenced_blocks() {
         ("null", json!({"equals": null}), "held", "the JSON is `null`"),
         ("7", json!({"equals": null}), "failed", "the JSON is `7`, `null` expected"),
     ] {
-        let seen = Observation { output: answer, ..Observation::default() };
-        let Finding { outcome: found, sentence: said } =
+        let seen = CheckObservation { output: answer, ..CheckObservation::default() };
+        let CheckFinding { outcome: found, sentence: said } =
             decide(&check(&json!({"json": value})), &seen);
         let said = said.replace('"', "'");
         let sentence = sentence.replace('"', "'");
@@ -304,7 +304,7 @@ fn json_is_found_in_the_whole_answer_and_in_fenced_blocks() {
 
 #[test]
 fn what_is_not_reported_is_undecided_and_so_is_its_opposite() {
-    let seen = Observation { output: "x", ..Observation::default() };
+    let seen = CheckObservation { output: "x", ..CheckObservation::default() };
     for value in [
         json!({"tool_called": "a"}),
         json!({"tool_not_called": "a"}),
@@ -335,7 +335,7 @@ fn what_is_not_reported_is_undecided_and_so_is_its_opposite() {
 
 #[test]
 fn one_failure_fails_the_case_whatever_it_weighs() {
-    let seen = Observation { output: "x", ..Observation::default() };
+    let seen = CheckObservation { output: "x", ..CheckObservation::default() };
     let summary = |value: Value| {
         let checks = read_list(&value).unwrap();
         let CheckSummary { outcome, score, findings } = decide_all(&checks, &seen);
@@ -414,7 +414,8 @@ fn a_schema_that_only_refers_to_itself_comes_to_an_end() {
     assert!(refused(&json!({"json": {"schema": inner}})).contains("`$id` within"));
     // A tree descends before it returns to itself.
     let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
-    let seen = Observation { output: "{\"child\": {\"child\": 3}}", ..Observation::default() };
+    let seen =
+        CheckObservation { output: "{\"child\": {\"child\": 3}}", ..CheckObservation::default() };
     let found = decide(&check(&json!({"json": {"schema": tree}})), &seen);
     assert_eq!(found.outcome, CheckOutcome::Failed);
 }
@@ -430,8 +431,8 @@ fn what_has_to_be_run_and_read_is_named_once() {
         {"file_created": "c.md"},
     ]))
     .unwrap();
-    assert_eq!(commands(&checks).len(), 1);
-    assert_eq!(paths(&checks).into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
+    assert_eq!(distinct_commands(&checks).len(), 1);
+    assert_eq!(needed_paths(&checks).into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
 }
 
 #[test]
@@ -466,7 +467,7 @@ fn contradictions_are_told() {
 #[test]
 fn foreign_text_cannot_steer_a_terminal() {
     let text = "a\u{1b}[31m\"b\nc`\u{202e}";
-    let seen = Observation { output: text, ..Observation::default() };
+    let seen = CheckObservation { output: text, ..CheckObservation::default() };
     for value in [json!({"contains": text}), json!({"tool_called": text}), json!({"equals": "x"})] {
         let sentence = decide(&check(&value), &seen).sentence;
         let bad = |c: char| c.is_control() || c == '\u{202e}';
@@ -511,20 +512,21 @@ fn any_check() -> impl Strategy<Value = Value> {
 /// Observable facts of a case: the answer, and turns, tools and changed files if reported.
 type Seen = (String, Option<u64>, Option<Vec<String>>, Option<Vec<String>>);
 
-fn with_observation<T>(seen: &Seen, then: impl FnOnce(&Observation<'_>) -> T) -> T {
+fn with_observation<T>(seen: &Seen, then: impl FnOnce(&CheckObservation<'_>) -> T) -> T {
     let (output, turns, calls, changed) = seen;
-    let call = |name: &String| ToolCall { name: name.clone(), arguments: Value::Null };
-    let calls: Option<Vec<ToolCall>> = calls.as_ref().map(|names| names.iter().map(call).collect());
-    let files = changed.as_ref().map(|changed| FileReport {
+    let call = |name: &String| ObservedToolCall { name: name.clone(), arguments: Value::Null };
+    let calls: Option<Vec<ObservedToolCall>> =
+        calls.as_ref().map(|names| names.iter().map(call).collect());
+    let files = changed.as_ref().map(|changed| FileChanges {
         changed: changed.iter().cloned().collect(),
-        ..FileReport::default()
+        ..FileChanges::default()
     });
-    then(&Observation {
+    then(&CheckObservation {
         output,
         turns: *turns,
         tool_calls: calls.as_deref(),
         files: files.as_ref(),
-        ..Observation::default()
+        ..CheckObservation::default()
     })
 }
 
@@ -536,7 +538,7 @@ fn seen() -> impl Strategy<Value = Seen> {
 proptest! {
     #[test]
     fn deciding_never_panics(value in any_check(), output in ".{0,200}") {
-        let seen = Observation { output: &output, ..Observation::default() };
+        let seen = CheckObservation { output: &output, ..CheckObservation::default() };
         let finding = decide(&check(&value), &seen);
         prop_assert!(!finding.sentence.is_empty() && !finding.sentence.contains('\n'));
         prop_assert!(finding.sentence.len() <= 1500);
@@ -569,7 +571,7 @@ proptest! {
         prop_assert_eq!(&check(&serde_json::to_value(&one).unwrap()), &one);
         let schema = serde_json::to_value(schemars::schema_for!(Check)).unwrap();
         let schema = selftest_schema::Schema::compile(&schema).unwrap();
-        prop_assert!(schema.is_met_by(&serde_json::to_value(&one).unwrap()));
+        prop_assert!(schema.is_valid(&serde_json::to_value(&one).unwrap()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Detects checks of one case that cannot all hold.
 
-use super::{Bounds, Check, CheckKind};
+use super::{Check, CheckKind, CountBounds};
 use selftest_text::escape::terminal;
 
 /// Returns one line per pair of contradictory checks. Looks into `all` and `not`; alternatives in
@@ -22,9 +22,9 @@ pub fn warnings(checks: &[Check]) -> Vec<String> {
 }
 
 /// A kind of check, and whether it must hold or must not.
-type Demand<'a> = (&'a CheckKind, bool);
+type WantedKind<'a> = (&'a CheckKind, bool);
 
-fn collect<'a>(check: &'a Check, wanted: bool, demands: &mut Vec<Demand<'a>>) {
+fn collect<'a>(check: &'a Check, wanted: bool, demands: &mut Vec<WantedKind<'a>>) {
     match &check.kind {
         CheckKind::All(inner) if wanted => {
             for check in inner {
@@ -42,7 +42,7 @@ fn collect<'a>(check: &'a Check, wanted: bool, demands: &mut Vec<Demand<'a>>) {
     }
 }
 
-fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) -> bool {
+fn contradict(&(one, wanted): &WantedKind<'_>, &(other, other_wanted): &WantedKind<'_>) -> bool {
     use CheckKind as K;
     if one == other {
         return wanted != other_wanted;
@@ -76,9 +76,9 @@ fn contradict(&(one, wanted): &Demand<'_>, &(other, other_wanted): &Demand<'_>) 
         | (K::Questions(a), K::Questions(b))
         | (K::Characters(a), K::Characters(b))
         | (K::Turns(a), K::Turns(b))
-        | (K::Tokens(a), K::Tokens(b)) => both && Bounds::exclude(*a, *b),
+        | (K::Tokens(a), K::Tokens(b)) => both && CountBounds::is_disjoint(*a, *b),
         (K::Occurrences(a), K::Occurrences(b)) => {
-            both && a.of == b.of && Bounds::exclude(a.bounds, b.bounds)
+            both && a.of == b.of && CountBounds::is_disjoint(a.bounds, b.bounds)
         }
         _ => both && files_contradict(one, other),
     }
@@ -104,7 +104,7 @@ fn files_contradict(one: &CheckKind, other: &CheckKind) -> bool {
         && if exists(one) || exists(other) { gone(one) || gone(other) } else { one != other }
 }
 
-fn shown(&(kind, wanted): &Demand<'_>) -> String {
+fn shown(&(kind, wanted): &WantedKind<'_>) -> String {
     let not = if wanted { "" } else { "not " };
     let value = terminal(&kind.value().to_string(), 80).replace('`', "'");
     format!("`{not}{}: {value}`", kind.name())

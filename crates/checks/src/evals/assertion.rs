@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::sentence::check_of;
-use super::{Decider, Demand, ShellLine, ShellUse};
+use super::{CaseDemand, DemandDecider, ShellLine, ShellUse};
 use crate::check;
 use selftest_text::escape::terminal;
 
@@ -32,8 +32,8 @@ const SENTENCE_KEYS: [&str; 14] = [
 
 /// Result of parsing an assertion.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) demands: Vec<Demand>,
+pub(super) struct ParsedAssertions {
+    pub(super) demands: Vec<CaseDemand>,
     /// Shell lines that typed assertions would run.
     pub(super) shell: Vec<ShellLine>,
     pub(super) warnings: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Found {
 
 /// Parses the value of a demand key: text, an object, or a list of either. `wanted` is false if the
 /// demand must not hold.
-pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
+pub(super) fn read(value: &Value, wanted: bool, found: &mut ParsedAssertions) {
     match value {
         Value::String(text) => sentence(text, wanted, found),
         Value::Array(items) => {
@@ -64,20 +64,22 @@ pub(super) fn is_negative(key: &str) -> bool {
     })
 }
 
-fn sentence(text: &str, wanted: bool, found: &mut Found) {
+fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
     let text = text.trim();
     if text.is_empty() {
         found.warnings.push("an empty assertion".to_owned());
         return;
     }
     // From explicit to vague: a shorthand check, a sentence with a certain meaning, the judge.
-    if let Some(check) = mini_language(text) {
-        push_check(text, &check, wanted, Decider::Typed, found);
+    if let Some(check) = parse_shorthand(text) {
+        push_check(text, &check, wanted, DemandDecider::Typed, found);
     } else if let Some(check) = check_of(text) {
         let check = if wanted { check } else { check.negated() };
-        found.demands.push(Demand { text: shown(text, wanted), decider: Decider::Rule(check) });
+        found
+            .demands
+            .push(CaseDemand { text: shown(text, wanted), decider: DemandDecider::Rule(check) });
     } else {
-        found.demands.push(Demand { text: shown(text, wanted), decider: Decider::Judge });
+        found.demands.push(CaseDemand { text: shown(text, wanted), decider: DemandDecider::Judge });
     }
 }
 
@@ -87,7 +89,7 @@ fn shown(text: &str, wanted: bool) -> String {
 }
 
 /// Parses shorthand checks such as `contains: port 80`.
-fn mini_language(text: &str) -> Option<Value> {
+fn parse_shorthand(text: &str) -> Option<Value> {
     let (kind, value) = text.split_once(':')?;
     let value = value.trim();
     // Only known kinds: most sentences with a colon are just sentences.
@@ -100,13 +102,13 @@ fn push_check(
     text: &str,
     value: &Value,
     wanted: bool,
-    decider: fn(check::Check) -> Decider,
-    found: &mut Found,
+    decider: fn(check::Check) -> DemandDecider,
+    found: &mut ParsedAssertions,
 ) {
     match check::read(value) {
         Ok(check) => {
             let check = if wanted { check } else { check.negated() };
-            found.demands.push(Demand { text: shown(text, wanted), decider: decider(check) });
+            found.demands.push(CaseDemand { text: shown(text, wanted), decider: decider(check) });
         }
         Err(faults) => {
             let why: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
@@ -115,13 +117,13 @@ fn push_check(
     }
 }
 
-fn unknown(text: &str, why: &str, found: &mut Found) {
+fn unknown(text: &str, why: &str, found: &mut ParsedAssertions) {
     // It stays a demand, so that the case cannot pass without it.
     let (text, why) = (shown(text, true), terminal(why, 300));
-    found.demands.push(Demand { text, decider: Decider::Unknown { why } });
+    found.demands.push(CaseDemand { text, decider: DemandDecider::Unknown { why } });
 }
 
-fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
+fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertions) {
     let given =
         ["type", "kind", "assertion_type"].iter().find_map(|key| members.get(*key)?.as_str());
     // `negate` inside a negative list cancels out.
@@ -130,17 +132,19 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
         let kind = given.trim().to_lowercase().replace(['-', ' '], "_");
         return typed(&kind, given, members, wanted, found);
     }
-    if let Some(check) = combined(members) {
-        return push_check(&label(members, "check"), &check, wanted, Decider::Typed, found);
+    if let Some(check) = combined_check(members) {
+        return push_check(&label(members, "check"), &check, wanted, DemandDecider::Typed, found);
     }
     if let Some(line) = text_of(members, &["cmd", "command"]) {
-        return command(line, members, wanted, found);
+        return add_command(line, members, wanted, found);
     }
     // The object may already be one of our own checks.
     if let Ok(check) = check::read(&Value::Object(members.clone())) {
         let text = check.name.clone().unwrap_or_else(|| label_of(&check));
         let check = if wanted { check } else { check.negated() };
-        found.demands.push(Demand { text: shown(&text, wanted), decider: Decider::Typed(check) });
+        found
+            .demands
+            .push(CaseDemand { text: shown(&text, wanted), decider: DemandDecider::Typed(check) });
         return;
     }
     // An object of lists: `{"must": […], "must_not": […]}`.
@@ -150,7 +154,7 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
         }
         return;
     }
-    match wrapped(members) {
+    match wrapped_sentence(members) {
         Some(text) => sentence(text, wanted, found),
         None => unknown(
             &Value::Object(members.clone()).to_string(),
@@ -165,7 +169,7 @@ fn is_true(members: &Map<String, Value>, key: &str) -> bool {
 }
 
 /// Returns the wrapped sentence. Text without spaces is usually the name of a neighbouring one.
-fn wrapped(members: &Map<String, Value>) -> Option<&str> {
+fn wrapped_sentence(members: &Map<String, Value>) -> Option<&str> {
     let texts = || SENTENCE_KEYS.iter().filter_map(|key| members.get(*key)?.as_str());
     let texts = || texts().map(str::trim).filter(|text| !text.is_empty());
     texts()
@@ -185,7 +189,7 @@ fn label(members: &Map<String, Value>, kind: &str) -> String {
     // A single word is an ID rather than a description.
     let text = text.filter(|text| text.contains(' '));
     text.map_or_else(
-        || match brief(members) {
+        || match summarize_values(members) {
             values if values.is_empty() => kind.to_owned(),
             values => format!("{kind}: {values}"),
         },
@@ -194,7 +198,7 @@ fn label(members: &Map<String, Value>, kind: &str) -> String {
 }
 
 /// Joins the values of an assertion on one line.
-fn brief(members: &Map<String, Value>) -> String {
+fn summarize_values(members: &Map<String, Value>) -> String {
     let rest = members.iter().filter(|(key, _)| {
         !matches!(
             key.as_str(),
@@ -214,7 +218,7 @@ fn label_of(check: &check::Check) -> String {
 }
 
 /// Parses `check: {contains_any, contains_all, not_contains, …}`, all of which must hold.
-fn combined(members: &Map<String, Value>) -> Option<Value> {
+fn combined_check(members: &Map<String, Value>) -> Option<Value> {
     let parts = match members.get("check") {
         Some(Value::Object(parts)) => parts,
         _ if members
@@ -259,7 +263,7 @@ fn list(value: &Value) -> Vec<&Value> {
 }
 
 /// Returns true for types that specify nothing; the accompanying sentence is what is meant.
-fn fixes_nothing(kind: &str) -> bool {
+fn is_vague_type(kind: &str) -> bool {
     kind.ends_with("_check")
         || kind.contains("llm")
         || kind.contains("judge")
@@ -283,32 +287,38 @@ fn fixes_nothing(kind: &str) -> bool {
         )
 }
 
-fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
-    if fixes_nothing(kind) {
-        return match wrapped(members) {
+fn typed(
+    kind: &str,
+    given: &str,
+    members: &Map<String, Value>,
+    wanted: bool,
+    found: &mut ParsedAssertions,
+) {
+    if is_vague_type(kind) {
+        return match wrapped_sentence(members) {
             Some(text) => sentence(text, wanted, found),
             None => unknown(given, "it has no sentence", found),
         };
     }
     match check_value(kind, members) {
-        Meaning::Check(value) => {
+        AssertionMeaning::Check(value) => {
             let text = label(members, given);
             // The existence of a file proves nothing about, say, tests that pass.
-            if kind == "file_exists" && text.contains(' ') && speaks_of_else(&text, &value) {
+            if kind == "file_exists" && text.contains(' ') && is_about_other_topic(&text, &value) {
                 let shown = terminal(&text, 100);
                 found
                     .warnings
                     .push(format!("`file_exists` is described as \"{shown}\": left to the judge"));
                 return sentence(&text, wanted, found);
             }
-            push_check(&text, &value, wanted, Decider::Typed, found);
+            push_check(&text, &value, wanted, DemandDecider::Typed, found);
         }
-        Meaning::Sentence => match wrapped(members) {
+        AssertionMeaning::Sentence => match wrapped_sentence(members) {
             Some(text) => sentence(text, wanted, found),
             None => unknown(given, "it has neither a value nor a sentence", found),
         },
-        Meaning::Command(line) => command(line, members, wanted, found),
-        Meaning::Unknown => {
+        AssertionMeaning::Command(line) => add_command(line, members, wanted, found),
+        AssertionMeaning::Unknown => {
             let why = format!("the type `{}` is not known", terminal(given, 60));
             unknown(&label(members, given), &why, found);
         }
@@ -316,7 +326,7 @@ fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, fo
 }
 
 /// Returns true if the sentence next to `file_exists` is about something other than the file.
-fn speaks_of_else(text: &str, value: &Value) -> bool {
+fn is_about_other_topic(text: &str, value: &Value) -> bool {
     let path = value["file_exists"].as_str().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
     let lower = text.to_lowercase();
@@ -325,7 +335,7 @@ fn speaks_of_else(text: &str, value: &Value) -> bool {
 }
 
 /// The meaning of a typed assertion.
-enum Meaning<'a> {
+enum AssertionMeaning<'a> {
     Check(Value),
     /// The accompanying sentence says more than the type.
     Sentence,
@@ -333,7 +343,7 @@ enum Meaning<'a> {
     Unknown,
 }
 
-fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
+fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> AssertionMeaning<'a> {
     const LITERAL: [&str; 7] =
         ["value", "phrase", "substring", "expected", "contains", "string", "keyword"];
     const PATTERN: [&str; 4] = ["pattern", "regex", "value", "expected"];
@@ -345,20 +355,20 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
     let path = || text_of(members, &["path", "file", "file_path", "filename", "value", "target"]);
     let tool = || text_of(members, &["tool", "tool_name", "value", "name"]);
     let of = |kind: &str, value: Option<&str>| match value {
-        Some(value) => Meaning::Check(json!({ kind: value })),
-        None => Meaning::Sentence,
+        Some(value) => AssertionMeaning::Check(json!({ kind: value })),
+        None => AssertionMeaning::Sentence,
     };
     let each = |kind: &str, combined: &str| match values() {
         Some(values) => {
             let checks: Vec<Value> =
                 list(values).into_iter().map(|one| json!({ kind: one })).collect();
-            Meaning::Check(json!({ combined: checks }))
+            AssertionMeaning::Check(json!({ combined: checks }))
         }
-        None => Meaning::Sentence,
+        None => AssertionMeaning::Sentence,
     };
     let bounds = |kind: &str, bound: &str, count: Option<u64>| match count {
-        Some(count) => Meaning::Check(json!({ kind: { bound: count } })),
-        None => Meaning::Sentence,
+        Some(count) => AssertionMeaning::Check(json!({ kind: { bound: count } })),
+        None => AssertionMeaning::Sentence,
     };
     match kind {
         "contains" | "content_contains" | "contains_phrase" | "output_contains" | "includes"
@@ -368,7 +378,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
                 // Some authors put a pattern into an assertion named for literal text.
                 (None, Some(pattern)) => of("regex", Some(pattern)),
                 (None, None) if values().is_some() => each("contains", "all"),
-                (None, None) => Meaning::Sentence,
+                (None, None) => AssertionMeaning::Sentence,
             }
         }
         "not_contains"
@@ -380,12 +390,14 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
             (Some(text), _) => of("not_contains", Some(text)),
             (None, Some(pattern)) => of("not_regex", Some(pattern)),
             (None, None) if values().is_some() => each("not_contains", "all"),
-            (None, None) => Meaning::Sentence,
+            (None, None) => AssertionMeaning::Sentence,
         },
         // Our own checks have no option to ignore case, so this becomes a pattern.
         "icontains" | "contains_ignore_case" => match literal() {
-            Some(text) => Meaning::Check(json!({"regex": format!("(?i){}", regex::escape(text))})),
-            None => Meaning::Sentence,
+            Some(text) => {
+                AssertionMeaning::Check(json!({"regex": format!("(?i){}", regex::escape(text))}))
+            }
+            None => AssertionMeaning::Sentence,
         },
         "contains_any" => each("contains", "any"),
         "contains_all" => each("contains", "all"),
@@ -397,36 +409,36 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         }
         "transcript_regex" | "transcript_matches" => of("transcript_regex", pattern()),
         "transcript_contains" => match literal() {
-            Some(text) => Meaning::Check(json!({"transcript_regex": regex::escape(text)})),
-            None => Meaning::Sentence,
+            Some(text) => AssertionMeaning::Check(json!({"transcript_regex": regex::escape(text)})),
+            None => AssertionMeaning::Sentence,
         },
         "transcript_not_regex" | "not_transcript_regex" => match pattern() {
-            Some(pattern) => Meaning::Check(json!({"not": {"transcript_regex": pattern}})),
-            None => Meaning::Sentence,
+            Some(pattern) => AssertionMeaning::Check(json!({"not": {"transcript_regex": pattern}})),
+            None => AssertionMeaning::Sentence,
         },
         "equals" | "exact" | "exact_match" => {
             match members.get("value").or_else(|| members.get("expected")) {
-                Some(Value::String(text)) => Meaning::Check(json!({"equals": text})),
-                _ => Meaning::Sentence,
+                Some(Value::String(text)) => AssertionMeaning::Check(json!({"equals": text})),
+                _ => AssertionMeaning::Sentence,
             }
         }
         "starts_with" => match literal() {
             Some(text) => {
                 // Leading whitespace is ignored, as it is by `equals`.
-                Meaning::Check(json!({"regex": format!("\\A\\s*{}", regex::escape(text))}))
+                AssertionMeaning::Check(json!({"regex": format!("\\A\\s*{}", regex::escape(text))}))
             }
-            None => Meaning::Sentence,
+            None => AssertionMeaning::Sentence,
         },
         "ends_with" => match literal() {
             Some(text) => {
-                Meaning::Check(json!({"regex": format!("{}\\s*\\z", regex::escape(text))}))
+                AssertionMeaning::Check(json!({"regex": format!("{}\\s*\\z", regex::escape(text))}))
             }
-            None => Meaning::Sentence,
+            None => AssertionMeaning::Sentence,
         },
-        "is_json" | "valid_json" | "json_valid" => Meaning::Check(json!({"json": {}})),
+        "is_json" | "valid_json" | "json_valid" => AssertionMeaning::Check(json!({"json": {}})),
         "json_schema" => match members.get("schema").or_else(|| members.get("value")) {
-            Some(schema) => Meaning::Check(json!({"json": {"schema": schema}})),
-            None => Meaning::Sentence,
+            Some(schema) => AssertionMeaning::Check(json!({"json": {"schema": schema}})),
+            None => AssertionMeaning::Sentence,
         },
         "min_length" => {
             bounds("characters", "min", number(&["value", "length", "min", "min_length", "count"]))
@@ -441,9 +453,9 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
             let text = text_of(members, &["value", "phrase", "text", "substring"]);
             match (text, number(&["count", bound, "times"])) {
                 (Some(text), Some(count)) => {
-                    Meaning::Check(json!({"occurrences": {"of": text, bound: count}}))
+                    AssertionMeaning::Check(json!({"occurrences": {"of": text, bound: count}}))
                 }
-                _ => Meaning::Sentence,
+                _ => AssertionMeaning::Sentence,
             }
         }
         "file_exists" | "files_exist" | "artifact_exists" => {
@@ -451,7 +463,7 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
                 Some(paths) => {
                     let checks: Vec<Value> =
                         list(paths).into_iter().map(|one| json!({"file_exists": one})).collect();
-                    Meaning::Check(json!({ "all": checks }))
+                    AssertionMeaning::Check(json!({ "all": checks }))
                 }
                 None => of("file_exists", path()),
             }
@@ -461,8 +473,8 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         "file_modified" | "file_changed" => of("file_changed", path()),
         "file_unchanged" | "file_not_modified" => of("file_unchanged", path()),
         "file_not_exists" | "file_absent" | "not_file_exists" => match path() {
-            Some(path) => Meaning::Check(json!({"not": {"file_exists": path}})),
-            None => Meaning::Sentence,
+            Some(path) => AssertionMeaning::Check(json!({"not": {"file_exists": path}})),
+            None => AssertionMeaning::Sentence,
         },
         "file_contains" | "file_not_contains" => {
             let path = text_of(members, &["path", "file", "file_path", "filename"]);
@@ -470,13 +482,13 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
             match (path, text) {
                 (Some(path), Some(text)) => {
                     let check = json!({"file_contains": {"path": path, "text": text}});
-                    Meaning::Check(if kind == "file_contains" {
+                    AssertionMeaning::Check(if kind == "file_contains" {
                         check
                     } else {
                         json!({ "not": check })
                     })
                 }
-                _ => Meaning::Sentence,
+                _ => AssertionMeaning::Sentence,
             }
         }
         "tool_called" | "tool_used" | "tool_call" | "uses_tool" | "calls_tool" => {
@@ -485,16 +497,21 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
         "tool_not_called" | "tool_not_used" | "not_tool_called" => of("tool_not_called", tool()),
         "cmd" | "command" | "shell" | "script" | "bash" | "exec" => {
             match text_of(members, &["cmd", "command", "run", "script", "value"]) {
-                Some(line) => Meaning::Command(line),
-                None => Meaning::Sentence,
+                Some(line) => AssertionMeaning::Command(line),
+                None => AssertionMeaning::Sentence,
             }
         }
-        _ => Meaning::Unknown,
+        _ => AssertionMeaning::Unknown,
     }
 }
 
 /// Parses `cmd` with `expect_exit` and `expect_substring`: an untrusted shell line.
-fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
+fn add_command(
+    line: &str,
+    members: &Map<String, Value>,
+    wanted: bool,
+    found: &mut ParsedAssertions,
+) {
     let exit = ["expect_exit", "exit_code", "expected_exit_code"]
         .iter()
         .find_map(|key| members.get(*key)?.as_u64());
@@ -510,5 +527,11 @@ fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut F
     }
     let (purpose, key) = (ShellUse::Check, "cmd".to_owned());
     found.shell.push(ShellLine { purpose, key, line: line.to_owned() });
-    push_check(&label(members, "cmd"), &json!({ "command": check }), wanted, Decider::Typed, found);
+    push_check(
+        &label(members, "cmd"),
+        &json!({ "command": check }),
+        wanted,
+        DemandDecider::Typed,
+        found,
+    );
 }

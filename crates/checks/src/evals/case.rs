@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::assertion::{self, Found};
+use super::assertion::{self, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::{
-    Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, RoutingCase, ShellLine,
-    ShellUse,
+    CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,
+    RoutingCase, ShellLine, ShellUse,
 };
 use crate::check::{self, Check};
-use crate::named_file::path_fault;
+use crate::named_file::path_error;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -64,7 +64,7 @@ impl<'a> CaseReader<'a> {
         };
         let (prompt, replies) = prompts(members);
         let routing = routing(members, &prompt);
-        let mut found = Found::default();
+        let mut found = ParsedAssertions::default();
         demands(members, &mut found);
         let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
         // A case that only checks the loading of a skill becomes no case of its own.
@@ -88,7 +88,7 @@ impl<'a> CaseReader<'a> {
             && let Some(reference) = &reference
         {
             let text = format!("{AS_EXPECTED}{reference}");
-            found.demands.push(Demand { text, decider: Decider::Judge });
+            found.demands.push(CaseDemand { text, decider: DemandDecider::Judge });
         }
         let mut shell = shell_lines(members);
         shell.extend(found.shell);
@@ -97,7 +97,7 @@ impl<'a> CaseReader<'a> {
             reference,
             replies,
             shell,
-            demands: distinct(found.demands),
+            demands: deduplicate(found.demands),
             timeout_seconds: members.get("timeout_seconds").and_then(Value::as_f64),
             id,
             number,
@@ -133,7 +133,7 @@ impl<'a> CaseReader<'a> {
             warnings.push(format!("case {id} has no check: it can never pass"));
         }
         for demand in &case.demands {
-            if let Decider::Unknown { why } = &demand.decider {
+            if let DemandDecider::Unknown { why } = &demand.decider {
                 warnings.push(format!(
                     "case {id}: \"{}\" cannot be decided: {why}",
                     terminal(&demand.text, 80)
@@ -146,7 +146,7 @@ impl<'a> CaseReader<'a> {
             check::warnings(&checks).into_iter().map(|words| format!("case {id}: {words}")),
         );
         for line in &case.shell {
-            warnings.push(line.not_run(&case.id));
+            warnings.push(line.not_run_warning(&case.id));
         }
         self.file.cases.push(case);
     }
@@ -200,7 +200,7 @@ impl<'a> CaseReader<'a> {
     }
 
     /// Warns about irregular IDs across all cases.
-    pub(super) fn end(self) {
+    pub(super) fn warn_about_ids(self) {
         if self.integers > 0 && self.strings > 0 {
             let (integers, texts) =
                 (plural(self.integers as u64, "integer"), plural(self.strings as u64, "text"));
@@ -235,14 +235,17 @@ impl<'a> CaseReader<'a> {
         }
         for (path, content) in files {
             let shown = terminal(&path, 100);
-            if let Some(why) = fault(&path) {
+            if let Some(why) = path_error(&path) {
                 self.file
                     .refused
                     .push(format!("case {}: `{shown}`: {why}", terminal(&case.id, 60)));
                 continue;
             }
-            let place =
-                if content.is_some() { Some(FilePlace::Inline) } else { self.lookup.find(&path) };
+            let place = if content.is_some() {
+                Some(FileLocation::Inline)
+            } else {
+                self.lookup.find(&path)
+            };
             if place.is_none() && !self.file.missing_files.contains(&path) {
                 self.file.missing_files.push(path.clone());
             }
@@ -252,7 +255,7 @@ impl<'a> CaseReader<'a> {
 }
 
 /// Returns why an untrusted path is not looked up.
-fn fault(path: &str) -> Option<String> {
+fn path_error(path: &str) -> Option<String> {
     // A drive letter or backslashes would mean different things on different systems.
     let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
     if windows || path.starts_with('~') {
@@ -261,7 +264,7 @@ fn fault(path: &str) -> Option<String> {
     if path.contains('\0') || path.len() > 1000 {
         return Some("not a path".to_owned());
     }
-    path_fault(path).map(|fault| fault.to_string())
+    path_error(path).map(|fault| fault.to_string())
 }
 
 /// Returns text, or a number as text.
@@ -326,7 +329,7 @@ fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
     Some(RoutingCase { query, should_trigger, skills })
 }
 
-fn demands(members: &Map<String, Value>, found: &mut Found) {
+fn demands(members: &Map<String, Value>, found: &mut ParsedAssertions) {
     for key in DEMAND_KEYS {
         let Some(value) = members.get(key) else { continue };
         match key {
@@ -347,7 +350,7 @@ fn demands(members: &Map<String, Value>, found: &mut Found) {
 }
 
 /// Adds patterns from a bare list.
-fn patterns(value: &Value, kind: &str, found: &mut Found) {
+fn patterns(value: &Value, kind: &str, found: &mut ParsedAssertions) {
     let patterns = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for pattern in patterns {
         assertion::read(&serde_json::json!({"type": kind, "pattern": pattern}), true, found);
@@ -355,7 +358,7 @@ fn patterns(value: &Value, kind: &str, found: &mut Found) {
 }
 
 /// Adds expected tool calls: names, or objects with arguments.
-fn calls(value: &Value, found: &mut Found) {
+fn calls(value: &Value, found: &mut ParsedAssertions) {
     let calls = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for call in calls {
         let name = match call {
@@ -390,7 +393,8 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
             let line =
                 value.as_str().or_else(|| value.get("cmd").or(value.get("run"))?.as_str())?;
             // Each case has a fresh folder, so there is nothing to clean up afterwards.
-            let purpose = if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::None };
+            let purpose =
+                if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::NeverRun };
             Some(ShellLine { purpose, key: key.to_owned(), line: line.to_owned() })
         };
         lines.extend(values.filter_map(line));
@@ -400,8 +404,8 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
 
 /// Removes duplicates, since many files repeat the same demand under two keys. A sentence that is
 /// also stated as a check becomes that check; distinct checks with the same text are both kept.
-pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
-    let mut kept: Vec<Demand> = Vec::new();
+pub(super) fn deduplicate(demands: Vec<CaseDemand>) -> Vec<CaseDemand> {
+    let mut kept: Vec<CaseDemand> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for mut demand in demands {
         let words = |text: &str| {
@@ -420,11 +424,13 @@ pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
                 // distinct checks.
                 Some(&at) => match (&kept[at].decider, &demand.decider) {
                     (earlier, later) if earlier == later => break,
-                    (Decider::Judge | Decider::Rule(_), Decider::Typed(_)) => {
+                    (DemandDecider::Judge | DemandDecider::Rule(_), DemandDecider::Typed(_)) => {
                         kept[at].decider = demand.decider;
                         break;
                     }
-                    (Decider::Typed(_), Decider::Judge | Decider::Rule(_)) => break,
+                    (DemandDecider::Typed(_), DemandDecider::Judge | DemandDecider::Rule(_)) => {
+                        break;
+                    }
                     _ => {
                         let bare = demand.text.strip_suffix(&format!(" ({number})"));
                         number += 1;

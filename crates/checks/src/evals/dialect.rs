@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Dialect {
+pub enum EvalsDialect {
     /// `{"evals": […]}`, as written by skill-creator.
     Evals,
     /// `{"cases": […]}`.
@@ -35,7 +35,7 @@ pub enum Dialect {
     Unknown,
 }
 
-impl Dialect {
+impl EvalsDialect {
     /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
@@ -74,59 +74,61 @@ pub(super) const DEMAND_KEYS: [&str; 21] = [
 pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
 
 /// Locates the lists of cases in a document. A value that is not a list counts as empty.
-pub(super) fn locate(document: &Value) -> (Dialect, Vec<&Value>) {
+pub(super) fn locate(document: &Value) -> (EvalsDialect, Vec<&Value>) {
     match document {
-        Value::Array(items) if is_trigger_list(items) => (Dialect::Trigger, items.iter().collect()),
-        Value::Array(items) => (Dialect::Array, items.iter().collect()),
-        Value::Object(members) => of_object(document, members),
-        _ => (Dialect::Unknown, Vec::new()),
+        Value::Array(items) if is_trigger_list(items) => {
+            (EvalsDialect::Trigger, items.iter().collect())
+        }
+        Value::Array(items) => (EvalsDialect::Array, items.iter().collect()),
+        Value::Object(members) => locate_in_object(document, members),
+        _ => (EvalsDialect::Unknown, Vec::new()),
     }
 }
 
-fn of_object<'a>(
+fn locate_in_object<'a>(
     document: &'a Value,
     members: &'a Map<String, Value>,
-) -> (Dialect, Vec<&'a Value>) {
+) -> (EvalsDialect, Vec<&'a Value>) {
     let keys = [
-        ("evals", Dialect::Evals),
-        ("cases", Dialect::Cases),
-        ("test_cases", Dialect::TestCases),
-        ("tests", Dialect::Tests),
+        ("evals", EvalsDialect::Evals),
+        ("cases", EvalsDialect::Cases),
+        ("test_cases", EvalsDialect::TestCases),
+        ("tests", EvalsDialect::Tests),
     ];
     // promptfoo shares the key `tests` with other formats, so look at what is next to it.
     let is_promptfoo = members.contains_key("prompts") || members.contains_key("providers");
     for (key, dialect) in keys {
         let Some(items) = members.get(key).and_then(Value::as_array) else { continue };
         let dialect = match dialect {
-            Dialect::Tests
+            EvalsDialect::Tests
                 if is_promptfoo || items.iter().any(|item| item.get("assert").is_some()) =>
             {
-                Dialect::Promptfoo
+                EvalsDialect::Promptfoo
             }
-            _ if is_trigger_list(items) => Dialect::Trigger,
+            _ if is_trigger_list(items) => EvalsDialect::Trigger,
             dialect => dialect,
         };
         return (dialect, items.iter().collect());
     }
     if is_promptfoo && members.contains_key("tests") {
-        return (Dialect::Promptfoo, Vec::new());
+        return (EvalsDialect::Promptfoo, Vec::new());
     }
     if let Some(rounds) = members.get("iterations").and_then(Value::as_array) {
         let lists = rounds.iter().filter_map(|round| {
             ["evals", "cases", "tests"].iter().find_map(|key| round.get(key)?.as_array())
         });
-        return (Dialect::Iterations, lists.flatten().collect());
+        return (EvalsDialect::Iterations, lists.flatten().collect());
     }
     let is_trigger = ["queries", "should_trigger", "should_not_trigger"]
         .iter()
         .any(|key| members.get(*key).is_some_and(Value::is_array));
     if is_trigger {
-        return (Dialect::Trigger, vec![document]);
+        return (EvalsDialect::Trigger, vec![document]);
     }
     if PROMPT_KEYS.iter().chain(&FLOW_KEYS).any(|key| members.contains_key(*key)) {
-        return (Dialect::Case, vec![document]);
+        return (EvalsDialect::Case, vec![document]);
     }
-    (Dialect::Unknown, Vec::new())
+    (EvalsDialect::Unknown, Vec::new())
 }
 
 /// Returns true if each item is a prompt whose only demand is about triggering the skill.

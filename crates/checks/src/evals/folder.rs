@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::{EvalsFile, FileLookup, FilePlace, MAX_BYTES, ReadError, read};
+use super::{EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
 
 /// Names of files that hold a skill's cases.
 const NAMES: [&str; 5] = [
@@ -45,7 +45,7 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the case files in this file's folder, including itself: each is an answer key.
-pub fn beside(file: &Path) -> Vec<PathBuf> {
+pub fn sibling_case_files(file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let named = NAMES.iter().map(|name| folder.join(name)).filter(|other| other.is_file());
     let mut found: Vec<PathBuf> = named.collect();
@@ -56,14 +56,14 @@ pub fn beside(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a case file, looking up files that its cases name in the surrounding folders.
-pub fn read_file(path: &Path) -> Result<EvalsFile, ReadError> {
-    let refuse = |error: std::io::Error| ReadError(error.to_string());
+pub fn read_file(path: &Path) -> Result<EvalsFile, EvalsReadError> {
+    let refuse = |error: std::io::Error| EvalsReadError(error.to_string());
     let mut bytes = Vec::new();
     // One byte more than allowed, so that the parser notices a file that is too large.
     let limit = MAX_BYTES as u64 + 1;
     fs::File::open(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    read(name, &bytes, &SkillFolder::around(path))
+    read(name, &bytes, &SkillFolder::locate(path))
 }
 
 /// The folders around a case file.
@@ -80,7 +80,7 @@ pub struct SkillFolder {
 impl SkillFolder {
     /// Locates the folders. The skill is the nearest ancestor with a `SKILL.md`, or else the folder
     /// that contains `evals`.
-    pub fn around(file: &Path) -> Self {
+    pub fn locate(file: &Path) -> Self {
         let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let evals = absolute.parent().unwrap_or(Path::new("/")).to_owned();
         let upwards = || evals.ancestors().take(MAX_DEPTH);
@@ -93,12 +93,12 @@ impl SkillFolder {
     }
 
     /// Returns the file that a case's path names.
-    pub fn path(&self, path: &str, place: FilePlace) -> Option<PathBuf> {
+    pub fn path(&self, path: &str, place: FileLocation) -> Option<PathBuf> {
         let folder = match place {
-            FilePlace::Skill => &self.skill,
-            FilePlace::Evals => &self.evals,
-            FilePlace::Repository => self.repository.as_ref()?,
-            FilePlace::Inline => return None,
+            FileLocation::Skill => &self.skill,
+            FileLocation::Evals => &self.evals,
+            FileLocation::Repository => self.repository.as_ref()?,
+            FileLocation::Inline => return None,
         };
         // Resolve symlinks first: one may lead out of the folder.
         let (folder, file) = (folder.canonicalize().ok()?, folder.join(path).canonicalize().ok()?);
@@ -107,8 +107,8 @@ impl SkillFolder {
 }
 
 impl FileLookup for SkillFolder {
-    fn find(&self, path: &str) -> Option<FilePlace> {
-        let places = [FilePlace::Skill, FilePlace::Evals, FilePlace::Repository];
+    fn find(&self, path: &str) -> Option<FileLocation> {
+        let places = [FileLocation::Skill, FileLocation::Evals, FileLocation::Repository];
         // Cases may name folders as well as files.
         places.into_iter().find(|place| self.path(path, *place).is_some())
     }

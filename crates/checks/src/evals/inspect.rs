@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::case::{CaseReader, message};
-use super::dialect::Dialect;
+use super::dialect::EvalsDialect;
 use super::{
-    Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, MAX_CASES, ShellLine,
-    ShellUse,
+    CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup, MAX_CASES,
+    ShellLine, ShellUse,
 };
 use selftest_text::{escape::terminal, one_line};
 
@@ -15,7 +15,7 @@ use selftest_text::{escape::terminal, one_line};
 const KNOWN: [&str; 8] = ["id", "input", "target", "choices", "metadata", "files", "setup", "name"];
 
 pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
-    file.dialect = Dialect::Inspect;
+    file.dialect = EvalsDialect::Inspect;
     let mut reader = CaseReader::new(file, lookup);
     let lines = text.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
     for (at, (line, number)) in lines.enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
             }
         }
     }
-    reader.end();
+    reader.warn_about_ids();
 }
 
 fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
@@ -74,7 +74,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         [one] => vec![format!("The answer agrees with this: {one}")],
         several => vec![format!("The answer agrees with one of these: {}", several.join("; "))],
     };
-    let demand = |text| Demand { text, decider: Decider::Judge };
+    let demand = |text| CaseDemand { text, decider: DemandDecider::Judge };
     let mut case = EvalCase {
         id,
         number: sample["id"].as_i64(),
@@ -86,13 +86,13 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     };
     for (path, content) in sample["files"].as_object().into_iter().flatten() {
         // The paths are untrusted and will be created in the case's folder.
-        if crate::named_file::path_fault(path).is_some() {
+        if crate::named_file::path_error(path).is_some() {
             reader
                 .file
                 .refused
                 .push(format!("case {shown}: `{}` is not a path within", terminal(path, 80)));
         } else if let Some(content) = content.as_str() {
-            let (place, content) = (Some(FilePlace::Inline), Some(content.to_owned()));
+            let (place, content) = (Some(FileLocation::Inline), Some(content.to_owned()));
             case.files.push(EvalFile { path: path.clone(), place, content });
         }
     }

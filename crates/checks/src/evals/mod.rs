@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use dialect::Dialect;
-pub use read::{ReadError, read};
-pub use suite::{BY_RULE, ImportedSuite, ShellRule, free_id};
+pub use dialect::EvalsDialect;
+pub use read::{EvalsReadError, read};
+pub use suite::{BY_RULE_SUFFIX, ImportedSuite, ShellPermission, unique_id};
 
 use crate::check::Check;
 use selftest_text::escape::terminal;
@@ -35,13 +35,13 @@ pub const MAX_CASES: usize = 10_000;
 /// Finds the files that cases name.
 pub trait FileLookup {
     /// Returns the folder in which the relative path exists. The path must not contain `..`.
-    fn find(&self, path: &str) -> Option<FilePlace>;
+    fn find(&self, path: &str) -> Option<FileLocation>;
 }
 
 /// The folder that a case's path is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FilePlace {
+pub enum FileLocation {
     /// The skill's folder.
     Skill,
     /// The folder of the case file.
@@ -56,7 +56,7 @@ pub enum FilePlace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalsFile {
     /// Dialect of the file.
-    pub dialect: Dialect,
+    pub dialect: EvalsDialect,
     /// Name of the skill, if given.
     pub skill: Option<String>,
     /// The cases, in order.
@@ -89,7 +89,7 @@ pub struct EvalCase {
     /// Input files.
     pub files: Vec<EvalFile>,
     /// Demands on the agent, which never sees them.
-    pub demands: Vec<Demand>,
+    pub demands: Vec<CaseDemand>,
     /// Shell lines, recorded and not run.
     pub shell: Vec<ShellLine>,
     /// Timeout in seconds.
@@ -102,7 +102,7 @@ pub struct EvalFile {
     /// Relative path without `..`.
     pub path: String,
     /// Location of the file; `None` if it is missing.
-    pub place: Option<FilePlace>,
+    pub place: Option<FileLocation>,
     /// Its content, if the case file contains it.
     pub content: Option<String>,
 }
@@ -115,7 +115,7 @@ pub enum ShellUse {
     /// Checks what the agent did.
     Check,
     /// Unknown, or nothing depends on it: never run.
-    None,
+    NeverRun,
 }
 
 /// An untrusted shell line. It runs only if the user explicitly allows it, and in the sandbox.
@@ -131,16 +131,16 @@ pub struct ShellLine {
 
 /// One thing that a case demands, in its author's words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Demand {
+pub struct CaseDemand {
     /// The sentence or its equivalent; unique in its case.
     pub text: String,
     /// The means of deciding it.
-    pub decider: Decider,
+    pub decider: DemandDecider,
 }
 
 /// The means by which a demand is decided.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Decider {
+pub enum DemandDecider {
     /// A check that the file states as such.
     Typed(Check),
     /// A check that the sentence unambiguously means.
@@ -156,13 +156,13 @@ pub enum Decider {
 
 impl ShellLine {
     /// Returns a warning that the line is not run.
-    fn not_run(&self, id: &str) -> String {
+    fn not_run_warning(&self, id: &str) -> String {
         let (id, key) = (terminal(id, 60), terminal(&self.key, 40));
         format!("case {id}: the shell line `{}` of `{key}` is not run", terminal(&self.line, 80))
     }
 }
 
-impl Decider {
+impl DemandDecider {
     /// Returns the check, if there is one.
     pub fn check(&self) -> Option<&Check> {
         match self {
@@ -202,10 +202,10 @@ impl EvalsFile {
         let mut counts = DemandCounts::default();
         for demand in self.cases.iter().flat_map(|case| &case.demands) {
             *match demand.decider {
-                Decider::Typed(_) => &mut counts.typed,
-                Decider::Rule(_) => &mut counts.rule,
-                Decider::Judge => &mut counts.judge,
-                Decider::Unknown { .. } => &mut counts.unknown,
+                DemandDecider::Typed(_) => &mut counts.typed,
+                DemandDecider::Rule(_) => &mut counts.rule,
+                DemandDecider::Judge => &mut counts.judge,
+                DemandDecider::Unknown { .. } => &mut counts.unknown,
             } += 1;
         }
         counts
@@ -219,14 +219,14 @@ impl EvalsFile {
 
 /// A lookup without any files, for stand-alone texts.
 impl FileLookup for () {
-    fn find(&self, _: &str) -> Option<FilePlace> {
+    fn find(&self, _: &str) -> Option<FileLocation> {
         None
     }
 }
 
 /// A lookup in a list of files.
-impl FileLookup for BTreeMap<String, FilePlace> {
-    fn find(&self, path: &str) -> Option<FilePlace> {
+impl FileLookup for BTreeMap<String, FileLocation> {
+    fn find(&self, path: &str) -> Option<FileLocation> {
         self.get(path).copied()
     }
 }

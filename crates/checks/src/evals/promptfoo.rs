@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::case::{CaseReader, distinct};
-use super::{Decider, Demand, EvalCase, EvalsFile, FileLookup, MAX_CASES};
+use super::case::{CaseReader, deduplicate};
+use super::{CaseDemand, DemandDecider, EvalCase, EvalsFile, FileLookup, MAX_CASES};
 use crate::check;
 use selftest_text::escape::terminal;
 
 /// Configuration keys that do not affect the tests.
-const SILENT: [&str; 8] =
+const IGNORED_KEYS: [&str; 8] =
     ["prompts", "tests", "description", "defaultTest", "$schema", "tags", "metadata", "sharing"];
 
 pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup) {
     let others = document.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-    let others: Vec<&str> = others.filter(|key| !SILENT.contains(key)).collect();
+    let others: Vec<&str> = others.filter(|key| !IGNORED_KEYS.contains(key)).collect();
     if !others.is_empty() {
         let words = terminal(&others.join(", "), 200);
         file.warnings.push(format!("not carried over from promptfoo: {words}"));
@@ -96,7 +96,7 @@ fn read_test(
         }
     }
     let prompt = match template {
-        Some(template) => filled(template, &variables),
+        Some(template) => fill_template(template, &variables),
         None => ["prompt", "query", "question", "input"]
             .iter()
             .find_map(|name| variables.get(name).cloned())
@@ -121,11 +121,11 @@ fn read_test(
         }
     }
     let name = test["description"].as_str().map(ToOwned::to_owned);
-    reader.add(EvalCase { id, name, prompt, demands: distinct(demands), ..EvalCase::default() });
+    reader.add(EvalCase { id, name, prompt, demands: deduplicate(demands), ..EvalCase::default() });
 }
 
 /// Fills in a template's variables; those without a value are left as they are.
-fn filled(template: &str, variables: &BTreeMap<&str, String>) -> String {
+fn fill_template(template: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -144,10 +144,11 @@ fn filled(template: &str, variables: &BTreeMap<&str, String>) -> String {
     text + rest
 }
 
-fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut Vec<Demand>) {
+fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut Vec<CaseDemand>) {
     let Some(members) = assert.as_object() else {
         let why = "it is not an object".to_owned();
-        demands.push(Demand { text: assert.to_string(), decider: Decider::Unknown { why } });
+        demands
+            .push(CaseDemand { text: assert.to_string(), decider: DemandDecider::Unknown { why } });
         return;
     };
     let given = members.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -158,7 +159,7 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
         }
         return;
     }
-    let value = filled_value(members.get("value").unwrap_or(&Value::Null), variables);
+    let value = fill_value(members.get("value").unwrap_or(&Value::Null), variables);
     let shown = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     let text = match members.get("metric").and_then(Value::as_str) {
         Some(metric) => format!("{metric}: {given}: {shown}"),
@@ -171,13 +172,13 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
     };
     if is_rubric(kind) && value.is_string() {
         let text = if negated { format!("This does not hold: {shown}") } else { shown };
-        demands.push(Demand { text, decider: Decider::Judge });
+        demands.push(CaseDemand { text, decider: DemandDecider::Judge });
         return;
     }
     // promptfoo would load the value from this file; nothing outside the suite is read here.
     let is_reference = value.as_str().is_some_and(|text| text.starts_with("file://"));
-    let decider = match of_kind(kind, &value, members).filter(|_| !is_reference) {
-        None => Decider::Unknown {
+    let decider = match check_of_type(kind, &value, members).filter(|_| !is_reference) {
+        None => DemandDecider::Unknown {
             why: format!("`{}` of promptfoo cannot be carried over", terminal(given, 60)),
         },
         Some(mut check) => {
@@ -188,21 +189,21 @@ fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut
                 check["weight"] = weight.clone();
             }
             match check::read(&check) {
-                Ok(check) => Decider::Typed(check),
+                Ok(check) => DemandDecider::Typed(check),
                 Err(faults) => {
                     let why: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-                    Decider::Unknown { why: why.join("; ") }
+                    DemandDecider::Unknown { why: why.join("; ") }
                 }
             }
         }
     };
-    demands.push(Demand { text, decider });
+    demands.push(CaseDemand { text, decider });
 }
 
-fn filled_value(value: &Value, variables: &BTreeMap<&str, String>) -> Value {
+fn fill_value(value: &Value, variables: &BTreeMap<&str, String>) -> Value {
     match value {
-        Value::String(text) => Value::String(filled(text, variables)),
-        Value::Array(items) => items.iter().map(|item| filled_value(item, variables)).collect(),
+        Value::String(text) => Value::String(fill_template(text, variables)),
+        Value::Array(items) => items.iter().map(|item| fill_value(item, variables)).collect(),
         other => other.clone(),
     }
 }
@@ -212,7 +213,7 @@ fn is_rubric(kind: &str) -> bool {
     matches!(kind, "llm-rubric" | "model-graded-closedqa" | "g-eval" | "agent-rubric")
 }
 
-fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Value> {
+fn check_of_type(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Value> {
     let text = value.as_str();
     let threshold = members.get("threshold").and_then(Value::as_f64);
     let ignoring_case = |text: &str| json!({"regex": format!("(?i){}", regex::escape(text))});

@@ -3,22 +3,26 @@
 use serde_json::Value;
 
 use super::case::CaseReader;
-use super::dialect::{self, Dialect};
+use super::dialect::{self, EvalsDialect};
 use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES, RoutingCase, inspect, promptfoo};
 use selftest_text::{escape::terminal, one_line};
 
 /// An error that makes a file entirely unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ReadError(pub(super) String);
+pub struct EvalsReadError(pub(super) String);
 
 /// Reads a case file. The file name distinguishes JSON, JSON Lines and YAML.
-pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFile, ReadError> {
+pub fn read(
+    name: &str,
+    bytes: &[u8],
+    lookup: &dyn FileLookup,
+) -> Result<EvalsFile, EvalsReadError> {
     if bytes.len() > MAX_BYTES {
-        return Err(ReadError(format!("larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(EvalsReadError(format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
     let mut file = EvalsFile {
-        dialect: Dialect::Unknown,
+        dialect: EvalsDialect::Unknown,
         skill: None,
         cases: Vec::new(),
         routing: Vec::new(),
@@ -26,7 +30,7 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
         refused: Vec::new(),
         warnings: Vec::new(),
     };
-    let text = std::str::from_utf8(bytes).map_err(|_| ReadError("not UTF-8".to_owned()))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| EvalsReadError("not UTF-8".to_owned()))?;
     // The JSON parser rejects a byte order mark.
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => {
@@ -40,7 +44,7 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
         "jsonl" | "ndjson" => inspect::read(text, &mut file, lookup),
         "yaml" | "yml" => {
             let document: Value = serde_yaml::from_str(text).map_err(|error| {
-                ReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
+                EvalsReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
             })?;
             read_document(&document, &mut file, lookup);
         }
@@ -56,12 +60,15 @@ pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFi
 }
 
 /// Parses JSON, tolerating comments and trailing commas if necessary.
-fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, ReadError> {
+fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, EvalsReadError> {
     match serde_json::from_str(text) {
         Ok(document) => Ok(document),
         Err(error) => {
             let Ok(document) = serde_json::from_str(&without_comments(text)) else {
-                return Err(ReadError(format!("not JSON: {}", one_line(&error.to_string(), 200))));
+                return Err(EvalsReadError(format!(
+                    "not JSON: {}",
+                    one_line(&error.to_string(), 200)
+                )));
             };
             file.warnings
                 .push("comments or commas too many: not JSON for other programs".to_owned());
@@ -80,14 +87,14 @@ fn read_document(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup
     }
     let items = items.into_iter().take(MAX_CASES);
     match dialect {
-        Dialect::Trigger => items.for_each(|item| trigger(item, file)),
-        Dialect::Promptfoo => promptfoo::read(document, file, lookup),
+        EvalsDialect::Trigger => items.for_each(|item| trigger(item, file)),
+        EvalsDialect::Promptfoo => promptfoo::read(document, file, lookup),
         _ => {
             let mut reader = CaseReader::new(file, lookup);
             for (item, position) in items.zip(1..) {
                 reader.case(item, position);
             }
-            reader.end();
+            reader.warn_about_ids();
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn check_of(sentence: &str) -> Option<Check> {
     if sentence.len() > MAX_SENTENCE {
         return None;
     }
-    let skeleton = Skeleton::of(sentence)?;
+    let skeleton = SentenceSkeleton::of(sentence)?;
     FORMS.iter().find_map(|form| {
         let found = form.pattern.captures(&skeleton.text)?;
         // If the form matches but its literals do not fit, try later forms.
@@ -32,7 +32,7 @@ pub fn check_of(sentence: &str) -> Option<Check> {
 
 /// A literal in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Literal {
+struct SentenceLiteral {
     text: String,
     /// True if it was in quotes or backticks; false for a bare path or tool name.
     quoted: bool,
@@ -40,12 +40,12 @@ struct Literal {
 
 /// A sentence in lower case, with literals replaced by `⟦0⟧`, `⟦1⟧` and so on.
 #[derive(Debug)]
-struct Skeleton {
+struct SentenceSkeleton {
     text: String,
-    literals: Vec<Literal>,
+    literals: Vec<SentenceLiteral>,
 }
 
-impl Skeleton {
+impl SentenceSkeleton {
     /// Returns `None` if a quote is unclosed or a literal is a placeholder.
     fn of(sentence: &str) -> Option<Self> {
         // The brackets mark literals in the skeleton, so a sentence must not bring its own.
@@ -96,7 +96,7 @@ impl Skeleton {
             let end = bare.trim_end_matches(['.', ',', ';', ':']);
             if is_path(end) || is_known_tool(end) {
                 self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
-                self.literals.push(Literal { text: end.to_owned(), quoted: false });
+                self.literals.push(SentenceLiteral { text: end.to_owned(), quoted: false });
                 self.text.push_str(&word[end.len()..]);
             } else {
                 self.text.push_str(&word.to_lowercase());
@@ -115,12 +115,12 @@ impl Skeleton {
             return None;
         }
         self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
-        self.literals.push(Literal { text: text.to_owned(), quoted });
+        self.literals.push(SentenceLiteral { text: text.to_owned(), quoted });
         Some(())
     }
 
     /// Returns the literals of a captured list, in order.
-    fn captured(&self, found: &Captures<'_>, group: &str) -> Vec<&Literal> {
+    fn captured(&self, found: &Captures<'_>, group: &str) -> Vec<&SentenceLiteral> {
         let list = found.name(group).map_or("", |list| list.as_str());
         let number = |found: Captures<'_>| found[1].parse::<usize>().ok();
         LITERAL
@@ -208,9 +208,9 @@ fn is_known_tool(word: &str) -> bool {
 }
 
 /// A sentence form, which matches a whole sentence or not at all.
-struct Form {
+struct SentenceForm {
     pattern: Regex,
-    check: fn(&Skeleton, &Captures<'_>) -> Option<Value>,
+    check: fn(&SentenceSkeleton, &Captures<'_>) -> Option<Value>,
 }
 
 /// Building blocks of the forms, by their name in angle brackets.
@@ -241,15 +241,18 @@ const PIECES: [(&str, &str); 12] = [
     ("<unit>", "(?:lines?|words?|characters?|questions?)"),
 ];
 
-fn form(pattern: &str, check: fn(&Skeleton, &Captures<'_>) -> Option<Value>) -> Form {
+fn form(
+    pattern: &str,
+    check: fn(&SentenceSkeleton, &Captures<'_>) -> Option<Value>,
+) -> SentenceForm {
     let pattern = PIECES
         .iter()
         .fold(pattern.to_owned(), |pattern, (name, piece)| pattern.replace(name, piece))
         .replace("<L>", "⟦[0-9]+⟧");
-    Form { pattern: regex(&format!("^(?:{pattern})$")), check }
+    SentenceForm { pattern: regex(&format!("^(?:{pattern})$")), check }
 }
 
-static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
+static FORMS: LazyLock<Vec<SentenceForm>> = LazyLock::new(|| {
     vec![
         // Text in the answer.
         form("(?:<answer> )?<has> (?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
@@ -345,28 +348,33 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
 });
 
 /// Returns one check per literal in the list.
-fn each(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Vec<Value>> {
+fn each(skeleton: &SentenceSkeleton, found: &Captures<'_>, kind: &str) -> Option<Vec<Value>> {
     each_of(skeleton, found, "l", kind)
 }
 
 fn each_of(
-    skeleton: &Skeleton,
+    skeleton: &SentenceSkeleton,
     found: &Captures<'_>,
     group: &str,
     kind: &str,
 ) -> Option<Vec<Value>> {
     let literals = skeleton.captured(found, group);
-    let check = |literal: &&Literal| literal.quoted.then(|| json!({ kind: literal.text }));
+    let check = |literal: &&SentenceLiteral| literal.quoted.then(|| json!({ kind: literal.text }));
     literals.iter().map(check).collect()
 }
 
-fn file(skeleton: &Skeleton, found: &Captures<'_>, kind: &str, wanted: bool) -> Option<Value> {
+fn file(
+    skeleton: &SentenceSkeleton,
+    found: &Captures<'_>,
+    kind: &str,
+    wanted: bool,
+) -> Option<Value> {
     let path = skeleton.path(found, "p").or_else(|| skeleton.path(found, "q"))?;
     let check = json!({ kind: path });
     Some(if wanted { check } else { json!({ "not": check }) })
 }
 
-fn tool(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Value> {
+fn tool(skeleton: &SentenceSkeleton, found: &Captures<'_>, kind: &str) -> Option<Value> {
     let name = skeleton.tool(found, "t").or_else(|| skeleton.tool(found, "u"))?;
     // "Uses the `jq` tool" may well mean a program that another tool runs.
     let says_use = found[0].split(' ').any(|word| matches!(word, "use" | "uses" | "used"));
@@ -384,7 +392,7 @@ static BOUND: LazyLock<Regex> = LazyLock::new(|| {
     .pattern
 });
 
-fn count(_: &Skeleton, found: &Captures<'_>) -> Option<Value> {
+fn count(_: &SentenceSkeleton, found: &Captures<'_>) -> Option<Value> {
     let unit = found["what"].trim_end_matches('s');
     let text = &found["bound"];
     let bound = BOUND.captures(text)?;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selftest_text::wording::plural;
 
-use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
-use crate::check::{self, Check, CheckKind, CheckWeight, CommandCheck, Text};
+use super::{DemandDecider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
+use crate::check::{self, Check, CheckKind, CheckText, CheckWeight, CommandCheck};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::suite::{SUITE_VERSION, Suite, SuiteCase};
 
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 200;
 /// Timeout of a command that prepares a case, in seconds.
 const SET_UP_SECONDS: u32 = 120;
 /// Suffix for a sentence that was turned into a check by rule.
-pub const BY_RULE: &str = " (by rule)";
+pub const BY_RULE_SUFFIX: &str = " (by rule)";
 
 /// The suite converted from a case file.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,11 +40,11 @@ pub struct ImportedSuite {
 
 /// Permission to run the shell lines of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ShellRule {
+pub enum ShellPermission {
     /// Run in the sandbox.
     Allowed,
     /// Not run, for this reason.
-    Refused(String),
+    Denied(String),
 }
 
 impl EvalsFile {
@@ -52,7 +52,7 @@ impl EvalsFile {
     /// case with an undecidable demand never passes. `skill` contains the names under which the
     /// surrounding skill can be loaded; if empty, the name in the file is used. `rule` decides
     /// about shell lines and is called with the ID of a case that has any.
-    pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellRule) -> ImportedSuite {
+    pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellPermission) -> ImportedSuite {
         let mut taken = BTreeSet::new();
         let mut imported = ImportedSuite {
             suite: Suite {
@@ -69,16 +69,16 @@ impl EvalsFile {
             left_out: self.refused.clone(),
         };
         for case in &self.cases {
-            let id = free_id(&case.id, &mut taken);
+            let id = unique_id(&case.id, &mut taken);
             if !case.files.is_empty() {
                 imported.files.insert(id.clone(), case.files.clone());
             }
-            let runs = |line: &ShellLine| line.purpose != ShellUse::None;
+            let runs = |line: &ShellLine| line.purpose != ShellUse::NeverRun;
             let rule = case.shell.iter().any(runs).then(|| rule(&id));
-            if rule == Some(ShellRule::Allowed) {
+            if rule == Some(ShellPermission::Allowed) {
                 let lines = case.shell.iter().filter(|line| runs(line));
-                imported.allowed.extend(lines.map(|line| line.not_run(&case.id)));
-                let commands = case.shell.iter().filter_map(set_up).collect();
+                imported.allowed.extend(lines.map(|line| line.not_run_warning(&case.id)));
+                let commands = case.shell.iter().filter_map(set_up_command).collect();
                 imported.set_up.insert(id.clone(), commands);
             }
             imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
@@ -88,7 +88,7 @@ impl EvalsFile {
         let around = if skill.is_empty() { &named[..] } else { skill };
         let mut nameless = 0u64;
         for (routing, number) in self.routing.iter().zip(1..) {
-            let id = free_id(&format!("trigger-{number}"), &mut taken);
+            let id = unique_id(&format!("trigger-{number}"), &mut taken);
             match loading_case(id.clone(), routing, around) {
                 Some(case) => {
                     imported.suite.cases.push(case);
@@ -110,7 +110,7 @@ impl EvalsFile {
 /// Creates a case that only checks whether any of these skills is loaded.
 fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<SuiteCase> {
     let skills = if routing.skills.is_empty() { around } else { &routing.skills };
-    let names = || skills.iter().filter_map(|name| Text::new(name.as_str()).ok());
+    let names = || skills.iter().filter_map(|name| CheckText::new(name.as_str()).ok());
     let mut checks: Vec<Check> =
         names().map(|name| Check::new(CheckKind::SkillLoaded(name))).collect();
     let check = match checks.len() {
@@ -126,13 +126,13 @@ fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<
     };
     Some(SuiteCase {
         prompt: routing.query.clone(),
-        checks: vec![named(&check, &name, None)],
+        checks: vec![with_name(&check, &name, None)],
         ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
     })
 }
 
 /// Returns the command of a set-up line.
-fn set_up(line: &ShellLine) -> Option<CommandCheck> {
+fn set_up_command(line: &ShellLine) -> Option<CommandCheck> {
     let value = serde_json::json!({
         "run": ["sh", "-c", line.line],
         "timeout_seconds": SET_UP_SECONDS,
@@ -140,7 +140,7 @@ fn set_up(line: &ShellLine) -> Option<CommandCheck> {
     (line.purpose == ShellUse::SetUp).then(|| serde_json::from_value(value).ok()).flatten()
 }
 
-fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCase {
+fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellPermission>) -> SuiteCase {
     let words = case.name.as_deref().unwrap_or(&case.prompt);
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
@@ -153,33 +153,35 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
     for demand in &case.demands {
         match &demand.decider {
             // The file's author is unknown, so its commands need the user's permission.
-            Decider::Typed(check)
-                if !check::commands(std::slice::from_ref(check)).is_empty()
-                    && rule != Some(&ShellRule::Allowed) =>
+            DemandDecider::Typed(check)
+                if !check::distinct_commands(std::slice::from_ref(check)).is_empty()
+                    && rule != Some(&ShellPermission::Allowed) =>
             {
                 let why = match rule {
-                    Some(ShellRule::Refused(why)) => why,
+                    Some(ShellPermission::Denied(why)) => why,
                     _ => "commands of such a file are not run",
                 };
-                checks.push(undecidable(&demand.text, why));
+                checks.push(undecidable_check(&demand.text, why));
             }
-            Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
-            Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
-            Decider::Judge => expectations.push(demand.text.clone()),
-            Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
+            DemandDecider::Typed(check) => checks.push(with_name(check, &demand.text, None)),
+            DemandDecider::Rule(check) => {
+                checks.push(with_name(check, &demand.text, Some(BY_RULE_SUFFIX)))
+            }
+            DemandDecider::Judge => expectations.push(demand.text.clone()),
+            DemandDecider::Unknown { why } => checks.push(undecidable_check(&demand.text, why)),
         }
     }
     // Without its set-up, the case's answer proves little.
     for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
         let words = format!("set-up `{}`", line.line);
         match rule {
-            Some(ShellRule::Allowed) if set_up(line).is_some() => {}
-            Some(ShellRule::Refused(why)) => checks.push(undecidable(&words, why)),
-            _ => checks.push(undecidable(&words, "it is too long for a command")),
+            Some(ShellPermission::Allowed) if set_up_command(line).is_some() => {}
+            Some(ShellPermission::Denied(why)) => checks.push(undecidable_check(&words, why)),
+            _ => checks.push(undecidable_check(&words, "it is too long for a command")),
         }
     }
     if checks.is_empty() && expectations.is_empty() {
-        checks.push(undecidable("the case demands nothing", "no answer could pass or fail"));
+        checks.push(undecidable_check("the case demands nothing", "no answer could pass or fail"));
     }
     SuiteCase {
         prompt: case.prompt.clone(),
@@ -191,7 +193,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCas
 }
 
 /// Names the check by its author's words.
-fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
+fn with_name(check: &Check, words: &str, remark: Option<&str>) -> Check {
     let words = selftest_text::one_line(words, MAX_NAME);
     let name = match remark {
         Some(remark) => words + remark,
@@ -200,17 +202,17 @@ fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
     Check { name: Some(name), ..check.clone() }
 }
 
-fn undecidable(words: &str, why: &str) -> Check {
+fn undecidable_check(words: &str, why: &str) -> Check {
     let words = selftest_text::one_line(words, MAX_NAME);
     let text = selftest_text::one_line(&format!("{words}: {why}"), 2 * MAX_NAME);
     // Cannot fail: the text is never empty.
-    let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
+    let kind = CheckText::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
     let name = Some(words).filter(|name| !name.is_empty());
     Check { name, weight: CheckWeight::ONE, kind }
 }
 
 /// Turns a foreign ID into a valid and unused one.
-pub fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
+pub fn unique_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['-', '_']);
@@ -229,7 +231,8 @@ mod tests {
     use super::*;
     use crate::evals::read;
 
-    const REFUSED: fn(&str) -> ShellRule = |_| ShellRule::Refused("not allowed".to_owned());
+    const REFUSED: fn(&str) -> ShellPermission =
+        |_| ShellPermission::Denied("not allowed".to_owned());
 
     fn imported(text: &str) -> ImportedSuite {
         read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()], &REFUSED)
@@ -263,12 +266,12 @@ mod tests {
             {"id": 2, "prompt": "x", "setup": "mkdir c", "expectations": ["contains \"x\""]}]}"#;
         let file = read("evals.json", text.as_bytes(), &()).unwrap();
         let rule = |id: &str| match id {
-            "1" => ShellRule::Allowed,
+            "1" => ShellPermission::Allowed,
             _ => REFUSED(id),
         };
         let found = file.suite(&[], &rule);
         let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
-        assert_eq!(check::commands(&first.checks).len(), 1);
+        assert_eq!(check::distinct_commands(&first.checks).len(), 1);
         let lines: Vec<&str> =
             found.set_up["1"].iter().map(|command| command.run.words()[2].as_str()).collect();
         assert_eq!(lines, ["mkdir a", "mkdir b"]);
@@ -278,7 +281,7 @@ mod tests {
         let unknown = second.checks.iter().find(|check| check.kind.name() == "unknown").unwrap();
         assert_eq!(unknown.kind.value(), "set-up `mkdir c`: not allowed");
         let refused = file.suite(&[], &REFUSED).suite;
-        assert!(refused.cases.iter().all(|case| check::commands(&case.checks).is_empty()));
+        assert!(refused.cases.iter().all(|case| check::distinct_commands(&case.checks).is_empty()));
     }
 
     #[test]
@@ -311,7 +314,7 @@ mod tests {
     #[test]
     fn ids_are_unique_and_ours() {
         let mut taken = BTreeSet::new();
-        let mut free = |id: &str| free_id(id, &mut taken);
+        let mut free = |id: &str| unique_id(id, &mut taken);
         assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-2"]);
         assert!(free(&"y".repeat(200)).len() <= MAX_ID);
     }

@@ -23,25 +23,25 @@ fn parse(text: &str) -> EvalsFile {
 
 /// Dialect, cases, routing, cases without checks, `[typed, rule, judge, unknown]`, missing files,
 /// refused.
-type Counts = (Dialect, usize, usize, usize, [usize; 4], usize, usize);
+type Counts = (EvalsDialect, usize, usize, usize, [usize; 4], usize, usize);
 
 const BY_HAND: [(&str, Counts); 16] = [
-    ("skill-creator/evals/evals.json", (Dialect::Evals, 3, 0, 1, [0, 3, 2, 0], 1, 0)),
-    ("typed-assertions/evals/evals.json", (Dialect::Evals, 3, 0, 0, [13, 1, 6, 2], 0, 0)),
-    ("wrapped-sentences/evals/evals.json", (Dialect::Evals, 2, 0, 0, [0, 2, 6, 0], 0, 3)),
-    ("cases-key/evals/evals.json", (Dialect::Cases, 2, 0, 0, [4, 0, 2, 1], 0, 0)),
-    ("tests-key/evals/evals.json", (Dialect::Tests, 2, 0, 0, [1, 0, 2, 0], 0, 0)),
-    ("test-cases-key/evals/evals.json", (Dialect::TestCases, 1, 0, 0, [1, 0, 2, 0], 0, 0)),
-    ("iterations-key/evals/evals.json", (Dialect::Iterations, 2, 0, 0, [0, 0, 2, 0], 0, 0)),
-    ("bare-array/evals/evals.json", (Dialect::Array, 2, 3, 0, [1, 1, 2, 0], 0, 0)),
-    ("lone-case/evals/evals.json", (Dialect::Case, 1, 0, 0, [0, 1, 2, 0], 0, 0)),
-    ("trigger-array/evals/trigger-evals.json", (Dialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
-    ("trigger-queries/evals/trigger-eval.json", (Dialect::Trigger, 0, 1, 0, [0; 4], 0, 1)),
-    ("trigger-lists/evals/trigger_evals.json", (Dialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
-    ("empty-list/evals/evals.json", (Dialect::Evals, 0, 0, 0, [0; 4], 0, 0)),
-    ("sloppy/evals/evals.json", (Dialect::Evals, 2, 0, 0, [0, 0, 2, 0], 0, 1)),
-    ("other/promptfooconfig.yaml", (Dialect::Promptfoo, 2, 0, 0, [9, 0, 1, 2], 0, 0)),
-    ("other/samples.jsonl", (Dialect::Inspect, 4, 0, 1, [0, 0, 3, 0], 0, 2)),
+    ("skill-creator/evals/evals.json", (EvalsDialect::Evals, 3, 0, 1, [0, 3, 2, 0], 1, 0)),
+    ("typed-assertions/evals/evals.json", (EvalsDialect::Evals, 3, 0, 0, [13, 1, 6, 2], 0, 0)),
+    ("wrapped-sentences/evals/evals.json", (EvalsDialect::Evals, 2, 0, 0, [0, 2, 6, 0], 0, 3)),
+    ("cases-key/evals/evals.json", (EvalsDialect::Cases, 2, 0, 0, [4, 0, 2, 1], 0, 0)),
+    ("tests-key/evals/evals.json", (EvalsDialect::Tests, 2, 0, 0, [1, 0, 2, 0], 0, 0)),
+    ("test-cases-key/evals/evals.json", (EvalsDialect::TestCases, 1, 0, 0, [1, 0, 2, 0], 0, 0)),
+    ("iterations-key/evals/evals.json", (EvalsDialect::Iterations, 2, 0, 0, [0, 0, 2, 0], 0, 0)),
+    ("bare-array/evals/evals.json", (EvalsDialect::Array, 2, 3, 0, [1, 1, 2, 0], 0, 0)),
+    ("lone-case/evals/evals.json", (EvalsDialect::Case, 1, 0, 0, [0, 1, 2, 0], 0, 0)),
+    ("trigger-array/evals/trigger-evals.json", (EvalsDialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
+    ("trigger-queries/evals/trigger-eval.json", (EvalsDialect::Trigger, 0, 1, 0, [0; 4], 0, 1)),
+    ("trigger-lists/evals/trigger_evals.json", (EvalsDialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
+    ("empty-list/evals/evals.json", (EvalsDialect::Evals, 0, 0, 0, [0; 4], 0, 0)),
+    ("sloppy/evals/evals.json", (EvalsDialect::Evals, 2, 0, 0, [0, 0, 2, 0], 0, 1)),
+    ("other/promptfooconfig.yaml", (EvalsDialect::Promptfoo, 2, 0, 0, [9, 0, 1, 2], 0, 0)),
+    ("other/samples.jsonl", (EvalsDialect::Inspect, 4, 0, 1, [0, 0, 3, 0], 0, 2)),
 ];
 
 #[test]
@@ -66,7 +66,7 @@ fn every_dialect_is_read_as_it_was_counted_by_hand() {
     assert_eq!(found.len(), 14, "all but those of other programs: {found:?}");
 }
 
-fn texts<'a>(file: &'a EvalsFile, decider: &Decider) -> Vec<&'a str> {
+fn texts<'a>(file: &'a EvalsFile, decider: &DemandDecider) -> Vec<&'a str> {
     let demands = file.cases.iter().flat_map(|case| &case.demands);
     demands.filter(|demand| demand.decider == *decider).map(|demand| &*demand.text).collect()
 }
@@ -75,7 +75,7 @@ fn texts<'a>(file: &'a EvalsFile, decider: &Decider) -> Vec<&'a str> {
 fn files_are_looked_for_and_never_outside() {
     let file = fixture("skill-creator/evals/evals.json");
     let places: Vec<_> = file.cases[0].files.iter().map(|file| file.place).collect();
-    assert_eq!(places, [Some(FilePlace::Skill), None]);
+    assert_eq!(places, [Some(FileLocation::Skill), None]);
     assert_eq!(file.missing_files, ["evals/files/absent.csv"]);
     let file = fixture("wrapped-sentences/evals/evals.json");
     assert_eq!(file.cases[1].files[0].content.as_deref(), Some("inline"));
@@ -89,7 +89,7 @@ fn files_are_looked_for_and_never_outside() {
 #[test]
 fn traps_and_repetitions() {
     let file = fixture("typed-assertions/evals/evals.json");
-    let judged = texts(&file, &Decider::Judge);
+    let judged = texts(&file, &DemandDecider::Judge);
     assert!(judged.contains(&"the agent names the version it released"), "{judged:?}");
     assert!(
         file.warnings
@@ -106,7 +106,7 @@ fn traps_and_repetitions() {
     };
     assert_eq!(command.run.words(), ["sh", "-c", "test -f NOTES.md"]);
     let file = fixture("wrapped-sentences/evals/evals.json");
-    let judged = texts(&file, &Decider::Judge);
+    let judged = texts(&file, &DemandDecider::Judge);
     assert_eq!(judged.iter().filter(|text| text.starts_with("The old folder")).count(), 1);
     let CheckKind::Not(_) = file.cases[1].demands.last().unwrap().decider.check().unwrap().kind
     else {
@@ -149,7 +149,7 @@ fn no_check_is_lost_among_those_in_the_same_words() {
 fn tests_of_promptfoo_in_other_files_are_named() {
     for tests in [json!("file://tests.yaml"), json!(["file://a.yaml"])] {
         let file = parse(&json!({"prompts": ["p {{x}}"], "tests": tests}).to_string());
-        assert_eq!((file.dialect, file.refused.len()), (Dialect::Promptfoo, 1), "{file:?}");
+        assert_eq!((file.dialect, file.refused.len()), (EvalsDialect::Promptfoo, 1), "{file:?}");
     }
 }
 
@@ -159,7 +159,7 @@ fn flows_routing_and_negations() {
     let case = &file.cases[0];
     assert_eq!((&*case.prompt, &*case.replies[0]), ("Make a plan.", "Now write it."));
     assert_eq!(case.timeout_seconds, Some(90.0));
-    let judged = texts(&file, &Decider::Judge);
+    let judged = texts(&file, &DemandDecider::Judge);
     assert!(judged.contains(&"This does not hold: Writes before it plans"), "{judged:?}");
     let file = fixture("bare-array/evals/evals.json");
     let triggers: Vec<bool> = file.routing.iter().map(|case| case.should_trigger).collect();
@@ -172,7 +172,7 @@ fn flows_routing_and_negations() {
 fn what_other_programs_demand_and_cannot_be_carried_over_is_named() {
     let file = fixture("other/promptfooconfig.yaml");
     assert_eq!(file.cases[0].prompt, "Answer briefly: When does the first ferry leave?");
-    let judged = texts(&file, &Decider::Judge);
+    let judged = texts(&file, &DemandDecider::Judge);
     assert_eq!(judged, ["Is polite about When does the first ferry leave?"]);
     for words in [
         "not carried over from promptfoo: providers",

@@ -11,22 +11,23 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::diagnostics::{ConfigErrors, Diagnostic, Target};
+use super::diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
 use super::document::schema_of;
-use super::structure::{self, Structure};
-use super::yaml::{self, Kind};
-use super::{checks, places};
+use super::structure::{self, DocumentValidator};
+use super::yaml::{self, YamlFileKind};
+use super::{checks, locations};
 use selftest_checks::suite::Suite;
 
-pub use text::text;
+pub use text::suite_text;
 
 /// The limit does not allow ten thousand cases of maximum length, but ten thousand typical ones.
-const KIND: Kind = Kind {
+const KIND: YamlFileKind = YamlFileKind {
     max_bytes: 16 << 20,
     hint: "`selftest suite freeze latest` writes the cases of the newest run",
 };
 
-static STRUCTURE: LazyLock<Structure> = LazyLock::new(|| Structure::new(schema(), "the suite"));
+static STRUCTURE: LazyLock<DocumentValidator> =
+    LazyLock::new(|| DocumentValidator::new(schema(), "the suite"));
 
 /// Returns the JSON Schema of a suite, draft 2020-12, without references.
 pub fn schema() -> &'static Value {
@@ -36,7 +37,7 @@ pub fn schema() -> &'static Value {
 
 /// Returns true if a file is a selftest suite, even an invalid one, and not a file of cases in
 /// another program's format. A folder never is a suite.
-pub fn is_ours(path: &Path) -> bool {
+pub fn is_selftest_suite(path: &Path) -> bool {
     if path.is_dir() {
         return false;
     }
@@ -65,7 +66,7 @@ pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
 }
 
 /// Returns the lines of the cases by scenario id, counted from 1; empty if the file is not a suite.
-pub fn lines(path: &Path) -> BTreeMap<String, u32> {
+pub fn case_lines(path: &Path) -> BTreeMap<String, u32> {
     let read = super::read(path, KIND).ok();
     let document = read.as_ref().and_then(|text| Some((text, yaml::parse(text, KIND).ok()?)));
     let Some((text, document)) = document else { return BTreeMap::new() };
@@ -84,25 +85,25 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     let refuse = |text, diagnostics| ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
     let document = match yaml::parse(&text, KIND) {
         Ok(document) => document,
-        Err(error) => return Err(refuse(text, vec![places::unreadable(error)])),
+        Err(error) => return Err(refuse(text, vec![locations::syntax_diagnostic(error)])),
     };
     let mut faults = STRUCTURE.check(&document.value);
-    let known = structure::known(&document.value, &faults);
+    let known = structure::without_unknown_keys(&document.value, &faults);
     let cases = known["cases"].as_array().into_iter().flatten().enumerate();
     let scenarios = cases.map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
-    faults.extend(checks::scenarios_of(scenarios));
+    faults.extend(checks::scenario_faults(scenarios));
     for (at, case) in known["cases"].as_array().into_iter().flatten().enumerate() {
         faults.extend(checks::file_paths(&format!("/cases/{at}/files"), &case["files"]));
         faults.extend(checks::case_checks(&format!("/cases/{at}/checks"), &case["checks"]));
-        faults.extend(checks::something_to_meet(&format!("/cases/{at}"), case));
+        faults.extend(checks::missing_requirements(&format!("/cases/{at}"), case));
     }
-    let mut diagnostics = places::duplicate_keys(&document);
-    diagnostics.extend(faults.into_iter().map(|fault| places::locate(Some(&document), fault)));
+    let mut diagnostics = locations::duplicate_keys(&document);
+    diagnostics.extend(faults.into_iter().map(|fault| locations::locate(Some(&document), fault)));
     if !diagnostics.is_empty() {
         return Err(refuse(text, diagnostics));
     }
     serde_json::from_value(document.value).map_err(|error| {
         // An error that has passed the schema has no location.
-        refuse(text, vec![Diagnostic::at(Target::File(None), error.to_string())])
+        refuse(text, vec![Diagnostic::at(DiagnosticTarget::File(None), error.to_string())])
     })
 }

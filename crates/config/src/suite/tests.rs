@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::*;
 use selftest_checks::check::Check;
-use selftest_checks::scenario::{Excerpt, GeneratedCase, Grounds, ReplyStep, Scenario, TaskStatus};
+use selftest_checks::scenario::{
+    CaseGrounds, FileExcerpt, GeneratedCase, ReplyStep, Scenario, TaskStatus,
+};
 use selftest_checks::suite::{SUITE_VERSION, SuiteCase};
 use selftest_stats::score::{Score, Strictness};
 
@@ -38,11 +40,11 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
         files: vec!["docs/usage.md".to_owned()],
     };
     let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
-    let grounds = Grounds {
+    let grounds = CaseGrounds {
         expectations: vec!["The answer asks: flat or nested?".to_owned()],
         checks: checks(),
         facts: vec!["The page is `flat`.".to_owned()],
-        excerpts: vec![Excerpt {
+        excerpts: vec![FileExcerpt {
             path: "docs/usage.md".to_owned(),
             text: "# Usage\n\nThe page is `flat`.\n".to_owned(),
         }],
@@ -83,7 +85,7 @@ fn a_suite_for_people() {
     };
     let flow = case("flow", "Sort the docs.\n\n  - flat\n  - nested", "asks \u{1b}[31mfirst");
     let suite = suite(vec![plain, flow]);
-    let text = text(&suite);
+    let text = suite_text(&suite);
     assert_eq!(read(&text).unwrap(), suite);
     insta::assert_snapshot!(text);
 }
@@ -154,7 +156,7 @@ fn thousands_of_cases_are_read() {
     let long = "Explain what the module does, in three lines.\nName a file.";
     let cases = (0..5_000).map(|at| case(&format!("case-{at}"), long, long)).collect();
     let suite = suite(cases);
-    assert_eq!(read(&text(&suite)).unwrap().cases.len(), 5_000);
+    assert_eq!(read(&suite_text(&suite)).unwrap().cases.len(), 5_000);
 }
 
 proptest! {
@@ -174,7 +176,7 @@ proptest! {
             case.scenario.follow_ups = vec![hints];
         }
         let suite = suite(vec![case]);
-        prop_assert_eq!(read(&text(&suite)).unwrap(), suite);
+        prop_assert_eq!(read(&suite_text(&suite)).unwrap(), suite);
     }
 
     #[test]

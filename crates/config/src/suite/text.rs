@@ -11,7 +11,7 @@ use selftest_checks::suite::{Suite, SuiteCase};
 use selftest_text::one_line;
 
 /// Returns the text of a suite file, which parses to the same suite.
-pub fn text(suite: &Suite) -> String {
+pub fn suite_text(suite: &Suite) -> String {
     let mut text = String::from("# Frozen cases");
     if let Some(run) = &suite.run_id {
         let _ = write!(text, " of the run {}", one_line(run, 100));
@@ -92,7 +92,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
     write_list(text, "      ", "expectations", expectations);
     write_checks(text, "      ", checks);
     if let Some(reference) = reference {
-        let _ = writeln!(text, "      reference: {}", readable(reference, "        "));
+        let _ = writeln!(text, "      reference: {}", block_or_quoted(reference, "        "));
     }
     write_list(text, "      ", "files", files);
     let reference = case.reference.iter().map(|value| ("reference", value));
@@ -100,7 +100,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         [("prompt", &case.prompt), ("hints", &case.hints)].into_iter().chain(reference)
     {
         if !value.is_empty() {
-            let _ = writeln!(text, "    {key}: {}", readable(value, "      "));
+            let _ = writeln!(text, "    {key}: {}", block_or_quoted(value, "      "));
         }
     }
     write_list(text, "    ", "expectations", &case.expectations);
@@ -112,7 +112,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
     }
     for excerpt in &case.excerpts {
         let _ = writeln!(text, "      - path: {}", quoted(&excerpt.path));
-        let _ = writeln!(text, "        text: {}", readable(&excerpt.text, "          "));
+        let _ = writeln!(text, "        text: {}", block_or_quoted(&excerpt.text, "          "));
     }
 }
 
@@ -152,7 +152,7 @@ fn flow(value: &Value) -> String {
 }
 
 /// Formats a multi-line text as a block if that is unambiguous, else as a quoted string.
-fn readable(value: &str, indent: &str) -> String {
+fn block_or_quoted(value: &str, indent: &str) -> String {
     let plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a1}'..='\u{1fff}');
     let ends_well = |line: &str| !line.ends_with(' ');
     // A block scalar would not preserve leading spaces or a trailing line break.

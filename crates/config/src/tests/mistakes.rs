@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{BROKEN, SPEC, resolved};
-use crate::{Environment, LastFile, load, yaml};
+use crate::{Environment, ParsedFileCache, load, yaml};
 
 fn errors(file: &str) -> String {
     resolved(Some(file), &[], &[]).unwrap_err().to_string()
@@ -68,7 +68,7 @@ fn unreadable_files() {
             Some(&path),
             &Environment::default(),
             vec![],
-            &LastFile::default(),
+            &ParsedFileCache::default(),
         )
         .unwrap_err();
         error.render(false).replace(&folder.path().display().to_string(), "<folder>")

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Config, ConfigErrors, DEFAULT_PATH, Environment, Flag, LastFile, Origin, Resolved, Sources,
-    TEMPLATE, load, resolve, show, variables,
+    Config, ConfigErrors, ConfigSources, DEFAULT_PATH, Environment, FlagValue, ParsedFileCache,
+    ResolvedConfig, TEMPLATE, ValueOrigin, load, resolve, show, variables,
 };
 use selftest_harness::rubric::Rubric;
 use selftest_stats::score::Strictness;
@@ -23,20 +23,20 @@ fn resolved(
     file: Option<&str>,
     environment: &[(&str, &str)],
     flags: &[(&str, &str, Value)],
-) -> Result<Resolved, ConfigErrors> {
-    let sources = Sources {
+) -> Result<ResolvedConfig, ConfigErrors> {
+    let sources = ConfigSources {
         file: file.map(|text| (PathBuf::from(DEFAULT_PATH), text.to_owned())),
         environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
         flags: flags
             .iter()
-            .map(|(pointer, flag, value)| Flag {
+            .map(|(pointer, flag, value)| FlagValue {
                 pointer: (*pointer).to_owned(),
                 flag: (*flag).to_owned(),
                 value: value.clone(),
             })
             .collect(),
     };
-    resolve(sources, &LastFile::default())
+    resolve(sources, &ParsedFileCache::default())
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn the_specified_file_loads_byte_for_byte() {
     assert_eq!(config.scenarios, Config::default().scenarios[..4]);
     assert_eq!(resolved.rubric, Rubric::default());
     assert!(config.sut.chat.is_some());
-    assert_eq!(resolved.origins["/strictness"], Origin::File { line: 5 });
-    assert_eq!(resolved.origins["/judge/max_reasks"], Origin::Default);
+    assert_eq!(resolved.origins["/strictness"], ValueOrigin::File { line: 5 });
+    assert_eq!(resolved.origins["/judge/max_reasks"], ValueOrigin::Default);
     assert_eq!(resolved.warnings, Vec::<String>::new());
 }
 
@@ -60,7 +60,7 @@ fn without_a_file_the_defaults_hold() {
     expected.sut.chat = Some(selftest_harness::sut::sut_settings::ChatSettings::default());
     assert_eq!(resolved.config, expected);
     assert_eq!(resolved.config.scenarios.len(), 5);
-    assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
+    assert!(resolved.origins.values().all(|origin| *origin == ValueOrigin::Default));
 }
 
 /// A file for grading recorded sessions only needs no scenarios.
@@ -69,7 +69,7 @@ fn a_file_without_scenarios_has_those_of_no_file() {
     let file = "version: 1\ngrade: {weekly_folder: weeks}\n";
     let resolved = resolved(Some(file), &[], &[]).unwrap();
     assert_eq!(resolved.config.scenarios, Config::default().scenarios);
-    assert_eq!(resolved.origins["/scenarios/0/id"], Origin::Default);
+    assert_eq!(resolved.origins["/scenarios/0/id"], ValueOrigin::Default);
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn later_layers_win() {
     assert_eq!(resolved.config.generator.model, "ollama/a");
     assert_eq!(resolved.config.judge.model, "ollama/b");
     assert_eq!(resolved.config.sut.chat.unwrap().model, "ollama/a");
-    assert_eq!(resolved.origins["/strictness"], Origin::Flag { name: "--strictness".into() });
-    let model = Origin::Environment { name: "SELFTEST_MODEL".into() };
+    assert_eq!(resolved.origins["/strictness"], ValueOrigin::Flag { name: "--strictness".into() });
+    let model = ValueOrigin::Environment { name: "SELFTEST_MODEL".into() };
     assert_eq!(resolved.origins["/sut/chat/model"], model);
 }
 
@@ -102,7 +102,7 @@ fn no_layer_adds_a_second_system_under_test() {
     assert!(sut.chat.is_none() && sut.http.is_none());
     assert_eq!(
         sut.command.as_ref().unwrap().speech.protocol,
-        selftest_harness::sut::sut_settings::Protocol::Text
+        selftest_harness::sut::sut_settings::ProgramProtocol::Text
     );
     assert_eq!(
         resolved.warnings,
@@ -131,7 +131,7 @@ fn ten_thousand_scenarios_load_quickly() {
     let file = format!("version: 1\nscenarios:\n{scenarios}");
     let resolved = resolved(Some(&file), &[], &[]).unwrap();
     assert_eq!(resolved.config.scenarios.len(), 10_000);
-    let line = Origin::File { line: 10_002 };
+    let line = ValueOrigin::File { line: 10_002 };
     assert_eq!(resolved.origins["/scenarios/9999/id"], line);
     assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
@@ -140,12 +140,14 @@ fn ten_thousand_scenarios_load_quickly() {
 fn an_absent_default_file_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let resolved =
-        load(folder.path(), None, &Environment::default(), vec![], &LastFile::default()).unwrap();
+        load(folder.path(), None, &Environment::default(), vec![], &ParsedFileCache::default())
+            .unwrap();
     assert_eq!(resolved.path, None);
     std::fs::create_dir(folder.path().join("config")).unwrap();
     std::fs::write(folder.path().join(DEFAULT_PATH), SPEC).unwrap();
     let resolved =
-        load(folder.path(), None, &Environment::default(), vec![], &LastFile::default()).unwrap();
+        load(folder.path(), None, &Environment::default(), vec![], &ParsedFileCache::default())
+            .unwrap();
     assert_eq!(resolved.path, Some(folder.path().join(DEFAULT_PATH)));
 }
 
@@ -158,7 +160,7 @@ fn show_names_the_origin_of_each_value() {
 }
 
 /// The output of `show` must load again to the same settings.
-fn assert_shown_again(first: &Resolved) {
+fn assert_shown_again(first: &ResolvedConfig) {
     let text = show(first);
     let again = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     assert_eq!(again.config, first.config, "{text}");

@@ -9,7 +9,7 @@ use super::resolved;
 use crate::{Config, TEMPLATE, variables};
 use selftest_harness::rubric::Rubric;
 use selftest_harness::sut::sut_settings::{ChatSettings, HttpSettings};
-use selftest_reports::ci::{FileKind, ReportRequest};
+use selftest_reports::ci::{ReportFileKind, ReportRequest};
 
 /// The template with its optional lines made active, for the adapters that `keep` accepts.
 fn uncommented(adapter: &str) -> String {
@@ -72,9 +72,9 @@ fn the_template_documents_the_true_defaults() {
         assert_eq!(names, ["my-sonnet", "ollama/*", "openai/gpt-4o-mini"]);
         let asked = config.reports.requests();
         let files = asked.iter().filter(|request| request.path().is_some()).count();
-        assert_eq!(files, FileKind::VARIANTS.len(), "an example of each kind of file");
+        assert_eq!(files, ReportFileKind::VARIANTS.len(), "an example of each kind of file");
         assert!(asked.contains(&ReportRequest::Otlp("http://127.0.0.1:4318".to_owned())));
-        config.reports.keep_only(&[]);
+        config.reports.set_requests(&[]);
         assert_eq!(config.gaps.suite.take(), Some("config/suites/skills.yaml".into()));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         assert_eq!(config.scenarios[1].files, ["README.md"]);

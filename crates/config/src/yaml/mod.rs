@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
-use node::Node;
+use node::YamlNode;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct YamlFileKind {
     /// Maximum size in bytes.
     pub(crate) max_bytes: usize,
     /// Suggestion for creating such a file.
@@ -24,19 +24,19 @@ pub(crate) struct Kind {
 }
 
 /// A configuration file.
-pub(crate) const CONFIG: Kind =
-    Kind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
+pub(crate) const CONFIG: YamlFileKind =
+    YamlFileKind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
 
 /// A byte range in the text.
-pub(crate) type Span = Range<usize>;
+pub(crate) type ByteSpan = Range<usize>;
 
 /// Location of a member of a mapping or list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct NodeLocation {
     /// Location of the key, for members of mappings.
-    pub(crate) key: Option<Span>,
+    pub(crate) key: Option<ByteSpan>,
     /// Location of the value; for a mapping or list, the rest of its first line.
-    pub(crate) value: Span,
+    pub(crate) value: ByteSpan,
 }
 
 /// A duplicate key in a mapping.
@@ -45,18 +45,18 @@ pub(crate) struct DuplicateKey {
     /// The key.
     pub(crate) key: String,
     /// First occurrence, whose value is used.
-    pub(crate) first: Span,
+    pub(crate) first: ByteSpan,
     /// Second occurrence.
-    pub(crate) second: Span,
+    pub(crate) second: ByteSpan,
 }
 
 /// A parsed document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Document {
+pub(crate) struct YamlDocument {
     /// Content as JSON. Integral floats are integers, as in JSON Schema.
     pub(crate) value: Value,
     /// Locations by JSON Pointer; the root is `""`.
-    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) places: BTreeMap<String, NodeLocation>,
     /// Duplicate keys.
     pub(crate) duplicates: Vec<DuplicateKey>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     /// Location of the error, if known.
-    pub(crate) span: Option<Span>,
+    pub(crate) span: Option<ByteSpan>,
     /// Error message on one line.
     pub(crate) message: String,
     /// Suggested fix.
@@ -73,21 +73,21 @@ pub(crate) struct SyntaxError {
 }
 
 /// Parses one YAML document.
-pub(crate) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
+pub(crate) fn parse(text: &str, kind: YamlFileKind) -> Result<YamlDocument, SyntaxError> {
     let max_bytes = kind.max_bytes;
     if text.len() > max_bytes {
         let message = format!("the file has {} bytes, more than {max_bytes}", text.len());
         return Err(SyntaxError { span: None, message, hint: None });
     }
-    let root: Spanned<Node> = serde_yaml::from_str_with_options(text, options(max_bytes))
+    let root: Spanned<YamlNode> = serde_yaml::from_str_with_options(text, options(max_bytes))
         .map_err(|error| syntax_error(&error, text))?;
-    if matches!(root.value, Node::Scalar(Value::Null)) {
+    if matches!(root.value, YamlNode::Scalar(Value::Null)) {
         let message = "the file is empty".to_owned();
         return Err(SyntaxError { span: None, message, hint: Some(kind.hint) });
     }
-    let mut reader = Reader { text, places: BTreeMap::new(), duplicates: Vec::new() };
-    let value = reader.take(root, None, "");
-    Ok(Document { value, places: reader.places, duplicates: reader.duplicates })
+    let mut reader = DocumentBuilder { text, places: BTreeMap::new(), duplicates: Vec::new() };
+    let value = reader.add_node(root, None, "");
+    Ok(YamlDocument { value, places: reader.places, duplicates: reader.duplicates })
 }
 
 /// Returns the JSON Pointer of a member.
@@ -138,14 +138,16 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
-        | Error::AliasReplayCounterOverflow { .. } => return SyntaxError { span, ..too_much() },
+        | Error::AliasReplayCounterOverflow { .. } => {
+            return SyntaxError { span, ..expands_too_far() };
+        }
         other => {
             let words = other.to_string();
             let words = words.lines().next().unwrap_or_default();
             // The snippet already shows the location.
             let words = words.split(" at line ").next().unwrap_or_default();
             if words.contains("recursion limit") {
-                return SyntaxError { span, ..too_much() };
+                return SyntaxError { span, ..expands_too_far() };
             }
             (format!("not readable as YAML: {}", selftest_text::one_line(words, 200)), None)
         }
@@ -153,7 +155,7 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
     SyntaxError { span, message, hint }
 }
 
-fn too_much() -> SyntaxError {
+fn expands_too_far() -> SyntaxError {
     SyntaxError {
         span: None,
         message: "the file expands to far more than such a file holds".to_owned(),
@@ -163,7 +165,7 @@ fn too_much() -> SyntaxError {
 
 /// Returns the byte range of a location. It is clamped to the text and to character boundaries,
 /// whatever the crate reports.
-fn span(location: Location, text: &str) -> Span {
+fn span(location: Location, text: &str) -> ByteSpan {
     let span = location.span();
     let offset = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
     let start = match offset(span.byte_offset()) {
@@ -180,28 +182,28 @@ fn line_start(text: &str, line: usize) -> usize {
     before.map(str::len).sum()
 }
 
-struct Reader<'a> {
+struct DocumentBuilder<'a> {
     text: &'a str,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, NodeLocation>,
     duplicates: Vec<DuplicateKey>,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, node: Spanned<Node>, key: Option<Span>, pointer: &str) -> Value {
+impl DocumentBuilder<'_> {
+    fn add_node(&mut self, node: Spanned<YamlNode>, key: Option<ByteSpan>, pointer: &str) -> Value {
         let mut place = span(node.referenced, self.text);
-        if !matches!(node.value, Node::Scalar(_)) {
+        if !matches!(node.value, YamlNode::Scalar(_)) {
             let line = self.text[place.start..].lines().next().unwrap_or_default();
             place.end = place.start + line.trim_end().len();
         }
-        self.places.insert(pointer.to_owned(), Place { key, value: place });
+        self.places.insert(pointer.to_owned(), NodeLocation { key, value: place });
         match node.value {
-            Node::Scalar(value) => value,
-            Node::List(items) => items
+            YamlNode::Scalar(value) => value,
+            YamlNode::List(items) => items
                 .into_iter()
                 .enumerate()
-                .map(|(index, item)| self.take(item, None, &format!("{pointer}/{index}")))
+                .map(|(index, item)| self.add_node(item, None, &format!("{pointer}/{index}")))
                 .collect(),
-            Node::Mapping(members) => {
+            YamlNode::Mapping(members) => {
                 let mut object = Map::new();
                 for (key, member) in members {
                     let child = join(pointer, &key.value);
@@ -211,7 +213,7 @@ impl Reader<'_> {
                         self.duplicates.push(DuplicateKey { key: key.value, first, second });
                         continue;
                     }
-                    let value = self.take(member, Some(second), &child);
+                    let value = self.add_node(member, Some(second), &child);
                     object.insert(key.value, value);
                 }
                 Value::Object(object)
@@ -227,7 +229,7 @@ mod tests {
 
     const SPEC: &str = include_str!("../fixtures/specified.yaml");
 
-    fn at<'a>(text: &'a str, document: &Document, pointer: &str) -> (&'a str, &'a str) {
+    fn at<'a>(text: &'a str, document: &YamlDocument, pointer: &str) -> (&'a str, &'a str) {
         let place = &document.places[pointer];
         (place.key.clone().map_or("", |key| &text[key]), &text[place.value.clone()])
     }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::overrides::{Field, Override};
-use super::proposal::{Proposal, proposals};
-use super::{GradeRecord, Level, QualityGrade, Share, Weights};
+use super::overrides::{GradeField, GradeOverride};
+use super::proposal::{WeightProposal, proposals};
+use super::{GradeLevel, GradeRecord, GradeWeights, Proportion, QualityGrade};
 use selftest_stats::{Interval, cohen_kappa, quadratic_kappa};
 
 /// Maximum number of disagreements to list.
@@ -16,24 +16,24 @@ const MAX_NAMED: usize = 20;
 
 /// Agreement over all graded sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Agreement {
+pub struct GraderAgreement {
     /// One comparison per field and rater, people first.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<RaterComparison>,
     /// Proposed weights that would agree better with people.
-    pub proposals: Vec<Proposal>,
+    pub proposals: Vec<WeightProposal>,
     /// Number of sessions with a grade by the rules.
     pub sessions: u64,
 }
 
 /// Comparison of the rules with one rater on one field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct RaterComparison {
     /// Field compared.
-    pub field: Field,
+    pub field: GradeField,
     /// `people`, or the model that graded.
     pub against: String,
     /// Number of sessions that both graded, and how many of them have the same grade.
-    pub agreeing: Share,
+    pub agreeing: Proportion,
     /// Cohen's kappa, with quadratic weights for grades of 1 to 5. Absent if chance agreement is
     /// complete.
     pub kappa: Option<f64>,
@@ -42,12 +42,12 @@ pub struct Comparison {
     /// Mean difference of the rater's grade minus that of the rules.
     pub mean_difference: f64,
     /// Sessions with the largest differences; at most 20.
-    pub disagreements: Vec<Disagreement>,
+    pub disagreements: Vec<RaterDisagreement>,
 }
 
 /// A session on which the rules and a rater differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disagreement {
+pub struct RaterDisagreement {
     /// ID of the session.
     pub session_id: String,
     /// Grade by the rules: 0 or 1, or 1 to 5.
@@ -58,40 +58,41 @@ pub struct Disagreement {
     pub reason: Option<String>,
 }
 
-impl Agreement {
+impl GraderAgreement {
     /// Compares the rules with people and models. `records` are the rules' grades before overrides.
     ///
     /// People only count for the fields they overrode, so their rate covers sessions that someone
     /// disputed or confirmed, not all sessions. A model's `problem_solved` of at least 0.5 counts
     /// as a completed task, and its `overall` of 0 to 1 as a quality of 1 to 5.
-    pub fn of(
+    pub fn compare(
         records: &[GradeRecord],
-        overrides: &[Override],
+        overrides: &[GradeOverride],
         quality: &[QualityGrade],
-        weights: &Weights,
+        weights: &GradeWeights,
     ) -> Self {
         let by_id: BTreeMap<&str, &GradeRecord> =
             records.iter().map(|record| (record.session_id.as_str(), record)).collect();
-        let mut raters: BTreeMap<(bool, Field, &str), Vec<Disagreement>> = BTreeMap::new();
+        let mut raters: BTreeMap<(bool, GradeField, &str), Vec<RaterDisagreement>> =
+            BTreeMap::new();
         for ((field, session_id), one) in newest_overrides(overrides) {
             if let Some(record) = by_id.get(session_id) {
                 let reason = Some(one.reason.clone());
-                let pair = pair(field, record, one.human_value, reason);
+                let pair = grade_pair(field, record, one.human_value, reason);
                 raters.entry((false, field, "people")).or_default().push(pair);
             }
         }
         for ((model, session_id), grade) in latest_quality(quality) {
             let Some(record) = by_id.get(session_id) else { continue };
-            for (field, value) in as_rules_would(grade) {
+            for (field, value) in to_rule_grades(grade) {
                 if let Some(value) = value {
-                    let pair = pair(field, record, value, grade.reasoning.clone());
+                    let pair = grade_pair(field, record, value, grade.reasoning.clone());
                     raters.entry((true, field, model)).or_default().push(pair);
                 }
             }
         }
         let comparisons = raters
             .into_iter()
-            .map(|((_, field, rater), pairs)| Comparison::of(field, rater, pairs))
+            .map(|((_, field, rater), pairs)| RaterComparison::from_pairs(field, rater, pairs))
             .collect();
         Self {
             comparisons,
@@ -102,8 +103,10 @@ impl Agreement {
 }
 
 /// Returns the newest override for each field of each session.
-pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str), &Override> {
-    let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
+pub(super) fn newest_overrides(
+    overrides: &[GradeOverride],
+) -> BTreeMap<(GradeField, &str), &GradeOverride> {
+    let mut newest: BTreeMap<(GradeField, &str), &GradeOverride> = BTreeMap::new();
     for one in overrides {
         let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
         // If the times are equal, the later entry wins.
@@ -128,19 +131,24 @@ pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str),
 
 /// Converts a model's grade to the scales of the rules; `None` for fields the model could not
 /// judge.
-pub(super) fn as_rules_would(grade: &QualityGrade) -> [(Field, Option<u8>); 2] {
+pub(super) fn to_rule_grades(grade: &QualityGrade) -> [(GradeField, Option<u8>); 2] {
     let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
-    let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
-    [(Field::TaskCompleted, solved), (Field::ResponseQuality, level)]
+    let level = grade.overall.map(|score| GradeLevel::nearest(1.0 + 4.0 * score).get());
+    [(GradeField::TaskCompleted, solved), (GradeField::ResponseQuality, level)]
 }
 
-fn pair(field: Field, record: &GradeRecord, rater: u8, reason: Option<String>) -> Disagreement {
+fn grade_pair(
+    field: GradeField,
+    record: &GradeRecord,
+    rater: u8,
+    reason: Option<String>,
+) -> RaterDisagreement {
     let session_id = record.session_id.clone();
-    Disagreement { session_id, rules: field.value(record), rater, reason }
+    RaterDisagreement { session_id, rules: field.value(record), rater, reason }
 }
 
-impl Comparison {
-    fn of(field: Field, against: &str, mut pairs: Vec<Disagreement>) -> Self {
+impl RaterComparison {
+    fn from_pairs(field: GradeField, against: &str, mut pairs: Vec<RaterDisagreement>) -> Self {
         let numbers: Vec<(u8, u8)> = pairs.iter().map(|pair| (pair.rules, pair.rater)).collect();
         let kappa =
             if field.is_boolean() { cohen_kappa(&numbers) } else { quadratic_kappa(&numbers) };
@@ -155,7 +163,7 @@ impl Comparison {
         Self {
             field,
             against: against.to_owned(),
-            agreeing: Share::new(same as u64, numbers.len() as u64),
+            agreeing: Proportion::new(same as u64, numbers.len() as u64),
             kappa: kappa.map(|kappa| kappa.kappa),
             // If a rater is constant, the formula gives an error of 0, which is meaningless.
             kappa_interval: kappa.filter(|k| k.standard_error > 0.0).map(|k| k.interval),
@@ -170,8 +178,8 @@ mod tests {
     use super::*;
     use crate::grade::grade_record::sample;
 
-    fn says(session: &str, field: Field, human_value: u8, at: &str) -> Override {
-        Override {
+    fn says(session: &str, field: GradeField, human_value: u8, at: &str) -> GradeOverride {
+        GradeOverride {
             session_id: session.to_owned(),
             field,
             rule_value: 1,
@@ -186,12 +194,12 @@ mod tests {
         let records: Vec<_> = ["a", "b", "c", "d"].map(sample).into();
         let (early, late) = ("2026-11-17T00:00:00Z", "2026-11-18T00:00:00Z");
         let overrides = [
-            says("a", Field::TaskCompleted, 1, early),
-            says("b", Field::TaskCompleted, 1, early),
+            says("a", GradeField::TaskCompleted, 1, early),
+            says("b", GradeField::TaskCompleted, 1, early),
             // The newest word counts.
-            says("b", Field::TaskCompleted, 0, late),
-            says("c", Field::ResponseQuality, 5, early),
-            says("gone", Field::TaskCompleted, 0, early),
+            says("b", GradeField::TaskCompleted, 0, late),
+            says("c", GradeField::ResponseQuality, 5, early),
+            says("gone", GradeField::TaskCompleted, 0, early),
         ];
         let by_model = |session: &str, version, problem_solved, overall| QualityGrade {
             session_id: session.to_owned(),
@@ -211,7 +219,8 @@ mod tests {
             by_model("a", 1, Some(0.9), None),
             by_model("b", 1, None, None),
         ];
-        let found = Agreement::of(&records, &overrides, &quality, &Weights::default());
+        let found =
+            GraderAgreement::compare(&records, &overrides, &quality, &GradeWeights::default());
         let shown: Vec<_> = found
             .comparisons
             .iter()
@@ -220,11 +229,11 @@ mod tests {
         assert_eq!(
             shown,
             [
-                ("people", Field::TaskCompleted, 1, 2),
-                ("people", Field::ResponseQuality, 0, 1),
-                ("m", Field::TaskCompleted, 0, 1),
+                ("people", GradeField::TaskCompleted, 1, 2),
+                ("people", GradeField::ResponseQuality, 0, 1),
+                ("m", GradeField::TaskCompleted, 0, 1),
                 // 0.5 of the way from 1 to 5 is 3, as the sample has it.
-                ("m", Field::ResponseQuality, 1, 1),
+                ("m", GradeField::ResponseQuality, 1, 1),
             ]
         );
         assert_eq!(found.comparisons[0].mean_difference, -0.5);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::share::{mean, ratio, rounded, saturated};
 use super::{GradeRecord, TaskOutcome};
-use selftest_stats::{Tail, fisher_exact, holm, mann_whitney};
+use selftest_stats::{TestTail, fisher_exact, holm, mann_whitney};
 
 /// Settings for raising and delivering alerts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ impl Default for AlertSettings {
 /// A metric watched by alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum AlertMetric {
     /// Share of tasks confirmed as done by tests, CI, a merge or a verifier.
     Verified,
     /// Share of tasks that a check or a person found not done.
@@ -56,7 +56,7 @@ pub enum Metric {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
     /// The metric.
-    pub metric: Metric,
+    pub metric: AlertMetric,
     /// Value of this week: a rate of 0.0 to 1.0, or a mean over sessions. Absent without sessions.
     pub now: Option<f64>,
     /// Value of the previous four weeks, pooled.
@@ -87,12 +87,16 @@ pub struct Alerts {
     pub checks: Vec<Alert>,
     /// Raised metrics already delivered, by the key of each receiver.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub delivered_to: BTreeMap<String, Vec<Metric>>,
+    pub delivered_to: BTreeMap<String, Vec<AlertMetric>>,
 }
 
 impl Alerts {
     /// Compares this week's records with those of the previous four weeks.
-    pub fn of(now: &[&GradeRecord], before: &[&GradeRecord], settings: &AlertSettings) -> Self {
+    pub fn check_all(
+        now: &[&GradeRecord],
+        before: &[&GradeRecord],
+        settings: &AlertSettings,
+    ) -> Self {
         let efficiency = |records: &[&GradeRecord]| -> Vec<f64> {
             records.iter().map(|record| record.tool_calls_efficient.get().into()).collect()
         };
@@ -106,20 +110,25 @@ impl Alerts {
             checks: Vec::new(),
             delivered_to: BTreeMap::new(),
         };
-        alerts.outcome(Metric::Verified, TaskOutcome::Verified, Tail::Less, [now, before]);
-        let (contradicted, tail) = (TaskOutcome::Contradicted, Tail::Greater);
-        alerts.outcome(Metric::Contradicted, contradicted, tail, [now, before]);
+        alerts.check_outcome(
+            AlertMetric::Verified,
+            TaskOutcome::Verified,
+            TestTail::Less,
+            [now, before],
+        );
+        let (contradicted, tail) = (TaskOutcome::Contradicted, TestTail::Greater);
+        alerts.check_outcome(AlertMetric::Contradicted, contradicted, tail, [now, before]);
         let ranks = "Mann-Whitney rank test, one-sided";
         for (metric, tail, values) in [
-            (Metric::ToolEfficiency, Tail::Less, [efficiency(now), efficiency(before)]),
-            (Metric::ErrorRate, Tail::Greater, [error_rates(now), error_rates(before)]),
+            (AlertMetric::ToolEfficiency, TestTail::Less, [efficiency(now), efficiency(before)]),
+            (AlertMetric::ErrorRate, TestTail::Greater, [error_rates(now), error_rates(before)]),
         ] {
             let [now, before] = &values;
             let means = values.each_ref().map(|values| mean(values.iter().copied()));
             let counts = values.each_ref().map(|values| values.len() as u64);
             alerts.check(metric, means, counts, ranks, || mann_whitney(now, before, tail));
         }
-        alerts.decide();
+        alerts.correct_and_raise();
         alerts
     }
 
@@ -129,11 +138,11 @@ impl Alerts {
     }
 
     /// Checks the share of an outcome among all tasks.
-    fn outcome(
+    fn check_outcome(
         &mut self,
-        metric: Metric,
+        metric: AlertMetric,
         outcome: TaskOutcome,
-        tail: Tail,
+        tail: TestTail,
         sides: [&[&GradeRecord]; 2],
     ) {
         let counts = sides.map(|records| {
@@ -149,7 +158,7 @@ impl Alerts {
 
     fn check(
         &mut self,
-        metric: Metric,
+        metric: AlertMetric,
         [now, before]: [Option<f64>; 2],
         [n_now, n_before]: [u64; 2],
         test: &str,
@@ -170,7 +179,7 @@ impl Alerts {
     }
 
     /// Corrects the p-values for multiple tests and compares them with alpha.
-    fn decide(&mut self) {
+    fn correct_and_raise(&mut self) {
         // Only tests that were made count in the correction.
         let made: Vec<f64> = self.checks.iter().filter_map(|check| check.p).collect();
         let tested = self.checks.iter_mut().filter(|check| check.p.is_some());
@@ -201,10 +210,10 @@ mod tests {
 
     fn check(now: &[GradeRecord], before: &[GradeRecord]) -> Alerts {
         let (now, before): (Vec<_>, Vec<_>) = (now.iter().collect(), before.iter().collect());
-        Alerts::of(&now, &before, &AlertSettings::default())
+        Alerts::check_all(&now, &before, &AlertSettings::default())
     }
 
-    fn raised(alerts: &Alerts) -> Vec<Metric> {
+    fn raised(alerts: &Alerts) -> Vec<AlertMetric> {
         alerts.raised().map(|alert| alert.metric).collect()
     }
 
@@ -214,14 +223,14 @@ mod tests {
         assert!(raised(&check(&before, &before)).is_empty());
         assert!(raised(&check(&sessions(12, 12, 5, 0), &before)).is_empty());
         let fewer_done = check(&sessions(12, 4, 4, 1), &before);
-        assert_eq!(raised(&fewer_done), [Metric::Verified, Metric::Contradicted]);
+        assert_eq!(raised(&fewer_done), [AlertMetric::Verified, AlertMetric::Contradicted]);
         let alert = fewer_done.raised().next().unwrap();
         assert_eq!((alert.now, alert.before), (Some(0.333_333), Some(0.9)));
         assert_eq!((alert.n_now, alert.n_before), (12, 40));
         // Fisher's p is 0.000244, four tests were made.
         assert!(alert.p_corrected.unwrap() > 2.9 * alert.p.unwrap(), "{alert:?}");
         let worse = check(&sessions(12, 11, 3, 2), &before);
-        assert_eq!(raised(&worse), [Metric::ToolEfficiency, Metric::ErrorRate]);
+        assert_eq!(raised(&worse), [AlertMetric::ToolEfficiency, AlertMetric::ErrorRate]);
     }
 
     #[test]

@@ -5,24 +5,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::difference::Rule;
+use super::difference::SignificanceRule;
 use super::share::{ratio, total};
 use super::spending::CostSummary;
 use super::{
-    Difference, GradeRecord, Listed, Measure, OutcomeShares, OutcomeSign, Spent, TaskOutcome,
+    GradeRecord, GroupDifference, OutcomeShares, OutcomeSign, TaskDurations, TaskMeasure,
+    TaskOutcome, TruncatedList,
 };
-use selftest_models::prices::Prices;
+use selftest_models::prices::ModelPrices;
 
 /// Maximum number of rows in a split.
 const MAX_ROWS: usize = 10;
 /// Measures in which a portion is compared with the others.
-const MEASURES: [Measure; 3] = [Measure::Verified, Measure::Contradicted, Measure::FailedCalls];
+const MEASURES: [TaskMeasure; 3] =
+    [TaskMeasure::Verified, TaskMeasure::Contradicted, TaskMeasure::FailedCalls];
 /// Maximum number of contradicted tasks to list.
 const MAX_NAMED: usize = 10;
 
 /// The tasks of one project, agent or model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Portion {
+pub struct TaskPortion {
     /// Name of the folder, agent or model.
     pub name: String,
     /// Number of tasks.
@@ -38,27 +40,27 @@ pub struct Portion {
     pub error_rate: Option<f64>,
     /// Duration of the tasks.
     #[serde(default)]
-    pub time: Spent,
+    pub time: TaskDurations,
     /// Cost of the tasks.
     #[serde(default)]
     pub cost: CostSummary,
     /// Comparison with all other tasks of the week.
     #[serde(default)]
-    pub against_the_rest: Vec<Difference>,
+    pub against_the_rest: Vec<GroupDifference>,
 }
 
 /// The tasks of a week in three splits, each ordered by number of tasks, largest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Breakdown {
+pub struct TaskBreakdown {
     /// Split by the agent's working folder, leaving out tasks without one.
-    pub projects: Listed<Portion>,
+    pub projects: TruncatedList<TaskPortion>,
     /// Split by agent.
-    pub agents: Listed<Portion>,
+    pub agents: TruncatedList<TaskPortion>,
     /// Split by the model that answered first, leaving out tasks without one.
-    pub models: Listed<Portion>,
+    pub models: TruncatedList<TaskPortion>,
     /// Contradicted tasks, newest first.
-    pub contradicted: Listed<ContradictedTask>,
+    pub contradicted: TruncatedList<ContradictedTask>,
 }
 
 /// A task that a check or a person found not done.
@@ -77,16 +79,20 @@ pub struct ContradictedTask {
     pub event: Option<u64>,
 }
 
-impl Breakdown {
+impl TaskBreakdown {
     /// Splits these tasks, which are ordered newest first.
-    pub(super) fn of(tasks: &[&GradeRecord], rule: Rule, prices: &Prices) -> Self {
+    pub(super) fn from_tasks(
+        tasks: &[&GradeRecord],
+        rule: SignificanceRule,
+        prices: &ModelPrices,
+    ) -> Self {
         let contradicted = tasks.iter().filter(|task| task.outcome == TaskOutcome::Contradicted);
         Self {
             projects: portions(tasks, |task| task.details.project.as_deref(), rule, prices),
             agents: portions(tasks, |task| Some(&task.details.agent), rule, prices),
             models: portions(tasks, |task| task.model.as_deref(), rule, prices),
-            contradicted: Listed::new(
-                contradicted.map(|task| ContradictedTask::of(task)).collect(),
+            contradicted: TruncatedList::new(
+                contradicted.map(|task| ContradictedTask::from_record(task)).collect(),
                 MAX_NAMED,
             ),
         }
@@ -94,7 +100,7 @@ impl Breakdown {
 }
 
 impl ContradictedTask {
-    fn of(task: &GradeRecord) -> Self {
+    fn from_record(task: &GradeRecord) -> Self {
         let first = task.details.outcome_evidence.first();
         Self {
             session_id: task.session_id.clone(),
@@ -109,9 +115,9 @@ impl ContradictedTask {
 fn portions(
     tasks: &[&GradeRecord],
     name: impl Fn(&GradeRecord) -> Option<&str>,
-    rule: Rule,
-    prices: &Prices,
-) -> Listed<Portion> {
+    rule: SignificanceRule,
+    prices: &ModelPrices,
+) -> TruncatedList<TaskPortion> {
     let mut groups: BTreeMap<String, Vec<&GradeRecord>> = BTreeMap::new();
     for task in tasks {
         if let Some(name) = name(task) {
@@ -122,17 +128,17 @@ fn portions(
         let rest: Vec<&GradeRecord> =
             tasks.iter().filter(|task| name(task) != Some(wanted)).copied().collect();
         let calls = total(own.iter().map(|task| task.details.calls_of_tools()));
-        Portion {
+        TaskPortion {
             name: wanted.clone(),
             tasks: own.len() as u64,
-            outcomes: OutcomeShares::of(own),
+            outcomes: OutcomeShares::from_tasks(own),
             corrections: total(own.iter().map(|task| task.details.corrections)),
             rewinds: total(own.iter().map(|task| task.details.rewinds)),
             error_rate: ratio(total(own.iter().map(|task| task.total_errors)), calls),
-            time: Spent::of(own),
-            cost: CostSummary::of(own, prices),
+            time: TaskDurations::from_tasks(own),
+            cost: CostSummary::from_tasks(own, prices),
             against_the_rest: MEASURES
-                .map(|measure| Difference::of(measure, own, &rest, rule))
+                .map(|measure| GroupDifference::compare(measure, own, &rest, rule))
                 .into(),
         }
     };
@@ -140,16 +146,19 @@ fn portions(
     let mut largest: Vec<(&String, &Vec<&GradeRecord>)> = groups.iter().collect();
     largest.sort_by_key(|(_, own)| Reverse(own.len()));
     let left_out = largest.len().saturating_sub(MAX_ROWS) as u64;
-    let mut items: Vec<Portion> = largest.into_iter().take(MAX_ROWS).map(portion).collect();
-    Difference::decide(items.iter_mut().flat_map(|one| &mut one.against_the_rest), rule);
-    Listed { items, left_out }
+    let mut items: Vec<TaskPortion> = largest.into_iter().take(MAX_ROWS).map(portion).collect();
+    GroupDifference::correct_and_decide(
+        items.iter_mut().flat_map(|one| &mut one.against_the_rest),
+        rule,
+    );
+    TruncatedList { items, left_out }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::grade::fixture::record;
-    use crate::grade::{TaskType, Verdict};
+    use crate::grade::{DifferenceVerdict, TaskType};
 
     #[test]
     fn a_portion_that_differs_from_the_rest_is_found() {
@@ -158,22 +167,29 @@ mod tests {
         for (id, one) in records.iter_mut().enumerate() {
             one.model = Some(if id < 15 { "small" } else { "large" }.to_owned());
         }
-        let rule = Rule { alpha: 0.05, min_tasks: 10 };
-        let split = Breakdown::of(&records.iter().collect::<Vec<_>>(), rule, &Prices::default());
-        let verdicts = |portion: &Portion| {
+        let rule = SignificanceRule { alpha: 0.05, min_tasks: 10 };
+        let split = TaskBreakdown::from_tasks(
+            &records.iter().collect::<Vec<_>>(),
+            rule,
+            &ModelPrices::default(),
+        );
+        let verdicts = |portion: &TaskPortion| {
             let of = portion.against_the_rest.iter();
             of.map(|one| (one.measure, one.verdict)).collect::<Vec<_>>()
         };
         assert_eq!(
             verdicts(&split.models.items[1]),
             [
-                (Measure::Verified, Verdict::Down),
-                (Measure::Contradicted, Verdict::Up),
-                (Measure::FailedCalls, Verdict::NotTested),
+                (TaskMeasure::Verified, DifferenceVerdict::Down),
+                (TaskMeasure::Contradicted, DifferenceVerdict::Up),
+                (TaskMeasure::FailedCalls, DifferenceVerdict::NotTested),
             ]
         );
         let alone = &split.agents.items[0].against_the_rest;
-        assert!(alone.iter().all(|one| one.verdict == Verdict::NotTested), "there is no rest");
+        assert!(
+            alone.iter().all(|one| one.verdict == DifferenceVerdict::NotTested),
+            "there is no rest"
+        );
     }
 
     #[test]
@@ -183,8 +199,12 @@ mod tests {
         records[4].details.project = None;
         records[3].details.project = Some("/work/other".to_owned());
         records[0].details.corrections = 2;
-        let rule = Rule { alpha: 0.05, min_tasks: 10 };
-        let split = Breakdown::of(&records.iter().collect::<Vec<_>>(), rule, &Prices::default());
+        let rule = SignificanceRule { alpha: 0.05, min_tasks: 10 };
+        let split = TaskBreakdown::from_tasks(
+            &records.iter().collect::<Vec<_>>(),
+            rule,
+            &ModelPrices::default(),
+        );
         let names: Vec<(&str, u64)> =
             split.projects.items.iter().map(|one| (one.name.as_str(), one.tasks)).collect();
         assert_eq!(names, [("/work/site", 3), ("/work/other", 1)]);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::agreement::{as_rules_would, latest_quality, newest_overrides};
+use super::agreement::{latest_quality, newest_overrides, to_rule_grades};
 use super::share::rounded;
-use super::{Field, GradeRecord, Override, QualityGrade, Share};
+use super::{GradeField, GradeOverride, GradeRecord, Proportion, QualityGrade};
 use selftest_stats::{
     Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test,
 };
@@ -36,26 +36,26 @@ impl Rater {
 
 /// The discrepancies between all graders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Calibration {
+pub struct GraderCalibration {
     /// Number of sessions with a grade by the rules.
     pub sessions: u64,
     /// Maximum accepted mean difference, as a share of a grade's range.
     pub threshold: f64,
     /// One entry per field and pair of graders with sessions in common.
-    pub discrepancies: Vec<Discrepancy>,
+    pub discrepancies: Vec<GraderDiscrepancy>,
 }
 
 /// Comparison of two graders on one field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Discrepancy {
+pub struct GraderDiscrepancy {
     /// Field compared.
-    pub field: Field,
+    pub field: GradeField,
     /// `rules`, or the model.
     pub rater: String,
     /// The model, or `people`.
     pub against: String,
     /// Number of sessions that both graded, and how many of them have the same grade.
-    pub agreeing: Share,
+    pub agreeing: Proportion,
     /// Cohen's kappa, with quadratic weights for grades of 1 to 5. Absent if chance agreement is
     /// complete.
     pub kappa: Option<f64>,
@@ -72,24 +72,24 @@ pub struct Discrepancy {
     pub exceeds: bool,
 }
 
-impl Calibration {
+impl GraderCalibration {
     /// Compares all graders. `records` are the rules' grades before overrides.
     ///
     /// Models and people are read as in [`super::agreement::Agreement::of`]. Only sessions with a
     /// grade by the rules count.
-    pub fn of(
+    pub fn compare(
         records: &[GradeRecord],
-        overrides: &[Override],
+        overrides: &[GradeOverride],
         quality: &[QualityGrade],
         threshold: f64,
     ) -> Self {
-        let mut said: BTreeMap<(Field, Rater), BTreeMap<&str, u8>> = BTreeMap::new();
-        for &field in Field::ALL {
+        let mut said: BTreeMap<(GradeField, Rater), BTreeMap<&str, u8>> = BTreeMap::new();
+        for &field in GradeField::ALL {
             let values = records.iter().map(|one| (one.session_id.as_str(), field.value(one)));
             said.insert((field, Rater::Rules), values.collect());
         }
         for ((model, session_id), grade) in latest_quality(quality) {
-            for (field, value) in as_rules_would(grade) {
+            for (field, value) in to_rule_grades(grade) {
                 if let Some(value) = value {
                     let rater = (field, Rater::Model(model.to_owned()));
                     said.entry(rater).or_default().insert(session_id, value);
@@ -114,17 +114,18 @@ impl Calibration {
                     .filter_map(|(session, value)| Some((*value, *other_values.get(session)?)))
                     .collect();
                 let names = (rater.name(), other.name());
-                discrepancies.extend(Discrepancy::of(*field, names, &pairs, threshold));
+                discrepancies
+                    .extend(GraderDiscrepancy::from_pairs(*field, names, &pairs, threshold));
             }
         }
         Self { sessions: records.len() as u64, threshold, discrepancies }
     }
 }
 
-impl Discrepancy {
+impl GraderDiscrepancy {
     /// Compares pairs of grades by the first grader and the other. Returns `None` without pairs.
-    fn of(
-        field: Field,
+    fn from_pairs(
+        field: GradeField,
         (rater, against): (&str, &str),
         pairs: &[(u8, u8)],
         threshold: f64,
@@ -147,7 +148,7 @@ impl Discrepancy {
             field,
             rater: rater.to_owned(),
             against: against.to_owned(),
-            agreeing: Share::new(same as u64, pairs.len() as u64),
+            agreeing: Proportion::new(same as u64, pairs.len() as u64),
             kappa: kappa.map(|kappa| rounded(kappa.kappa)),
             // If a rater is constant, the error is 0 up to rounding, which is meaningless.
             kappa_interval: kappa.filter(|k| k.standard_error > 1e-6).map(|k| round(k.interval)),
@@ -165,13 +166,13 @@ mod tests {
     use crate::grade::grade_record::sample;
 
     /// So many sessions of quality 3, which a model finds worth `overall` and a person `level`.
-    fn graded(count: usize, overall: &[f64], level: u8) -> Calibration {
+    fn graded(count: usize, overall: &[f64], level: u8) -> GraderCalibration {
         let records: Vec<_> = (0..count).map(|id| sample(&id.to_string())).collect();
-        let overrides: Vec<Override> = records
+        let overrides: Vec<GradeOverride> = records
             .iter()
-            .map(|record| Override {
+            .map(|record| GradeOverride {
                 session_id: record.session_id.clone(),
-                field: Field::ResponseQuality,
+                field: GradeField::ResponseQuality,
                 rule_value: 3,
                 human_value: level,
                 reason: "read".to_owned(),
@@ -195,7 +196,7 @@ mod tests {
                 details: None,
             })
             .collect();
-        Calibration::of(&records, &overrides, &quality, DISCREPANCY)
+        GraderCalibration::compare(&records, &overrides, &quality, DISCREPANCY)
     }
 
     /// docs/spec/session-grades.md#calibration: `discrepancy = abs(external_score - grader_score)`;

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
-use super::final_message::Shown;
-use super::grade_record::{Evidence, Point};
-use super::tally::Tally;
+use super::final_message::RedactedMessage;
+use super::grade_record::{GradeEvidence, GradePoint};
+use super::tally::SessionTally;
 use super::weights::CompletionWeights;
 use crate::english;
 use selftest_text::redact::REDACTED;
@@ -18,7 +18,7 @@ const FEW_ERRORS: f64 = 0.1;
 /// Error rate for "errors in more than 30 % of all calls".
 const MANY_ERRORS: f64 = 0.3;
 /// Number of characters below which "the final response is empty or very short".
-const SHORT: usize = 20;
+const MIN_RESPONSE_CHARS: usize = 20;
 
 /// The specified phrases on word boundaries. "success" also covers its other forms.
 static DONE: LazyLock<Regex> =
@@ -29,7 +29,7 @@ static FAILED: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
 
 /// Returns the number of errors per model call.
-pub(super) fn error_rate(tally: &Tally) -> f64 {
+pub(super) fn error_rate(tally: &SessionTally) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     match tally.model_calls {
         0 => 0.0,
@@ -42,57 +42,57 @@ pub(super) fn error_rate(tally: &Tally) -> f64 {
 /// Quotes come from the redacted text: clipping can separate a secret from its name, after which it
 /// can no longer be recognized.
 pub(super) fn indicators(
-    tally: &Tally,
+    tally: &SessionTally,
     weights: &CompletionWeights,
-    shown: &Shown<'_>,
-) -> Vec<Evidence> {
+    shown: &RedactedMessage<'_>,
+) -> Vec<GradeEvidence> {
     let mut found = Vec::new();
     let response = &tally.response;
     let phrases = [
-        (Point::SaysDone, &DONE, weights.says_done),
-        (Point::NamesOutput, &OUTPUT, weights.names_output),
-        (Point::SaysFailed, &FAILED, weights.says_failed),
+        (GradePoint::SaysDone, &DONE, weights.says_done),
+        (GradePoint::NamesOutput, &OUTPUT, weights.names_output),
+        (GradePoint::SaysFailed, &FAILED, weights.says_failed),
     ];
     for (point, pattern, worth) in phrases {
-        if let Some(hit) = find(response.text(), pattern) {
+        if let Some(hit) = find_unnegated(response.text(), pattern) {
             let event = response.event_at(hit.start());
             // Redaction may have removed the phrase itself.
-            let words = said(shown.text(), pattern).unwrap_or(REDACTED).to_owned();
-            found.push(Evidence { point, worth, event, words });
+            let words = find_excerpt(shown.text(), pattern).unwrap_or(REDACTED).to_owned();
+            found.push(GradeEvidence { point, worth, event, words });
         }
     }
     let rate = error_rate(tally);
     let words = || format!("{} errors in {} model calls", tally.errors, tally.model_calls);
     if rate <= FEW_ERRORS {
-        let (point, worth) = (Point::FewErrors, weights.few_errors);
-        found.push(Evidence { point, worth, event: None, words: words() });
+        let (point, worth) = (GradePoint::FewErrors, weights.few_errors);
+        found.push(GradeEvidence { point, worth, event: None, words: words() });
     }
     if rate > MANY_ERRORS {
-        let (point, worth) = (Point::ManyErrors, weights.many_errors);
+        let (point, worth) = (GradePoint::ManyErrors, weights.many_errors);
         let event = tally.last_error;
-        found.push(Evidence { point, worth, event, words: words() });
+        found.push(GradeEvidence { point, worth, event, words: words() });
     }
     let length = response.text().trim().chars().count();
-    if length < SHORT {
-        let (point, worth) = (Point::ShortResponse, weights.short_response);
+    if length < MIN_RESPONSE_CHARS {
+        let (point, worth) = (GradePoint::ShortResponse, weights.short_response);
         let words = match length {
             0 => "the session does not end with a message of the agent".to_owned(),
             _ => format!("the final message has {length} characters"),
         };
         let event = response.event_at(response.text().trim_end().len()).filter(|_| length > 0);
-        found.push(Evidence { point, worth, event, words });
+        found.push(GradeEvidence { point, worth, event, words });
     }
     found
 }
 
 /// Returns the first occurrence of a phrase that is not negated.
-pub(super) fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
+pub(super) fn find_unnegated<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
     pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))
 }
 
 /// Returns that occurrence with a few words of context.
-pub(super) fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
-    let hit = find(text, pattern)?;
+pub(super) fn find_excerpt<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
+    let hit = find_unnegated(text, pattern)?;
     // The excerpt stays within its sentence and line.
     let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
     let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
     use crate::grade::final_message::FinalMessage;
 
-    fn points(response: &str, errors: u64, model_calls: u64) -> Vec<Point> {
-        let tally = Tally {
+    fn points(response: &str, errors: u64, model_calls: u64) -> Vec<GradePoint> {
+        let tally = SessionTally {
             model_calls,
             errors,
             response: FinalMessage::new(7, response),
-            ..Tally::default()
+            ..SessionTally::default()
         };
-        let shown = Shown::new(&tally.response, &str::to_owned);
+        let shown = RedactedMessage::new(&tally.response, &str::to_owned);
         let found = indicators(&tally, &CompletionWeights::default(), &shown);
         found.iter().map(|evidence| evidence.point).collect()
     }
@@ -139,24 +139,32 @@ mod tests {
         for text in
             ["Everything is done here.", "It is COMPLETED now, all of it", "A success, I think so"]
         {
-            assert_eq!(points(text, 0, 1), [Point::SaysDone, Point::FewErrors], "{text}");
+            assert_eq!(points(text, 0, 1), [GradePoint::SaysDone, GradePoint::FewErrors], "{text}");
         }
         for text in
             ["It was abandoned long ago", "the unfinished symphony", "it condones the whole thing"]
         {
-            assert_eq!(points(text, 0, 1), [Point::FewErrors], "{text}");
+            assert_eq!(points(text, 0, 1), [GradePoint::FewErrors], "{text}");
         }
         for text in
             ["The file was saved to /tmp/x", "Here is the list you want", "I see it, output: none"]
         {
-            assert_eq!(points(text, 0, 1), [Point::NamesOutput, Point::FewErrors], "{text}");
+            assert_eq!(
+                points(text, 0, 1),
+                [GradePoint::NamesOutput, GradePoint::FewErrors],
+                "{text}"
+            );
         }
         for text in [
             "The build failed on me again",
             "I was unable to find the file",
             "I couldn’t find the file",
         ] {
-            assert_eq!(points(text, 0, 1), [Point::SaysFailed, Point::FewErrors], "{text}");
+            assert_eq!(
+                points(text, 0, 1),
+                [GradePoint::SaysFailed, GradePoint::FewErrors],
+                "{text}"
+            );
         }
     }
 
@@ -168,25 +176,25 @@ mod tests {
             "We have 0 tests failed so far",
             "It has never been completed before",
         ] {
-            assert_eq!(points(text, 0, 1), [Point::FewErrors], "{text}");
+            assert_eq!(points(text, 0, 1), [GradePoint::FewErrors], "{text}");
         }
-        assert_eq!(points("No, it is not hard. All done now.", 0, 1)[0], Point::SaysDone);
+        assert_eq!(points("No, it is not hard. All done now.", 0, 1)[0], GradePoint::SaysDone);
     }
 
     #[test]
     fn error_rates_and_short_responses() {
         let long = "An answer of some length.";
-        assert_eq!(points(long, 1, 10), [Point::FewErrors]);
+        assert_eq!(points(long, 1, 10), [GradePoint::FewErrors]);
         assert_eq!(points(long, 2, 10), []);
         assert_eq!(points(long, 3, 10), []);
-        assert_eq!(points(long, 4, 10), [Point::ManyErrors]);
-        assert_eq!(points("", 0, 1), [Point::FewErrors, Point::ShortResponse]);
-        assert_eq!(points("  Paris.  ", 0, 1), [Point::FewErrors, Point::ShortResponse]);
+        assert_eq!(points(long, 4, 10), [GradePoint::ManyErrors]);
+        assert_eq!(points("", 0, 1), [GradePoint::FewErrors, GradePoint::ShortResponse]);
+        assert_eq!(points("  Paris.  ", 0, 1), [GradePoint::FewErrors, GradePoint::ShortResponse]);
     }
 
     #[test]
     fn the_words_around_a_phrase_are_evidence() {
         let text = "First I looked. Then the tests are finally done and pushed\nBye";
-        assert_eq!(said(text, &DONE), Some("Then the tests are finally done and pushed"));
+        assert_eq!(find_excerpt(text, &DONE), Some("Then the tests are finally done and pushed"));
     }
 }

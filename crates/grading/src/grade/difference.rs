@@ -7,13 +7,13 @@ use strum::{Display, IntoStaticStr};
 
 use super::share::{mean, ratio, rounded, saturated};
 use super::{GradeRecord, TaskOutcome};
-use selftest_stats::{Interval, Tail, fisher_exact, holm, mann_whitney, proportion_difference};
+use selftest_stats::{Interval, TestTail, fisher_exact, holm, mann_whitney, proportion_difference};
 
 /// A measure in which two groups of tasks are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Measure {
+pub enum TaskMeasure {
     /// Share of tasks confirmed as done by a check, CI or a merge.
     Verified,
     /// Share of tasks that a check or a person found not done.
@@ -37,7 +37,7 @@ pub enum Measure {
 /// Result of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DifferenceVerdict {
     /// Significantly higher than in the other group.
     Up,
     /// Significantly lower than in the other group.
@@ -51,9 +51,9 @@ pub enum Verdict {
 
 /// Comparison of one measure in two groups of tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct GroupDifference {
     /// Measure compared.
-    pub measure: Measure,
+    pub measure: TaskMeasure,
     /// Value in the group: a share of 0.0 to 1.0, or a mean. Absent without tasks to count.
     pub own: Option<f64>,
     /// Value in the other group.
@@ -73,12 +73,12 @@ pub struct Difference {
     /// `p` after Holm's correction for the tests made together.
     pub p_corrected: Option<f64>,
     /// Result of the comparison.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
 }
 
 /// Criteria for a significant difference.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
+pub(super) struct SignificanceRule {
     /// Significance level.
     pub(super) alpha: f64,
     /// Minimum number of tasks on each side.
@@ -86,69 +86,71 @@ pub(super) struct Rule {
 }
 
 /// Values of a measure.
-enum Values {
+enum MeasureValues {
     /// Number of tasks that have the property, and number of tasks counted.
     Share(u64, u64),
     /// One value per task counted.
     Each(Vec<f64>),
 }
 
-impl Measure {
+impl TaskMeasure {
     /// Returns the values for some tasks. [`Measure::MetCause`] needs more than the tasks and
     /// returns an empty share.
-    fn values(self, tasks: &[&GradeRecord]) -> Values {
+    fn values(self, tasks: &[&GradeRecord]) -> MeasureValues {
         let share = |has: fn(&GradeRecord) -> bool| {
             let count = tasks.iter().filter(|task| has(task)).count();
-            Values::Share(count as u64, tasks.len() as u64)
+            MeasureValues::Share(count as u64, tasks.len() as u64)
         };
         let each = |value: fn(&GradeRecord) -> Option<f64>| {
-            Values::Each(tasks.iter().filter_map(|task| value(task)).collect())
+            MeasureValues::Each(tasks.iter().filter_map(|task| value(task)).collect())
         };
         match self {
-            Measure::Verified => share(|task| task.outcome == TaskOutcome::Verified),
-            Measure::Contradicted => share(|task| task.outcome == TaskOutcome::Contradicted),
-            Measure::Corrected => share(|task| task.details.corrections > 0),
-            Measure::Recovered => {
+            TaskMeasure::Verified => share(|task| task.outcome == TaskOutcome::Verified),
+            TaskMeasure::Contradicted => share(|task| task.outcome == TaskOutcome::Contradicted),
+            TaskMeasure::Corrected => share(|task| task.details.corrections > 0),
+            TaskMeasure::Recovered => {
                 let erring = tasks.iter().filter(|task| task.total_errors > 0);
                 let recovered = erring.clone().filter(|task| task.errors_recovered).count();
-                Values::Share(recovered as u64, erring.count() as u64)
+                MeasureValues::Share(recovered as u64, erring.count() as u64)
             }
-            Measure::ToolEfficiency => each(|task| Some(task.tool_calls_efficient.get().into())),
-            Measure::AnswerQuality => each(|task| Some(task.response_quality.get().into())),
-            Measure::FailedCalls => {
+            TaskMeasure::ToolEfficiency => {
+                each(|task| Some(task.tool_calls_efficient.get().into()))
+            }
+            TaskMeasure::AnswerQuality => each(|task| Some(task.response_quality.get().into())),
+            TaskMeasure::FailedCalls => {
                 each(|task| ratio(task.total_errors, task.details.calls_of_tools()))
             }
-            Measure::Duration => each(|task| task.duration_seconds),
-            Measure::MetCause => Values::Share(0, 0),
+            TaskMeasure::Duration => each(|task| task.duration_seconds),
+            TaskMeasure::MetCause => MeasureValues::Share(0, 0),
         }
     }
 }
 
-impl Difference {
+impl GroupDifference {
     /// Compares a measure of two groups of tasks.
-    pub(super) fn of(
-        measure: Measure,
+    pub(super) fn compare(
+        measure: TaskMeasure,
         own: &[&GradeRecord],
         other: &[&GradeRecord],
-        rule: Rule,
+        rule: SignificanceRule,
     ) -> Self {
         match (measure.values(own), measure.values(other)) {
-            (Values::Each(own), Values::Each(other)) => {
-                Self::of_values(measure, &own, &other, rule)
+            (MeasureValues::Each(own), MeasureValues::Each(other)) => {
+                Self::compare_values(measure, &own, &other, rule)
             }
-            (Values::Share(own, n_own), Values::Share(other, n_other)) => {
-                Self::of_shares(measure, (own, n_own), (other, n_other), rule)
+            (MeasureValues::Share(own, n_own), MeasureValues::Share(other, n_other)) => {
+                Self::compare_shares(measure, (own, n_own), (other, n_other), rule)
             }
-            _ => Self::of_shares(measure, (0, 0), (0, 0), rule),
+            _ => Self::compare_shares(measure, (0, 0), (0, 0), rule),
         }
     }
 
     /// Compares two shares, each given as count and total.
-    pub(super) fn of_shares(
-        measure: Measure,
+    pub(super) fn compare_shares(
+        measure: TaskMeasure,
         own: (u64, u64),
         other: (u64, u64),
-        rule: Rule,
+        rule: SignificanceRule,
     ) -> Self {
         let small = |(count, of): (u64, u64)| (saturated(count), saturated(of));
         let row = |(count, of): (u64, u64)| [saturated(count), saturated(of.saturating_sub(count))];
@@ -164,13 +166,18 @@ impl Difference {
             n_other: other.1,
             interval,
             test: "Fisher's exact test, two-sided".to_owned(),
-            p: two_sided(own.1.min(other.1) >= rule.min_tasks, p),
+            p: two_sided_p(own.1.min(other.1) >= rule.min_tasks, p),
             p_corrected: None,
-            verdict: Verdict::NotTested,
+            verdict: DifferenceVerdict::NotTested,
         }
     }
 
-    fn of_values(measure: Measure, own: &[f64], other: &[f64], rule: Rule) -> Self {
+    fn compare_values(
+        measure: TaskMeasure,
+        own: &[f64],
+        other: &[f64],
+        rule: SignificanceRule,
+    ) -> Self {
         let enough = own.len().min(other.len()) as u64 >= rule.min_tasks;
         Self {
             measure,
@@ -180,24 +187,27 @@ impl Difference {
             n_other: other.len() as u64,
             interval: None,
             test: "Mann-Whitney rank test, two-sided".to_owned(),
-            p: two_sided(enough, |tail| mann_whitney(own, other, tail)),
+            p: two_sided_p(enough, |tail| mann_whitney(own, other, tail)),
             p_corrected: None,
-            verdict: Verdict::NotTested,
+            verdict: DifferenceVerdict::NotTested,
         }
     }
 
     /// Corrects the p-values of tests made together and sets their verdicts.
-    pub(super) fn decide<'a>(together: impl IntoIterator<Item = &'a mut Difference>, rule: Rule) {
-        let mut tested: Vec<&mut Difference> =
+    pub(super) fn correct_and_decide<'a>(
+        together: impl IntoIterator<Item = &'a mut GroupDifference>,
+        rule: SignificanceRule,
+    ) {
+        let mut tested: Vec<&mut GroupDifference> =
             together.into_iter().filter(|one| one.p.is_some()).collect();
         let made: Vec<f64> = tested.iter().filter_map(|one| one.p).collect();
         for (one, corrected) in tested.iter_mut().zip(holm(&made)) {
             // The test is two-sided; the direction comes from the values.
             let is_higher = one.own > one.other;
             one.verdict = match corrected < rule.alpha {
-                true if is_higher => Verdict::Up,
-                true => Verdict::Down,
-                false => Verdict::WithinChance,
+                true if is_higher => DifferenceVerdict::Up,
+                true => DifferenceVerdict::Down,
+                false => DifferenceVerdict::WithinChance,
             };
             one.p_corrected = Some(rounded(corrected));
             one.p = one.p.map(rounded);
@@ -206,11 +216,11 @@ impl Difference {
 }
 
 /// Returns twice the smaller one-sided p-value, at most 1.
-fn two_sided(is_tested: bool, p: impl Fn(Tail) -> Option<f64>) -> Option<f64> {
+fn two_sided_p(is_tested: bool, p: impl Fn(TestTail) -> Option<f64>) -> Option<f64> {
     if !is_tested {
         return None;
     }
-    let smaller = p(Tail::Less)?.min(p(Tail::Greater)?);
+    let smaller = p(TestTail::Less)?.min(p(TestTail::Greater)?);
     Some((2.0 * smaller).min(1.0))
 }
 
@@ -220,7 +230,7 @@ mod tests {
     use crate::grade::TaskType;
     use crate::grade::fixture::record;
 
-    const RULE: Rule = Rule { alpha: 0.05, min_tasks: 10 };
+    const RULE: SignificanceRule = SignificanceRule { alpha: 0.05, min_tasks: 10 };
 
     fn tasks(count: usize, verified: usize, efficiency: u8) -> Vec<GradeRecord> {
         (0..count)
@@ -228,11 +238,12 @@ mod tests {
             .collect()
     }
 
-    fn compared(own: &[GradeRecord], other: &[GradeRecord]) -> Vec<Difference> {
+    fn compared(own: &[GradeRecord], other: &[GradeRecord]) -> Vec<GroupDifference> {
         let (own, other): (Vec<_>, Vec<_>) = (own.iter().collect(), other.iter().collect());
-        let measures = [Measure::Verified, Measure::ToolEfficiency];
-        let mut found = measures.map(|measure| Difference::of(measure, &own, &other, RULE));
-        Difference::decide(&mut found, RULE);
+        let measures = [TaskMeasure::Verified, TaskMeasure::ToolEfficiency];
+        let mut found =
+            measures.map(|measure| GroupDifference::compare(measure, &own, &other, RULE));
+        GroupDifference::correct_and_decide(&mut found, RULE);
         found.into()
     }
 
@@ -242,11 +253,17 @@ mod tests {
             compared(own, other).iter().map(|one| one.verdict).collect::<Vec<_>>()
         };
         let before = tasks(40, 20, 3);
-        assert_eq!(verdicts(&tasks(20, 19, 4), &before), [Verdict::Up, Verdict::Up]);
-        assert_eq!(verdicts(&tasks(20, 1, 2), &before), [Verdict::Down, Verdict::Down]);
-        assert_eq!(verdicts(&tasks(20, 12, 3), &before), [Verdict::WithinChance; 2]);
-        assert_eq!(verdicts(&tasks(9, 0, 1), &before), [Verdict::NotTested; 2]);
-        assert_eq!(verdicts(&[], &before), [Verdict::NotTested; 2]);
+        assert_eq!(
+            verdicts(&tasks(20, 19, 4), &before),
+            [DifferenceVerdict::Up, DifferenceVerdict::Up]
+        );
+        assert_eq!(
+            verdicts(&tasks(20, 1, 2), &before),
+            [DifferenceVerdict::Down, DifferenceVerdict::Down]
+        );
+        assert_eq!(verdicts(&tasks(20, 12, 3), &before), [DifferenceVerdict::WithinChance; 2]);
+        assert_eq!(verdicts(&tasks(9, 0, 1), &before), [DifferenceVerdict::NotTested; 2]);
+        assert_eq!(verdicts(&[], &before), [DifferenceVerdict::NotTested; 2]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::ErrorClass;
-use crate::english::Patterns;
+use crate::english::EnglishPatterns;
 
 /// Cause of a failed call. If two causes match, the one listed first wins.
 #[derive(
@@ -178,12 +178,13 @@ const PATTERNS: [(ErrorCause, &str); 21] = [
     ),
 ];
 
-static SET: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(PATTERNS.map(|(_, text)| text)));
+static SET: LazyLock<EnglishPatterns> =
+    LazyLock::new(|| EnglishPatterns::new(PATTERNS.map(|(_, text)| text)));
 
 impl ErrorCause {
     /// Determines the cause of a failed call from its message, the class of the message, and other
     /// facts.
-    pub(super) fn of(words: &str, class: ErrorClass, call: FailedCall) -> Self {
+    pub(super) fn classify(words: &str, class: ErrorClass, call: FailedCall) -> Self {
         let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
         let first = |text: &str| PATTERNS.get(SET.first(text)?).map(|(cause, _)| *cause);
         let tail = || {
@@ -304,7 +305,7 @@ mod tests {
 
     fn of(words: &str, exit_code: Option<i64>, is_shell: bool) -> ErrorCause {
         let call = FailedCall { exit_code, is_shell, check: None };
-        ErrorCause::of(words, ErrorClass::of(words, exit_code), call)
+        ErrorCause::classify(words, ErrorClass::classify(words, exit_code), call)
     }
 
     #[test]
@@ -410,7 +411,7 @@ mod tests {
     fn what_was_checked_decides_unless_it_could_not_run() {
         let check = |check, words| {
             let call = FailedCall { exit_code: Some(1), is_shell: true, check: Some(check) };
-            ErrorCause::of(words, ErrorClass::of(words, Some(1)), call)
+            ErrorCause::classify(words, ErrorClass::classify(words, Some(1)), call)
         };
         assert_eq!(check(FailedCheck::Lint, "a.py: bad"), ErrorCause::LintFailure);
         assert_eq!(check(FailedCheck::Tests, "Permission denied in x"), ErrorCause::TestFailure);

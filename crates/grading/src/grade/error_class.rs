@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::english::{self, Patterns};
+use crate::english::{self, EnglishPatterns};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -43,15 +43,15 @@ impl ErrorClass {
     /// class in the order of the specification's table applies, except that `tool_not_found` and
     /// `network_error` come before the wider classes. `command_failed` is the fallback for an exit
     /// code other than 0.
-    pub fn of(words: &str, exit_code: Option<i64>) -> Self {
+    pub fn classify(words: &str, exit_code: Option<i64>) -> Self {
         /// Errors are reported at the start or the end; the middle is output.
         const MAX_LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(MAX_LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(MAX_LOOKED_AT))..];
         // A short text is covered by the tail alone.
         let is_long = words.len() > MAX_LOOKED_AT;
-        let of_head = || is_long.then(|| exception(head)).flatten();
-        if let Some(class) = exception(tail).or_else(of_head) {
+        let of_head = || is_long.then(|| exception_class(head)).flatten();
+        if let Some(class) = exception_class(tail).or_else(of_head) {
             return class;
         }
         let in_head = PATTERNS.matches(head);
@@ -74,7 +74,7 @@ impl ErrorClass {
 
 /// Returns the class of the last exception in a text. It must be at the start of a line or after a
 /// colon or quote; a name within a line of code does not count.
-fn exception(text: &str) -> Option<ErrorClass> {
+fn exception_class(text: &str) -> Option<ErrorClass> {
     // Every exception name contains one of these, so this skips most texts cheaply.
     if !text.contains("Error") && !text.contains("TimeoutExpired") {
         return None;
@@ -133,8 +133,9 @@ const ORDER: [(ErrorClass, &str); 7] = [
 const EXIT_CODE: &str = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
 
 /// The patterns of [`ORDER`] followed by [`EXIT_CODE`], in a single set.
-static PATTERNS: LazyLock<Patterns> =
-    LazyLock::new(|| Patterns::new(ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE])));
+static PATTERNS: LazyLock<EnglishPatterns> = LazyLock::new(|| {
+    EnglishPatterns::new(ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE]))
+});
 
 #[cfg(test)]
 mod tests {
@@ -153,7 +154,7 @@ mod tests {
             ("Unknown tool", ErrorClass::ToolNotFound),
             ("something else", ErrorClass::Unknown),
         ] {
-            assert_eq!(ErrorClass::of(words, None), class, "{words}");
+            assert_eq!(ErrorClass::classify(words, None), class, "{words}");
         }
     }
 
@@ -174,10 +175,10 @@ mod tests {
             ("exit code: 0", None, ErrorClass::Unknown),
             ("I found 404 apples", None, ErrorClass::Unknown),
         ] {
-            assert_eq!(ErrorClass::of(words, code), class, "{words}");
+            assert_eq!(ErrorClass::classify(words, code), class, "{words}");
         }
         let long = format!("{}\nPermission denied", "line\n".repeat(3000));
-        assert_eq!(ErrorClass::of(&long, Some(1)), ErrorClass::PermissionDenied);
+        assert_eq!(ErrorClass::classify(&long, Some(1)), ErrorClass::PermissionDenied);
     }
 
     #[test]
@@ -210,7 +211,7 @@ mod tests {
             ("You are not permitted to push to main", ErrorClass::PermissionDenied),
             ("except (PermissionError, TimeoutError, FileNotFoundError):", ErrorClass::Unknown),
         ] {
-            assert_eq!(ErrorClass::of(words, None), class, "{words}");
+            assert_eq!(ErrorClass::classify(words, None), class, "{words}");
         }
     }
 

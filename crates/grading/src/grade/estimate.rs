@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::grade_record::{GradeRecord, Point};
+use super::grade_record::{GradePoint, GradeRecord};
 use super::outcome::{OutcomeSign, TaskOutcome};
 use selftest_stats::{
     Interval, ReliabilityBin, RidgeLogistic, auc, brier_score, constant_brier, leave_one_group_out,
@@ -26,51 +26,51 @@ const PENALTY: f64 = 3.0;
 const BINS: u32 = 5;
 
 /// Name of a fact, and a function that returns it as a number.
-type Fact = (&'static str, fn(&GradeRecord) -> f64);
+type FeatureFn = (&'static str, fn(&GradeRecord) -> f64);
 
 /// Facts used as features. There are few of them for the number of labels, about one for every
 /// five.
-const FACTS: [Fact; 9] = [
-    ("verified", |grade| is_found(grade, TaskOutcome::Verified)),
-    ("contradicted", |grade| is_found(grade, TaskOutcome::Contradicted)),
+const FACTS: [FeatureFn; 9] = [
+    ("verified", |grade| shows_outcome(grade, TaskOutcome::Verified)),
+    ("contradicted", |grade| shows_outcome(grade, TaskOutcome::Contradicted)),
     ("claims to be done", |grade| {
         let signs = &grade.details.outcome_evidence;
-        flag(signs.iter().any(|one| one.sign == OutcomeSign::Claims))
+        bool_to_f64(signs.iter().any(|one| one.sign == OutcomeSign::Claims))
     }),
-    ("says that it failed", |grade| has(grade, Point::SaysFailed)),
-    ("short final message", |grade| has(grade, Point::ShortResponse)),
-    ("model calls (log)", |grade| logged(grade.total_api_calls)),
-    ("failed calls (log)", |grade| logged(grade.total_errors)),
-    ("errors in a row (log)", |grade| logged(grade.details.longest_error_run)),
-    ("corrections by the person (log)", |grade| logged(grade.details.corrections)),
+    ("says that it failed", |grade| has_point(grade, GradePoint::SaysFailed)),
+    ("short final message", |grade| has_point(grade, GradePoint::ShortResponse)),
+    ("model calls (log)", |grade| log_count(grade.total_api_calls)),
+    ("failed calls (log)", |grade| log_count(grade.total_errors)),
+    ("errors in a row (log)", |grade| log_count(grade.details.longest_error_run)),
+    ("corrections by the person (log)", |grade| log_count(grade.details.corrections)),
 ];
 
 /// Returns 1 if the session itself shows the outcome. A verifier's verdict is excluded: it is a
 /// label, and would predict itself.
-fn is_found(grade: &GradeRecord, outcome: TaskOutcome) -> f64 {
-    flag(grade.outcome == outcome && grade.verdict().is_none())
+fn shows_outcome(grade: &GradeRecord, outcome: TaskOutcome) -> f64 {
+    bool_to_f64(grade.outcome == outcome && grade.verdict().is_none())
 }
 
-fn flag(value: bool) -> f64 {
+fn bool_to_f64(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-fn has(grade: &GradeRecord, point: Point) -> f64 {
-    flag(grade.details.evidence.iter().any(|one| one.point == point))
+fn has_point(grade: &GradeRecord, point: GradePoint) -> f64 {
+    bool_to_f64(grade.details.evidence.iter().any(|one| one.point == point))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-fn logged(count: u64) -> f64 {
+fn log_count(count: u64) -> f64 {
     (count as f64).ln_1p()
 }
 
-fn row(grade: &GradeRecord) -> Vec<f64> {
+fn features(grade: &GradeRecord) -> Vec<f64> {
     FACTS.iter().map(|(_, fact)| fact(grade)).collect()
 }
 
 /// A graded session with its label.
 #[derive(Debug, Clone)]
-pub struct Labelled<'a> {
+pub struct LabelledGrade<'a> {
     /// Grade of the session.
     pub grade: &'a GradeRecord,
     /// True if the task succeeded.
@@ -95,12 +95,12 @@ pub enum SuccessEstimate {
         needed_of_each: usize,
     },
     /// The model was fitted.
-    Fitted(Fit),
+    Fitted(FittedEstimate),
 }
 
 /// A fitted model and its quality on sessions of held-out tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Fit {
+pub struct FittedEstimate {
     /// Number of labels.
     pub labels: usize,
     /// Number of successes among them.
@@ -123,7 +123,7 @@ pub struct Fit {
     model: RidgeLogistic,
 }
 
-impl Fit {
+impl FittedEstimate {
     /// Returns true if the model separates successes from failures better than chance and its
     /// probabilities beat the plain share. Otherwise no probability is given for single sessions.
     pub fn is_useful(&self) -> bool {
@@ -134,12 +134,12 @@ impl Fit {
     /// Returns the probability that the task of a session succeeded, or `None` if the model is not
     /// useful.
     pub fn probability(&self, grade: &GradeRecord) -> Option<f64> {
-        self.is_useful().then(|| self.model.probability(&row(grade)))
+        self.is_useful().then(|| self.model.probability(&features(grade)))
     }
 }
 
 /// Fits a model on the labels of one project.
-pub fn estimate(labelled: &[Labelled<'_>]) -> SuccessEstimate {
+pub fn estimate(labelled: &[LabelledGrade<'_>]) -> SuccessEstimate {
     let labels: Vec<bool> = labelled.iter().map(|one| one.success).collect();
     let successes = labels.iter().filter(|success| **success).count();
     let not_enough = SuccessEstimate::NotEnoughLabels {
@@ -152,21 +152,21 @@ pub fn estimate(labelled: &[Labelled<'_>]) -> SuccessEstimate {
     if labels.len() < MIN_LABELS || successes.min(failures) < MIN_EACH {
         return not_enough;
     }
-    let rows: Vec<Vec<f64>> = labelled.iter().map(|one| row(one.grade)).collect();
+    let rows: Vec<Vec<f64>> = labelled.iter().map(|one| features(one.grade)).collect();
     let tasks: Vec<&str> = labelled.iter().map(|one| one.task).collect();
     fit(&rows, &labels, &tasks).map_or(not_enough, SuccessEstimate::Fitted)
 }
 
 /// Returns `None` if all labels of one kind belong to a single task, since then nothing can be held
 /// out.
-fn fit(rows: &[Vec<f64>], labels: &[bool], tasks: &[&str]) -> Option<Fit> {
+fn fit(rows: &[Vec<f64>], labels: &[bool], tasks: &[&str]) -> Option<FittedEstimate> {
     let model = RidgeLogistic::fit(rows, labels, PENALTY)?;
     let held_out = leave_one_group_out(rows, labels, tasks, PENALTY)?;
     let forecasts: Vec<(f64, bool)> = held_out.into_iter().zip(labels.iter().copied()).collect();
     let area = auc(&forecasts)?;
     let names = FACTS.iter().map(|(name, _)| *name);
     let distinct: std::collections::BTreeSet<&&str> = tasks.iter().collect();
-    Some(Fit {
+    Some(FittedEstimate {
         labels: labels.len(),
         successes: labels.iter().filter(|success| **success).count(),
         tasks: distinct.len(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn of(sessions: &[(GradeRecord, bool, String)]) -> SuccessEstimate {
-        let labelled = sessions.iter().map(|(grade, success, task)| Labelled {
+        let labelled = sessions.iter().map(|(grade, success, task)| LabelledGrade {
             grade,
             success: *success,
             task,

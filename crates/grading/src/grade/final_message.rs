@@ -45,16 +45,16 @@ impl FinalMessage {
             return;
         }
         let bounded = Text::new(self.text.as_str());
-        if bounded.cut() > 0 {
+        if bounded.cut_bytes() > 0 {
             let bounded = bounded.to_string();
-            self.move_parts(&bounded);
+            self.shift_parts(&bounded);
             self.text = bounded;
         }
     }
 
     /// Adjusts the offsets after the middle was removed. Parts behind the cut move forward with
     /// their text; of the parts within the cut, only the last remains.
-    fn move_parts(&mut self, bounded: &str) {
+    fn shift_parts(&mut self, bounded: &str) {
         let same = self.text.bytes().zip(bounded.bytes()).take_while(|(old, new)| old == new);
         let (cut_at, shorter) = (same.count(), self.text.len().saturating_sub(bounded.len()));
         for (start, _) in self.parts.iter_mut().filter(|(start, _)| *start > cut_at) {
@@ -79,13 +79,13 @@ impl FinalMessage {
 }
 
 /// The message as it may be displayed. It is redacted lazily and only once.
-pub(super) struct Shown<'a> {
+pub(super) struct RedactedMessage<'a> {
     message: &'a FinalMessage,
     redact: &'a dyn Fn(&str) -> String,
     text: OnceCell<String>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> RedactedMessage<'a> {
     pub(super) fn new(message: &'a FinalMessage, redact: &'a dyn Fn(&str) -> String) -> Self {
         Self { message, redact, text: OnceCell::new() }
     }

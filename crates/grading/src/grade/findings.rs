@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::difference::Rule;
+use super::difference::SignificanceRule;
 use super::share::total;
-use super::template::Templates;
-use super::{Difference, ErrorCause, GradeRecord, Listed, Measure, Share, TaskOutcome};
+use super::template::TemplateSet;
+use super::{
+    ErrorCause, GradeRecord, GroupDifference, Proportion, TaskMeasure, TaskOutcome, TruncatedList,
+};
 
 /// Maximum numbers of causes, patterns per cause, and places to list.
 const MAX_CAUSES: usize = 10;
@@ -19,16 +21,16 @@ const MAX_PLACES: usize = 5;
 /// The causes of a week's failed calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Findings {
+pub struct ErrorFindings {
     /// Causes in more than one task, ordered by number of tasks, largest first.
-    pub causes: Listed<Finding>,
+    pub causes: TruncatedList<ErrorFinding>,
     /// Causes in a single task.
-    pub single: Listed<Finding>,
+    pub single: TruncatedList<ErrorFinding>,
 }
 
 /// A cause of failed calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ErrorFinding {
     /// The cause.
     pub cause: ErrorCause,
     /// Tool, if the cause is only known by this tool's messages.
@@ -37,11 +39,11 @@ pub struct Finding {
     /// Number of failed calls.
     pub errors: u64,
     /// Share of the week's tasks that were affected.
-    pub tasks: Share,
+    pub tasks: Proportion,
     /// The same share in the previous four weeks.
-    pub before: Share,
+    pub before: Proportion,
     /// Comparison of this week with the previous four weeks.
-    pub difference: Difference,
+    pub difference: GroupDifference,
     /// Number of affected tasks in which no tool call succeeded after the last error.
     pub stuck: u64,
     /// Number of affected tasks that a check or a person found not done.
@@ -49,14 +51,14 @@ pub struct Finding {
     /// Advice.
     pub suggestion: String,
     /// Message patterns, most frequent first.
-    pub patterns: Listed<Pattern>,
+    pub patterns: TruncatedList<MessagePattern>,
     /// Occurrences, newest first.
-    pub places: Listed<Place>,
+    pub places: TruncatedList<ErrorPlace>,
 }
 
 /// Similar messages from one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pattern {
+pub struct MessagePattern {
     /// Name of the tool.
     pub tool: String,
     /// Pattern of the messages.
@@ -71,7 +73,7 @@ pub struct Pattern {
 
 /// The first error of a cause in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ErrorPlace {
     /// ID of the session.
     pub session_id: String,
     /// The session's request.
@@ -82,23 +84,26 @@ pub struct Place {
 
 /// Grouping key for errors: a cause, or a message pattern of a tool if the cause says too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Key<'a> {
+enum ErrorGroupKey<'a> {
     Cause(ErrorCause),
     Words(ErrorCause, &'a str, usize),
 }
 
 /// Group of similar messages: cause, tool and index of the template.
-type Kind<'a> = (ErrorCause, &'a str, usize);
+type MessageKind<'a> = (ErrorCause, &'a str, usize);
 
 /// Message templates shared by both periods of the comparison.
 #[derive(Default)]
-struct Kinds<'a> {
-    templates: BTreeMap<(ErrorCause, &'a str), Templates>,
+struct MessageKinds<'a> {
+    templates: BTreeMap<(ErrorCause, &'a str), TemplateSet>,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> MessageKinds<'a> {
     /// Returns the message kinds in a task, each with count, first event and example.
-    fn of(&mut self, task: &'a GradeRecord) -> Vec<(Kind<'a>, u64, u64, &'a str)> {
+    fn message_kinds(
+        &mut self,
+        task: &'a GradeRecord,
+    ) -> Vec<(MessageKind<'a>, u64, u64, &'a str)> {
         let errors = task.details.errors.iter().filter(|error| error.count > 0);
         errors
             .map(|error| {
@@ -110,34 +115,40 @@ impl<'a> Kinds<'a> {
             .collect()
     }
 
-    fn template(&self, (cause, tool, number): Kind<'_>) -> String {
+    fn template(&self, (cause, tool, number): MessageKind<'_>) -> String {
         self.templates.get(&(cause, tool)).map(|known| known.text(number)).unwrap_or_default()
     }
 }
 
-fn key((cause, tool, template): Kind<'_>) -> Key<'_> {
+fn group_key((cause, tool, template): MessageKind<'_>) -> ErrorGroupKey<'_> {
     // These causes are too vague to group by; only similar messages belong together.
     match cause {
-        ErrorCause::Unknown | ErrorCause::CommandFailed => Key::Words(cause, tool, template),
-        cause => Key::Cause(cause),
+        ErrorCause::Unknown | ErrorCause::CommandFailed => {
+            ErrorGroupKey::Words(cause, tool, template)
+        }
+        cause => ErrorGroupKey::Cause(cause),
     }
 }
 
 /// Errors collected for a cause.
 #[derive(Default)]
-struct Gathered<'a> {
+struct CauseErrors<'a> {
     tasks: Vec<(&'a GradeRecord, u64)>,
-    kinds: BTreeMap<Kind<'a>, (u64, u64, &'a str)>,
+    kinds: BTreeMap<MessageKind<'a>, (u64, u64, &'a str)>,
 }
 
-impl Findings {
+impl ErrorFindings {
     /// Compares the tasks of a week, newest first, with those of the previous four weeks.
-    pub(super) fn of(now: &[&GradeRecord], before: &[&GradeRecord], rule: Rule) -> Self {
-        let mut kinds = Kinds::default();
-        let mut gathered: BTreeMap<Key<'_>, Gathered<'_>> = BTreeMap::new();
+    pub(super) fn compare(
+        now: &[&GradeRecord],
+        before: &[&GradeRecord],
+        rule: SignificanceRule,
+    ) -> Self {
+        let mut kinds = MessageKinds::default();
+        let mut gathered: BTreeMap<ErrorGroupKey<'_>, CauseErrors<'_>> = BTreeMap::new();
         for &task in now {
-            for (kind, count, event, example) in kinds.of(task) {
-                let one = gathered.entry(key(kind)).or_default();
+            for (kind, count, event, example) in kinds.message_kinds(task) {
+                let one = gathered.entry(group_key(kind)).or_default();
                 // The errors of a task are adjacent, so only the last entry can be the same task.
                 match one.tasks.last_mut() {
                     Some((last, first)) if last.session_id == task.session_id => {
@@ -150,57 +161,60 @@ impl Findings {
                 own.1 += 1;
             }
         }
-        let mut met_before: BTreeMap<Key<'_>, u64> = BTreeMap::new();
+        let mut met_before: BTreeMap<ErrorGroupKey<'_>, u64> = BTreeMap::new();
         for &task in before {
-            let keys: BTreeSet<Key<'_>> =
-                kinds.of(task).into_iter().map(|(kind, ..)| key(kind)).collect();
+            let keys: BTreeSet<ErrorGroupKey<'_>> =
+                kinds.message_kinds(task).into_iter().map(|(kind, ..)| group_key(kind)).collect();
             for key in keys {
                 *met_before.entry(key).or_default() += 1;
             }
         }
-        let mut found: Vec<Finding> = gathered
+        let mut found: Vec<ErrorFinding> = gathered
             .iter()
             .map(|(key, one)| {
                 let tasks = (one.tasks.len() as u64, now.len() as u64);
                 let earlier = met_before.get(key).copied().unwrap_or_default();
                 let earlier = (earlier, before.len() as u64);
-                Finding::of(*key, one, &kinds, [tasks, earlier], rule)
+                ErrorFinding::from_errors(*key, one, &kinds, [tasks, earlier], rule)
             })
             .collect();
-        Difference::decide(found.iter_mut().map(|one| &mut one.difference), rule);
+        GroupDifference::correct_and_decide(found.iter_mut().map(|one| &mut one.difference), rule);
         found.sort_by_key(|one| (Reverse(one.tasks.count), Reverse(one.errors)));
         let (causes, single) = found.into_iter().partition(|one| one.tasks.count > 1);
-        Self { causes: Listed::new(causes, MAX_CAUSES), single: Listed::new(single, MAX_CAUSES) }
+        Self {
+            causes: TruncatedList::new(causes, MAX_CAUSES),
+            single: TruncatedList::new(single, MAX_CAUSES),
+        }
     }
 
     /// Returns the listed findings, most frequent first.
-    fn named(&self) -> impl Iterator<Item = &Finding> {
+    fn listed(&self) -> impl Iterator<Item = &ErrorFinding> {
         self.causes.items.iter().chain(&self.single.items)
     }
 
     /// Returns true if a cause is listed.
     pub(super) fn names_cause(&self, cause: &str) -> bool {
-        self.named().any(|one| one.cause.name() == cause)
+        self.listed().any(|one| one.cause.name() == cause)
     }
 
     /// Returns true if a tool is listed under one of the causes.
     pub(super) fn names_tool(&self, tool: &str) -> bool {
-        self.named().any(|one| one.patterns.items.iter().any(|pattern| pattern.tool == tool))
+        self.listed().any(|one| one.patterns.items.iter().any(|pattern| pattern.tool == tool))
     }
 }
 
-impl Finding {
-    fn of(
-        key: Key<'_>,
-        gathered: &Gathered<'_>,
-        kinds: &Kinds<'_>,
+impl ErrorFinding {
+    fn from_errors(
+        key: ErrorGroupKey<'_>,
+        gathered: &CauseErrors<'_>,
+        kinds: &MessageKinds<'_>,
         [tasks, before]: [(u64, u64); 2],
-        rule: Rule,
+        rule: SignificanceRule,
     ) -> Self {
-        let mut patterns: Vec<Pattern> = gathered
+        let mut patterns: Vec<MessagePattern> = gathered
             .kinds
             .iter()
-            .map(|(kind, (errors, tasks, example))| Pattern {
+            .map(|(kind, (errors, tasks, example))| MessagePattern {
                 tool: kind.1.to_owned(),
                 template: kinds.template(*kind),
                 example: (*example).to_owned(),
@@ -210,13 +224,13 @@ impl Finding {
             .collect();
         patterns.sort_by_key(|pattern| (Reverse(pattern.errors), Reverse(pattern.tasks)));
         let (cause, tool) = match key {
-            Key::Cause(cause) => (cause, None),
-            Key::Words(cause, tool, _) => (cause, Some(tool.to_owned())),
+            ErrorGroupKey::Cause(cause) => (cause, None),
+            ErrorGroupKey::Words(cause, tool, _) => (cause, Some(tool.to_owned())),
         };
         let count = |is: fn(&GradeRecord) -> bool| {
             gathered.tasks.iter().filter(|(task, _)| is(task)).count() as u64
         };
-        let places = gathered.tasks.iter().map(|(task, event)| Place {
+        let places = gathered.tasks.iter().map(|(task, event)| ErrorPlace {
             session_id: task.session_id.clone(),
             title: task.task_summary.clone().unwrap_or_default(),
             event: *event,
@@ -224,21 +238,21 @@ impl Finding {
         Self {
             cause,
             errors: total(patterns.iter().map(|pattern| pattern.errors)),
-            tasks: Share::new(tasks.0, tasks.1),
-            before: Share::new(before.0, before.1),
-            difference: Difference::of_shares(Measure::MetCause, tasks, before, rule),
+            tasks: Proportion::new(tasks.0, tasks.1),
+            before: Proportion::new(before.0, before.1),
+            difference: GroupDifference::compare_shares(TaskMeasure::MetCause, tasks, before, rule),
             stuck: count(|task| !task.errors_recovered),
             contradicted: count(|task| task.outcome == TaskOutcome::Contradicted),
-            suggestion: suggestion(cause, tool.as_deref()),
+            suggestion: suggestion_for(cause, tool.as_deref()),
             tool,
-            patterns: Listed::new(patterns, MAX_PATTERNS),
-            places: Listed::new(places.collect(), MAX_PLACES),
+            patterns: TruncatedList::new(patterns, MAX_PATTERNS),
+            places: TruncatedList::new(places.collect(), MAX_PLACES),
         }
     }
 }
 
 /// Returns the advice for a cause.
-fn suggestion(cause: ErrorCause, tool: Option<&str>) -> String {
+fn suggestion_for(cause: ErrorCause, tool: Option<&str>) -> String {
     match (cause.advice(), cause, tool) {
         (Some(advice), ..) => advice.to_owned(),
         (None, ErrorCause::CommandFailed, _) => {
@@ -255,9 +269,9 @@ fn suggestion(cause: ErrorCause, tool: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::grade::fixture::record;
-    use crate::grade::{ErrorClass, TaskType, Verdict};
+    use crate::grade::{DifferenceVerdict, ErrorClass, TaskType};
 
-    const RULE: Rule = Rule { alpha: 0.05, min_tasks: 10 };
+    const RULE: SignificanceRule = SignificanceRule { alpha: 0.05, min_tasks: 10 };
 
     fn failing(id: &str, class: ErrorClass, count: u64, words: &str) -> GradeRecord {
         let mut one = record(id, TaskType::General, true, 3, 3).used("bash", 9);
@@ -269,9 +283,9 @@ mod tests {
         one
     }
 
-    fn findings(now: &[GradeRecord], before: &[GradeRecord]) -> Findings {
+    fn findings(now: &[GradeRecord], before: &[GradeRecord]) -> ErrorFindings {
         let (now, before): (Vec<_>, Vec<_>) = (now.iter().collect(), before.iter().collect());
-        Findings::of(&now, &before, RULE)
+        ErrorFindings::compare(&now, &before, RULE)
     }
 
     #[test]
@@ -293,8 +307,8 @@ mod tests {
             (one.cause, one.errors, one.stuck, one.contradicted),
             (ErrorCause::FileNotFound, 12, 1, 1)
         );
-        assert_eq!((one.tasks, one.before), (Share::new(6, 12), Share::new(0, 40)));
-        assert_eq!(one.difference.verdict, Verdict::Up);
+        assert_eq!((one.tasks, one.before), (Proportion::new(6, 12), Proportion::new(0, 40)));
+        assert_eq!(one.difference.verdict, DifferenceVerdict::Up);
         assert_eq!((one.places.total(), one.places.items[0].event), (6, 7));
         assert_eq!(one.suggestion, ErrorCause::FileNotFound.advice().unwrap());
         assert_eq!(one.patterns.items[0].template, "cat: no a.rs");
@@ -312,15 +326,15 @@ mod tests {
         ];
         let found = findings(&now, &[failing("d", ErrorClass::Unknown, 1, "Wrong flag!")]);
         let flag = &found.causes.items[0];
-        assert_eq!((flag.errors, flag.before), (4, Share::new(1, 1)));
+        assert_eq!((flag.errors, flag.before), (4, Proportion::new(1, 1)));
         assert_eq!(flag.suggestion, "say in the instructions what to do when bash answers so");
-        assert_eq!(flag.difference.verdict, Verdict::NotTested);
+        assert_eq!(flag.difference.verdict, DifferenceVerdict::NotTested);
         assert_eq!(found.single.items[0].patterns.items[0].template, "the moon is down tonight");
     }
 
     #[test]
     fn nothing_failed() {
-        assert_eq!(findings(&[], &[]), Findings::default());
+        assert_eq!(findings(&[], &[]), ErrorFindings::default());
         let clean = [record("a", TaskType::General, true, 3, 3)];
         assert_eq!(findings(&clean, &clean).causes.total(), 0);
     }

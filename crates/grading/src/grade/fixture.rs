@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{
-    Details, ErrorCause, ErrorClass, ErrorCount, GradeRecord, Level, SessionKind, TaskOutcome,
-    TaskType,
+    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
+    TaskOutcome, TaskType,
 };
-use selftest_sessions::Usage;
+use selftest_sessions::TokenCounts;
 
 /// Time of [`record`].
 const NOON: &str = "2026-11-18T12:00:00Z";
@@ -27,8 +27,8 @@ pub(crate) fn record(
         session_file: format!("/sessions/{id}.jsonl"),
         graded_at: at,
         task_completed: completed,
-        tool_calls_efficient: Level::new(efficiency).unwrap(),
-        response_quality: Level::new(quality).unwrap(),
+        tool_calls_efficient: GradeLevel::new(efficiency).unwrap(),
+        response_quality: GradeLevel::new(quality).unwrap(),
         errors_recovered: true,
         total_api_calls: 10,
         model: Some("model-a".to_owned()),
@@ -45,7 +45,7 @@ pub(crate) fn record(
         outcome: if completed { TaskOutcome::Verified } else { TaskOutcome::Contradicted },
         session_kind: SessionKind::Task,
         parent_session: None,
-        details: Details {
+        details: GradeDetails {
             agent: "agent".to_owned(),
             project: Some("/work/site".to_owned()),
             task_type,
@@ -57,11 +57,11 @@ pub(crate) fn record(
             tools: BTreeMap::new(),
             errors: Vec::new(),
             longest_error_run: 0,
-            tokens: Usage::default(),
+            tokens: TokenCounts::default(),
             evidence: Vec::new(),
             outcome_evidence: Vec::new(),
             corrections: 0,
-            lineage: selftest_sessions::Lineage::default(),
+            lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,
             spent: Vec::new(),
         },

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::share::total;
 use super::spending::ModelTokens;
 use super::{
-    ErrorCause, ErrorClass, Level, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome, TaskType,
+    ErrorCause, ErrorClass, GradeLevel, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome,
+    TaskType,
 };
 
 /// A graded session. The fields up to `had_user_clarification` are the specification's columns.
@@ -25,9 +26,9 @@ pub struct GradeRecord {
     /// True if the task appears to have been completed.
     pub task_completed: bool,
     /// Efficiency of tool use.
-    pub tool_calls_efficient: Level,
+    pub tool_calls_efficient: GradeLevel,
     /// Quality of the final response.
-    pub response_quality: Level,
+    pub response_quality: GradeLevel,
     /// True if the session recovered from its errors, or had none.
     pub errors_recovered: bool,
     /// Number of model calls.
@@ -64,13 +65,13 @@ pub struct GradeRecord {
     #[serde(default)]
     pub parent_session: Option<String>,
     /// Facts without a column in the specification.
-    pub details: Details,
+    pub details: GradeDetails,
 }
 
 /// Facts stored as JSON in the nullable column `details_json`. `agent` and `task_type` also have
 /// columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Details {
+pub struct GradeDetails {
     /// Agent that recorded the session.
     pub agent: String,
     /// Working folder of the agent.
@@ -95,9 +96,9 @@ pub struct Details {
     /// Length of the longest run of errors.
     pub longest_error_run: u64,
     /// Input, output and cached tokens.
-    pub tokens: selftest_sessions::Usage,
+    pub tokens: selftest_sessions::TokenCounts,
     /// Evidence behind the grades.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<GradeEvidence>,
     /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
@@ -106,7 +107,7 @@ pub struct Details {
     pub corrections: u64,
     /// Identity of the session's start. Stored in separate columns.
     #[serde(skip)]
-    pub lineage: selftest_sessions::Lineage,
+    pub lineage: selftest_sessions::SessionLineage,
     /// Number of times that the person took the conversation back to an earlier message.
     #[serde(default, skip_serializing_if = "is_none")]
     pub rewinds: u64,
@@ -116,7 +117,7 @@ pub struct Details {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -136,12 +137,12 @@ impl GradeRecord {
 
     /// Returns the start of the session, or `None` if it is unknown. Undated sessions belong to no
     /// week; [`Details::counts_at`] only places them in lists.
-    pub fn dated_at(&self) -> Option<Timestamp> {
+    pub fn started_at(&self) -> Option<Timestamp> {
         self.session_start
     }
 }
 
-impl Details {
+impl GradeDetails {
     /// Returns the denominator for rates of failed calls: the session's calls, including results
     /// whose call the file does not contain.
     pub fn calls_of_tools(&self) -> u64 {
@@ -189,9 +190,9 @@ pub struct ErrorCount {
 
 /// A point for or against a grade, and the event behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct GradeEvidence {
     /// Kind of evidence.
-    pub point: Point,
+    pub point: GradePoint,
     /// Weight of the point in the settings.
     pub worth: f64,
     /// Number of the event in the session, from 0; `None` if it is the session as a whole.
@@ -205,7 +206,7 @@ pub struct Evidence {
 /// to #response-quality).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Point {
+pub enum GradePoint {
     /// The final message says that the task is done.
     SaysDone,
     /// The final message refers to an output.
@@ -249,8 +250,8 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
         session_file: format!("/sessions/{session_id}.jsonl"),
         graded_at: at,
         task_completed: true,
-        tool_calls_efficient: Level::HIGHEST,
-        response_quality: Level::nearest(3.0),
+        tool_calls_efficient: GradeLevel::HIGHEST,
+        response_quality: GradeLevel::nearest(3.0),
         errors_recovered: true,
         total_api_calls: 4,
         model: Some("test-model".to_owned()),
@@ -267,7 +268,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
         outcome: TaskOutcome::Unknown,
         session_kind: SessionKind::Task,
         parent_session: None,
-        details: Details {
+        details: GradeDetails {
             agent: "test".to_owned(),
             project: None,
             task_type: TaskType::General,
@@ -279,11 +280,11 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             tools: BTreeMap::new(),
             errors: Vec::new(),
             longest_error_run: 0,
-            tokens: selftest_sessions::Usage::default(),
+            tokens: selftest_sessions::TokenCounts::default(),
             evidence: Vec::new(),
             outcome_evidence: Vec::new(),
             corrections: 0,
-            lineage: selftest_sessions::Lineage::default(),
+            lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,
             spent: Vec::new(),
         },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::calibration;
 use super::quality::QualitySettings;
 use super::reflection::ReflectionSettings;
-use super::{AlertSettings, SuggestionRules, Weights};
+use super::{AlertSettings, GradeWeights, SuggestionRules};
 
 /// The `grade` section: recorded sessions and how they are graded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub struct GradeSettings {
     #[schemars(length(min = 1))]
     pub weekly_folder: PathBuf,
     /// Weights of the grading points.
-    pub weights: Weights,
+    pub weights: GradeWeights,
     /// Thresholds for the suggestions in weekly reports.
     pub suggestions: SuggestionRules,
     /// Thresholds and receivers of alerts.
@@ -41,7 +41,7 @@ impl Default for GradeSettings {
         Self {
             sources: Vec::new(),
             weekly_folder: PathBuf::from("docs/reports/weekly"),
-            weights: Weights::default(),
+            weights: GradeWeights::default(),
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
             discrepancy: calibration::DISCREPANCY,

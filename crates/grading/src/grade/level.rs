@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// A grade from 1 (very poor) to 5 (perfect).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
-pub struct Level(u8);
+pub struct GradeLevel(u8);
 
-impl Level {
+impl GradeLevel {
     /// The lowest level.
-    pub const LOWEST: Level = Level(1);
+    pub const LOWEST: GradeLevel = GradeLevel(1);
     /// The highest level.
-    pub const HIGHEST: Level = Level(5);
+    pub const HIGHEST: GradeLevel = GradeLevel(5);
 
     /// Creates a level, or returns `None` outside of 1 to 5.
     pub fn new(level: u8) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-impl TryFrom<u8> for Level {
+impl TryFrom<u8> for GradeLevel {
     type Error = String;
 
     fn try_from(level: u8) -> Result<Self, String> {
@@ -48,13 +48,13 @@ impl TryFrom<u8> for Level {
     }
 }
 
-impl From<Level> for u8 {
-    fn from(level: Level) -> u8 {
+impl From<GradeLevel> for u8 {
+    fn from(level: GradeLevel) -> u8 {
         level.0
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for GradeLevel {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn rounding_and_clamping() {
         for (points, level) in [(3.5, 4), (3.49, 3), (-2.0, 1), (6.5, 5), (f64::NAN, 1)] {
-            assert_eq!(Level::nearest(points).get(), level, "{points}");
+            assert_eq!(GradeLevel::nearest(points).get(), level, "{points}");
         }
-        assert_eq!(Level::new(0), None);
-        assert!(serde_json::from_str::<Level>("6").is_err());
+        assert_eq!(GradeLevel::new(0), None);
+        assert!(serde_json::from_str::<GradeLevel>("6").is_err());
     }
 }

@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::{GradeRecord, Level, TaskOutcome};
+use super::{GradeLevel, GradeRecord, TaskOutcome};
 
 /// A grade that a person can override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub enum Field {
+pub enum GradeField {
     /// `task_completed`
     TaskCompleted,
     /// `tool_calls_efficient`
@@ -23,12 +23,12 @@ pub enum Field {
     ErrorsRecovered,
 }
 
-selftest_text::named!(Field);
+selftest_text::named!(GradeField);
 
-impl Field {
+impl GradeField {
     /// Returns true if the values are 0 and 1 rather than 1 to 5.
     pub fn is_boolean(self) -> bool {
-        matches!(self, Field::TaskCompleted | Field::ErrorsRecovered)
+        matches!(self, GradeField::TaskCompleted | GradeField::ErrorsRecovered)
     }
 
     /// Formats a value for display: `true` or `false`, or 1 to 5.
@@ -39,10 +39,10 @@ impl Field {
     /// Returns the value in a record as a number: 0 or 1, or 1 to 5.
     pub fn value(self, record: &GradeRecord) -> u8 {
         match self {
-            Field::TaskCompleted => record.task_completed.into(),
-            Field::ToolCallsEfficient => record.tool_calls_efficient.get(),
-            Field::ResponseQuality => record.response_quality.get(),
-            Field::ErrorsRecovered => record.errors_recovered.into(),
+            GradeField::TaskCompleted => record.task_completed.into(),
+            GradeField::ToolCallsEfficient => record.tool_calls_efficient.get(),
+            GradeField::ResponseQuality => record.response_quality.get(),
+            GradeField::ErrorsRecovered => record.errors_recovered.into(),
         }
     }
 
@@ -58,23 +58,25 @@ impl Field {
             _ => None,
         };
         match self {
-            Field::TaskCompleted => assign(&mut record.task_completed, flag),
-            Field::ToolCallsEfficient => {
-                assign(&mut record.tool_calls_efficient, Level::new(value))
+            GradeField::TaskCompleted => assign(&mut record.task_completed, flag),
+            GradeField::ToolCallsEfficient => {
+                assign(&mut record.tool_calls_efficient, GradeLevel::new(value))
             }
-            Field::ResponseQuality => assign(&mut record.response_quality, Level::new(value)),
-            Field::ErrorsRecovered => assign(&mut record.errors_recovered, flag),
+            GradeField::ResponseQuality => {
+                assign(&mut record.response_quality, GradeLevel::new(value))
+            }
+            GradeField::ErrorsRecovered => assign(&mut record.errors_recovered, flag),
         }
     }
 }
 
 /// A person's grade for one field of a session. The newest override of a field counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Override {
+pub struct GradeOverride {
     /// ID of the session.
     pub session_id: String,
     /// Field to override.
-    pub field: Field,
+    pub field: GradeField,
     /// Grade by the rules at that time.
     pub rule_value: u8,
     /// Grade by the person.
@@ -86,8 +88,8 @@ pub struct Override {
 }
 
 /// Applies all overrides of the record's session.
-pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
-    let mut own: Vec<&Override> =
+pub fn apply(mut record: GradeRecord, overrides: &[GradeOverride]) -> GradeRecord {
+    let mut own: Vec<&GradeOverride> =
         overrides.iter().filter(|one| one.session_id == record.session_id).collect();
     // Oldest first, so that the newest override of a field wins.
     own.sort_by_key(|one| one.made_at);
@@ -95,7 +97,7 @@ pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
         // Only a database written by another program can contain a value out of range.
         let is_set = one.field.set(&mut record, one.human_value);
         // A person's grade also decides the outcome.
-        if is_set && one.field == Field::TaskCompleted {
+        if is_set && one.field == GradeField::TaskCompleted {
             record.outcome = if record.task_completed {
                 TaskOutcome::Verified
             } else {

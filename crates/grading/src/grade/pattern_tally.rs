@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::patterns::{
-    ErrorCausePattern, ErrorClassPattern, ErrorCluster, NAMED, Patterns, TaskTypePattern,
-    ToolPattern, newest_first,
+    ErrorCausePattern, ErrorClassPattern, ErrorCluster, GradePatterns, MAX_EXAMPLES,
+    TaskTypePattern, ToolPattern, newest_first,
 };
-use super::share::{Listed, Share, ratio, total};
-use super::template::Templates;
+use super::share::{Proportion, TruncatedList, ratio, total};
+use super::template::TemplateSet;
 use super::{
     ErrorCause, ErrorClass, ErrorCount, GradeRecord, OutcomeShares, TaskOutcome, TaskType,
 };
@@ -36,12 +36,12 @@ pub struct PatternTally {
     /// Number of sessions with errors, which are numbered in this order.
     with_errors: u32,
     /// Sessions that may be listed, by their number.
-    named: BTreeMap<u32, Named>,
+    named: BTreeMap<u32, SessionTitle>,
 }
 
 /// ID and title of a listed session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Named {
+struct SessionTitle {
     id: String,
     title: String,
 }
@@ -95,7 +95,7 @@ fn add(to: &mut u64, count: u64) {
 
 impl PatternTally {
     /// Builds the tally of records ordered newest first.
-    pub fn of<'a>(newest_first: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
+    pub fn from_records<'a>(newest_first: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let mut tally = Self::default();
         for record in newest_first {
             tally.add(record);
@@ -153,7 +153,7 @@ impl PatternTally {
             if !causes.contains(&error.cause) {
                 causes.push(error.cause);
                 counts.sessions += 1;
-                if counts.newest.len() < NAMED {
+                if counts.newest.len() < MAX_EXAMPLES {
                     counts.newest.push(number);
                     is_named = true;
                 }
@@ -162,7 +162,7 @@ impl PatternTally {
         }
         if is_named {
             let (id, title) = (record.session_id.clone(), record.task_summary.clone());
-            self.named.insert(number, Named { id, title: title.unwrap_or_default() });
+            self.named.insert(number, SessionTitle { id, title: title.unwrap_or_default() });
         }
     }
 
@@ -189,11 +189,11 @@ impl PatternTally {
         if counts.sessions.last() != Some(&number) {
             counts.sessions.push(number);
         }
-        counts.sessions.len() <= NAMED
+        counts.sessions.len() <= MAX_EXAMPLES
     }
 
     /// Merges the tally of an earlier period.
-    pub fn append(&mut self, earlier: Self) {
+    pub fn merge_earlier(&mut self, earlier: Self) {
         let before = self.with_errors;
         self.sessions += earlier.sessions;
         self.with_errors += earlier.with_errors;
@@ -218,7 +218,7 @@ impl PatternTally {
             });
             sum.sessions += counts.sessions;
             append_tools(&mut sum.tools, counts.tools);
-            sum.newest.extend(newest.take(NAMED.saturating_sub(sum.newest.len())));
+            sum.newest.extend(newest.take(MAX_EXAMPLES.saturating_sub(sum.newest.len())));
         }
         for (cause, tools) in earlier.templates {
             let own = self.templates.entry(cause).or_default();
@@ -228,37 +228,42 @@ impl PatternTally {
         }
         let named = earlier.named.into_iter().map(|(number, named)| (before + number, named));
         self.named.extend(named);
-        self.forget_names();
+        self.drop_unlisted_names();
     }
 
     /// Drops the names of sessions that are no longer among the newest of any cause or template.
-    fn forget_names(&mut self) {
+    fn drop_unlisted_names(&mut self) {
         let of_causes = self.causes.values().flat_map(|counts| &counts.newest);
         let templates = self.templates.values().flat_map(BTreeMap::values).flatten();
-        let of_templates = templates.flat_map(|counts| counts.sessions.iter().take(NAMED));
+        let of_templates = templates.flat_map(|counts| counts.sessions.iter().take(MAX_EXAMPLES));
         let shown: BTreeSet<u32> = of_causes.chain(of_templates).copied().collect();
         self.named.retain(|number, _| shown.contains(number));
     }
 
     /// Returns the IDs and requests of the newest of some sessions.
-    fn listed(&self, newest_first: &[u32], sessions: u64) -> (Listed<String>, Vec<String>) {
-        let newest = newest_first.iter().take(NAMED);
-        let named: Vec<&Named> = newest.filter_map(|number| self.named.get(number)).collect();
+    fn list_sessions(
+        &self,
+        newest_first: &[u32],
+        sessions: u64,
+    ) -> (TruncatedList<String>, Vec<String>) {
+        let newest = newest_first.iter().take(MAX_EXAMPLES);
+        let named: Vec<&SessionTitle> =
+            newest.filter_map(|number| self.named.get(number)).collect();
         let left_out = sessions.saturating_sub(named.len() as u64);
         let items = named.iter().map(|named| named.id.clone()).collect();
         let titles = named.iter().map(|named| named.title.clone()).collect();
-        (Listed { items, left_out }, titles)
+        (TruncatedList { items, left_out }, titles)
     }
 
     /// Returns the patterns of these sessions.
-    pub fn patterns(&self) -> Patterns {
-        Patterns {
+    pub fn patterns(&self) -> GradePatterns {
+        GradePatterns {
             sessions: self.sessions,
             task_types: self.task_types(),
-            tools: Listed::new(self.tools(), MAX_LISTED),
+            tools: TruncatedList::new(self.tools(), MAX_LISTED),
             error_classes: self.error_classes(),
             error_causes: self.error_causes(),
-            clusters: Listed::new(self.clusters(), MAX_LISTED),
+            clusters: TruncatedList::new(self.clusters(), MAX_LISTED),
         }
     }
 
@@ -272,8 +277,8 @@ impl PatternTally {
             Some(TaskTypePattern {
                 task_type: *task_type,
                 sessions,
-                outcomes: OutcomeShares::of_counts(of_outcome, sessions),
-                completion_rate: Share::new(counts.completed, sessions),
+                outcomes: OutcomeShares::from_counts(of_outcome, sessions),
+                completion_rate: Proportion::new(counts.completed, sessions),
                 avg_tool_efficiency: ratio(counts.efficiency, sessions)?,
                 avg_response_quality: ratio(counts.quality, sessions)?,
                 score: ratio(points, 3 * sessions)?,
@@ -308,7 +313,7 @@ impl PatternTally {
     fn error_classes(&self) -> Vec<ErrorClassPattern> {
         let all = self.errors();
         let pattern = |(class, counts): (&ErrorClass, &ClassCounts)| {
-            let (tools, count) = by_errors(&counts.tools);
+            let (tools, count) = rank_by_errors(&counts.tools);
             let share = ratio(count, all).filter(|_| count > 0)?;
             let sessions = counts.sessions;
             Some(ErrorClassPattern { class: *class, count, share, sessions, tools })
@@ -322,8 +327,8 @@ impl PatternTally {
     pub(super) fn error_causes(&self) -> Vec<ErrorCausePattern> {
         let all = self.errors();
         let pattern = |(cause, counts): (&ErrorCause, &CauseCounts)| {
-            let (tools, count) = by_errors(&counts.tools);
-            let (sessions, titles) = self.listed(&counts.newest, counts.sessions);
+            let (tools, count) = rank_by_errors(&counts.tools);
+            let (sessions, titles) = self.list_sessions(&counts.newest, counts.sessions);
             Some(ErrorCausePattern {
                 cause: *cause,
                 count,
@@ -345,7 +350,7 @@ impl PatternTally {
         for (cause, tools) in &self.templates {
             for (tool, counts) in tools {
                 // Similar templates of one cause and tool are merged.
-                let mut known = Templates::default();
+                let mut known = TemplateSet::default();
                 let mut members: BTreeMap<usize, Vec<&TemplateCounts>> = BTreeMap::new();
                 for one in counts {
                     members.entry(known.add(&one.template)).or_default().push(one);
@@ -355,7 +360,7 @@ impl PatternTally {
                     let mut sessions: Vec<u32> = sessions.collect();
                     sessions.sort_unstable();
                     sessions.dedup();
-                    let (sessions, titles) = self.listed(&sessions, sessions.len() as u64);
+                    let (sessions, titles) = self.list_sessions(&sessions, sessions.len() as u64);
                     clusters.push(ErrorCluster {
                         class: members[0].class,
                         cause: *cause,
@@ -375,10 +380,10 @@ impl PatternTally {
     }
 }
 
-impl Patterns {
+impl GradePatterns {
     /// Returns the patterns of records in any order.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
-        PatternTally::of(newest_first(records)).patterns()
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
+        PatternTally::from_records(newest_first(records)).patterns()
     }
 }
 
@@ -433,12 +438,12 @@ fn append_templates(to: &mut Vec<TemplateCounts>, earlier: Vec<TemplateCounts>, 
 }
 
 /// Returns the tools ordered by number of errors, and the total number of errors.
-fn by_errors(counts: &BTreeMap<String, u64>) -> (Listed<String>, u64) {
+fn rank_by_errors(counts: &BTreeMap<String, u64>) -> (TruncatedList<String>, u64) {
     let mut tools: Vec<(&String, u64)> =
         counts.iter().map(|(tool, count)| (tool, *count)).collect();
     tools.sort_by_key(|(_, count)| Reverse(*count));
     let tools = tools.into_iter().map(|(tool, _)| tool.clone()).collect();
-    (Listed::new(tools, NAMED), total(counts.values().copied()))
+    (TruncatedList::new(tools, MAX_EXAMPLES), total(counts.values().copied()))
 }
 
 #[cfg(test)]
@@ -489,7 +494,7 @@ mod tests {
             let all = newest_first(&records);
             let days: Vec<PatternTally> = all
                 .chunk_by(|a, b| a.details.counts_at == b.details.counts_at)
-                .map(|day| PatternTally::of(day.iter().copied()))
+                .map(|day| PatternTally::from_records(day.iter().copied()))
                 .collect();
             let kept: Vec<PatternTally> = days
                 .iter()
@@ -498,9 +503,9 @@ mod tests {
             prop_assert_eq!(&kept, &days);
             let mut together = PatternTally::default();
             for day in kept {
-                together.append(day);
+                together.merge_earlier(day);
             }
-            prop_assert_eq!(together, PatternTally::of(all.iter().copied()));
+            prop_assert_eq!(together, PatternTally::from_records(all.iter().copied()));
         }
     }
 
@@ -509,7 +514,7 @@ mod tests {
         let one = record("a", TaskType::General, true, 3, 3)
             .failed("bash", ErrorClass::Timeout, 1, "no module alpha in scope")
             .failed("bash", ErrorClass::Timeout, 1, "no module beta in scope");
-        let found = PatternTally::of([&one]).patterns();
+        let found = PatternTally::from_records([&one]).patterns();
         let cluster = &found.clusters.items[0];
         assert_eq!((cluster.count, cluster.sessions.total()), (2, 1));
     }
@@ -522,9 +527,9 @@ mod tests {
             let failed = record(&id, TaskType::General, true, 3, 3);
             tally.add(&failed.failed("bash", ErrorClass::Timeout, 1, "timed out"));
         }
-        assert_eq!(tally.named.len(), NAMED);
+        assert_eq!(tally.named.len(), MAX_EXAMPLES);
         let found = tally.patterns();
         assert_eq!(found.error_causes[0].sessions.total(), 500);
-        assert_eq!(found.clusters.items[0].titles.len(), NAMED);
+        assert_eq!(found.clusters.items[0].titles.len(), MAX_EXAMPLES);
     }
 }

@@ -4,29 +4,29 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{Listed, Share};
-use super::{ErrorCause, ErrorClass, GradeRecord, Level, OutcomeShares, TaskType};
+use super::share::{Proportion, TruncatedList};
+use super::{ErrorCause, ErrorClass, GradeLevel, GradeRecord, OutcomeShares, TaskType};
 
 /// Maximum number of sessions and tools listed as examples.
-pub(super) const NAMED: usize = 10;
+pub(super) const MAX_EXAMPLES: usize = 10;
 
 /// Patterns of a set of sessions, worst first. Lists are bounded and record how much they leave
 /// out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Patterns {
+pub struct GradePatterns {
     /// Number of sessions examined.
     pub sessions: u64,
     /// Task types that occurred, lowest score first.
     pub task_types: Vec<TaskTypePattern>,
     /// Tools that were called, most errors first.
-    pub tools: Listed<ToolPattern>,
+    pub tools: TruncatedList<ToolPattern>,
     /// Error classes that occurred, most frequent first.
     pub error_classes: Vec<ErrorClassPattern>,
     /// The same errors by cause, most frequent first.
     #[serde(default)]
     pub error_causes: Vec<ErrorCausePattern>,
     /// The same errors by cause, tool and message pattern, most frequent first.
-    pub clusters: Listed<ErrorCluster>,
+    pub clusters: TruncatedList<ErrorCluster>,
 }
 
 /// Results of the sessions of one task type.
@@ -40,7 +40,7 @@ pub struct TaskTypePattern {
     #[serde(default)]
     pub outcomes: OutcomeShares,
     /// Share of sessions that appear completed.
-    pub completion_rate: Share,
+    pub completion_rate: Proportion,
     /// Mean of `tool_calls_efficient`, 1 to 5.
     pub avg_tool_efficiency: f64,
     /// Mean of `response_quality`, 1 to 5.
@@ -81,11 +81,11 @@ pub struct ErrorCausePattern {
     /// Example message from the newest session.
     pub example: String,
     /// IDs of the affected sessions, newest first.
-    pub sessions: Listed<String>,
+    pub sessions: TruncatedList<String>,
     /// Requests of these sessions, in the same order.
     pub titles: Vec<String>,
     /// Affected tools, most frequent first.
-    pub tools: Listed<String>,
+    pub tools: TruncatedList<String>,
 }
 
 /// Frequency of an error class.
@@ -100,7 +100,7 @@ pub struct ErrorClassPattern {
     /// Number of affected sessions.
     pub sessions: u64,
     /// Affected tools, most frequent first.
-    pub tools: Listed<String>,
+    pub tools: TruncatedList<String>,
 }
 
 /// Errors with the same cause and pattern from one tool.
@@ -124,7 +124,7 @@ pub struct ErrorCluster {
     #[serde(default)]
     pub titles: Vec<String>,
     /// IDs of the sessions, newest first.
-    pub sessions: Listed<String>,
+    pub sessions: TruncatedList<String>,
 }
 
 /// Returns a session's score, 1.0 to 5.0, for the means of task types
@@ -133,16 +133,16 @@ pub struct ErrorCluster {
 /// The specification gives no formula. This is the mean of efficiency, quality and completion, with
 /// completed as 5 and not completed as 1.
 pub fn session_score(record: &GradeRecord) -> f64 {
-    score_of(record.tool_calls_efficient, record.response_quality, record.task_completed)
+    compute_score(record.tool_calls_efficient, record.response_quality, record.task_completed)
 }
 
 /// Computes [`session_score`] from its parts.
-pub fn score_of(efficiency: Level, quality: Level, is_completed: bool) -> f64 {
+pub fn compute_score(efficiency: GradeLevel, quality: GradeLevel, is_completed: bool) -> f64 {
     let completion = if is_completed { 5 } else { 1 };
     f64::from(efficiency.get() + quality.get() + completion) / 3.0
 }
 
-impl Patterns {
+impl GradePatterns {
     /// Returns the tools with errors, most errors first.
     pub fn tools_with_errors(&self) -> impl Iterator<Item = &ToolPattern> {
         self.tools.items.iter().filter(|tool| tool.errors > 0)
@@ -160,16 +160,19 @@ pub(super) fn newest_first<'a>(
 }
 
 /// Lists the IDs of matching records in their order, up to the limit.
-pub(super) fn sessions(
+pub(super) fn matching_sessions(
     records: &[&GradeRecord],
     wanted: impl Fn(&GradeRecord) -> bool,
-) -> Listed<String> {
+) -> TruncatedList<String> {
     let ids = records.iter().filter(|record| wanted(record));
-    Listed::new(ids.map(|record| record.session_id.clone()).collect(), NAMED)
+    TruncatedList::new(ids.map(|record| record.session_id.clone()).collect(), MAX_EXAMPLES)
 }
 
 /// Returns the requests of the listed sessions, in the same order.
-pub(super) fn titles_of(records: &[&GradeRecord], list: &Listed<String>) -> Vec<String> {
+pub(super) fn session_titles(
+    records: &[&GradeRecord],
+    list: &TruncatedList<String>,
+) -> Vec<String> {
     let title = |id: &String| {
         let record = records.iter().find(|record| record.session_id == *id);
         record.and_then(|record| record.task_summary.clone()).unwrap_or_default()
@@ -189,7 +192,7 @@ mod tests {
             record("b", TaskType::Debugging, false, 2, 3),
             record("c", TaskType::Debugging, true, 3, 3),
         ];
-        let found = Patterns::of(&records);
+        let found = GradePatterns::from_records(&records);
         let types: Vec<_> = found
             .task_types
             .iter()
@@ -200,7 +203,7 @@ mod tests {
             types,
             [(TaskType::Debugging, 2, 2.833_333), (TaskType::CodeReview, 1, 4.666_667)]
         );
-        assert_eq!(found.task_types[0].completion_rate, Share::new(1, 2));
+        assert_eq!(found.task_types[0].completion_rate, Proportion::new(1, 2));
         assert_eq!(found.task_types[0].avg_tool_efficiency, 2.5);
     }
 
@@ -218,7 +221,7 @@ mod tests {
                 .failed("read", ErrorClass::FileNotFound, 1, "no file")
                 .at("2026-11-17T00:00:00Z"),
         ];
-        let found = Patterns::of(&records);
+        let found = GradePatterns::from_records(&records);
         let bash = &found.tools.items[0];
         assert_eq!((bash.calls, bash.errors, bash.sessions), (18, 3, 2));
         assert_eq!(bash.error_rate, Some(0.166_667));
@@ -231,7 +234,7 @@ mod tests {
         let cluster = &found.clusters.items[0];
         assert_eq!((cluster.count, cluster.example.as_str()), (3, "new words"));
         assert_eq!(cluster.sessions.items, ["new", "old"]);
-        let reversed = Patterns::of(records.iter().rev());
+        let reversed = GradePatterns::from_records(records.iter().rev());
         assert_eq!(reversed, found);
     }
 
@@ -242,9 +245,9 @@ mod tests {
         // What earlier versions kept of results without calls.
         old.details.tools.get_mut("terminal").unwrap().calls = 0;
         old.details.tool_calls = 30;
-        let terminal = &Patterns::of([&old]).tools.items[0];
+        let terminal = &GradePatterns::from_records([&old]).tools.items[0];
         assert_eq!((terminal.calls, terminal.error_rate), (10, Some(1.0)));
-        let summary = crate::grade::GradeSummary::of([&old]);
+        let summary = crate::grade::GradeSummary::from_records([&old]);
         assert_eq!((summary.tool_calls, summary.error_rate), (40, Some(0.25)));
     }
 
@@ -254,10 +257,10 @@ mod tests {
         for number in 0..90 {
             one = one.failed(&format!("tool{number:02}"), ErrorClass::Unknown, 1, "x");
         }
-        let found = Patterns::of(&[one]);
+        let found = GradePatterns::from_records(&[one]);
         assert_eq!((found.tools.items.len(), found.tools.left_out), (20, 70));
         assert_eq!((found.clusters.items.len(), found.clusters.left_out), (20, 70));
         assert_eq!(found.error_classes[0].tools.total(), 90);
-        assert_eq!(Patterns::of(&[]), Patterns::default());
+        assert_eq!(GradePatterns::from_records(&[]), GradePatterns::default());
     }
 }

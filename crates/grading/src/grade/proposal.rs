@@ -6,9 +6,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::grade_record::{GradeRecord, Point};
-use super::overrides::{Field, Override};
-use super::weights::Weights;
+use super::grade_record::{GradePoint, GradeRecord};
+use super::overrides::{GradeField, GradeOverride};
+use super::weights::GradeWeights;
 
 /// Minimum number of judged sessions. Fewer say nothing about seven weights.
 pub const MIN_SESSIONS: usize = 20;
@@ -23,7 +23,7 @@ const MAX_SWEEPS: usize = 20;
 
 /// Proposed weights and their effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Proposal {
+pub struct WeightProposal {
     /// Section of the weights: `completion` or `quality`.
     pub section: String,
     /// Number of sessions judged by a person.
@@ -34,12 +34,12 @@ pub struct Proposal {
     /// Cross-validated mean loss of the fitted weights.
     pub loss_proposed: f64,
     /// Weights that would change. Empty if no change is proposed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<WeightChange>,
 }
 
 /// Proposed change of a weight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct WeightChange {
     /// Key of the weight in its section.
     pub weight: String,
     /// Current value.
@@ -50,16 +50,16 @@ pub struct Change {
 
 /// A judged session: the points that apply, and the person's grade.
 #[derive(Debug, Clone)]
-struct Example {
+struct JudgedSession {
     applies: Vec<bool>,
     judged: f64,
 }
 
 /// A grade computed as a sum of points, and the loss to minimise.
-struct Model {
+struct PointModel {
     section: &'static str,
     /// Points with their keys in the settings and their current weights.
-    points: Vec<(Point, &'static str, f64)>,
+    points: Vec<(GradePoint, &'static str, f64)>,
     base: f64,
     loss: fn(predicted: f64, judged: f64) -> f64,
 }
@@ -67,22 +67,22 @@ struct Model {
 /// Returns proposals for both sections, leaving out sections with too few judged sessions.
 pub fn proposals(
     records: &[GradeRecord],
-    overrides: &[Override],
-    weights: &Weights,
-) -> Vec<Proposal> {
-    let completed = Model {
+    overrides: &[GradeOverride],
+    weights: &GradeWeights,
+) -> Vec<WeightProposal> {
+    let completed = PointModel {
         section: "completion",
         points: weights.completion.points(),
         base: 0.0,
         loss: |sum, judged| f64::from(u8::from((sum > 0.0) != (judged > 0.5))),
     };
-    let response = Model {
+    let response = PointModel {
         section: "quality",
         points: weights.quality.points(),
         base: weights.quality.base,
         loss: |sum, judged| (sum.clamp(1.0, 5.0) - judged).abs(),
     };
-    [(completed, Field::TaskCompleted), (response, Field::ResponseQuality)]
+    [(completed, GradeField::TaskCompleted), (response, GradeField::ResponseQuality)]
         .into_iter()
         .filter_map(|(model, field)| {
             let examples = examples(records, overrides, field, &model.points);
@@ -94,10 +94,10 @@ pub fn proposals(
 /// Returns the judged sessions ordered by ID, so that the folds are reproducible.
 fn examples(
     records: &[GradeRecord],
-    overrides: &[Override],
-    field: Field,
-    points: &[(Point, &str, f64)],
-) -> Vec<Example> {
+    overrides: &[GradeOverride],
+    field: GradeField,
+    points: &[(GradePoint, &str, f64)],
+) -> Vec<JudgedSession> {
     let mut records: Vec<&GradeRecord> = records.iter().collect();
     records.sort_by(|a, b| a.session_id.cmp(&b.session_id));
     let judged = |record: &GradeRecord| {
@@ -108,22 +108,25 @@ fn examples(
             .map(|one| f64::from(one.human_value))
     };
     let example = |record: &GradeRecord| {
-        let applies = |(point, _, _): &(Point, &str, f64)| {
+        let applies = |(point, _, _): &(GradePoint, &str, f64)| {
             record.details.evidence.iter().any(|evidence| evidence.point == *point)
         };
-        Some(Example { applies: points.iter().map(applies).collect(), judged: judged(record)? })
+        Some(JudgedSession {
+            applies: points.iter().map(applies).collect(),
+            judged: judged(record)?,
+        })
     };
     records.into_iter().filter_map(example).collect()
 }
 
-impl Model {
-    fn propose(&self, examples: &[Example]) -> Proposal {
+impl PointModel {
+    fn propose(&self, examples: &[JudgedSession]) -> WeightProposal {
         let now: Vec<f64> = self.points.iter().map(|(_, _, weight)| *weight).collect();
-        let all: Vec<&Example> = examples.iter().collect();
+        let all: Vec<&JudgedSession> = examples.iter().collect();
         let loss_now = self.mean_loss(&now, &all);
         let mut left_out = 0.0;
         for fold in 0..FOLDS {
-            let part = |inside: bool| -> Vec<&Example> {
+            let part = |inside: bool| -> Vec<&JudgedSession> {
                 let is_inside = |at: usize| (at % FOLDS == fold) == inside;
                 let picked = examples.iter().enumerate().filter(|(at, _)| is_inside(*at));
                 picked.map(|(_, example)| example).collect()
@@ -137,12 +140,12 @@ impl Model {
         let fitted = if loss_proposed < loss_now { self.fit(&now, &all) } else { now.clone() };
         let changes = self.points.iter().zip(&fitted);
         let changes = changes.filter(|((_, _, now), proposed)| now != *proposed);
-        let changes = changes.map(|((_, key, now), proposed)| Change {
+        let changes = changes.map(|((_, key, now), proposed)| WeightChange {
             weight: (*key).to_owned(),
             now: *now,
             proposed: *proposed,
         });
-        Proposal {
+        WeightProposal {
             section: self.section.to_owned(),
             sessions: examples.len(),
             loss_now,
@@ -152,7 +155,7 @@ impl Model {
     }
 
     /// Moves one weight at a time to its best grid value until nothing improves.
-    fn fit(&self, now: &[f64], examples: &[&Example]) -> Vec<f64> {
+    fn fit(&self, now: &[f64], examples: &[&JudgedSession]) -> Vec<f64> {
         let cost = |weights: &[f64]| {
             let pull: f64 = weights.iter().zip(now).map(|(a, b)| (a - b).abs() / STEP).sum();
             self.mean_loss(weights, examples) + PULL * pull
@@ -183,11 +186,11 @@ impl Model {
         weights
     }
 
-    fn mean_loss(&self, weights: &[f64], examples: &[&Example]) -> f64 {
+    fn mean_loss(&self, weights: &[f64], examples: &[&JudgedSession]) -> f64 {
         if examples.is_empty() {
             return 0.0;
         }
-        let loss = |example: &&Example| {
+        let loss = |example: &&JudgedSession| {
             let points = example.applies.iter().zip(weights).filter(|(applies, _)| **applies);
             let sum: f64 = points.map(|(_, weight)| weight).sum();
             (self.loss)(self.base + sum, example.judged)
@@ -204,10 +207,15 @@ fn count(number: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::{Evidence, Level};
+    use crate::grade::{GradeEvidence, GradeLevel};
 
-    fn judged(number: usize, points: &[Point], field: Field, value: u8) -> (GradeRecord, Override) {
-        let evidence = points.iter().map(|point| Evidence {
+    fn judged(
+        number: usize,
+        points: &[GradePoint],
+        field: GradeField,
+        value: u8,
+    ) -> (GradeRecord, GradeOverride) {
+        let evidence = points.iter().map(|point| GradeEvidence {
             point: *point,
             worth: 0.0,
             event: None,
@@ -215,7 +223,7 @@ mod tests {
         });
         let mut record = crate::grade::grade_record::sample(&format!("s{number:03}"));
         record.details.evidence = evidence.collect();
-        let one = Override {
+        let one = GradeOverride {
             session_id: record.session_id.clone(),
             field,
             rule_value: 0,
@@ -226,9 +234,9 @@ mod tests {
         (record, one)
     }
 
-    fn proposal(examples: Vec<(GradeRecord, Override)>) -> Vec<Proposal> {
+    fn proposal(examples: Vec<(GradeRecord, GradeOverride)>) -> Vec<WeightProposal> {
         let (records, overrides): (Vec<_>, Vec<_>) = examples.into_iter().unzip();
-        proposals(&records, &overrides, &Weights::default())
+        proposals(&records, &overrides, &GradeWeights::default())
     }
 
     #[test]
@@ -236,8 +244,9 @@ mod tests {
         // People say that "done" without a named output was never done.
         let example = |number: usize| {
             let truth = number.is_multiple_of(2);
-            let points: &[Point] = if truth { &[Point::NamesOutput] } else { &[Point::SaysDone] };
-            judged(number, points, Field::TaskCompleted, truth.into())
+            let points: &[GradePoint] =
+                if truth { &[GradePoint::NamesOutput] } else { &[GradePoint::SaysDone] };
+            judged(number, points, GradeField::TaskCompleted, truth.into())
         };
         let found = proposal((0..40).map(example).collect());
         assert_eq!(found.len(), 1);
@@ -252,8 +261,9 @@ mod tests {
     fn where_people_agree_or_are_too_few_nothing_is_proposed() {
         let agreeing = |number: usize| {
             let truth = number.is_multiple_of(2);
-            let points: &[Point] = if truth { &[Point::SaysDone] } else { &[Point::SaysFailed] };
-            judged(number, points, Field::TaskCompleted, truth.into())
+            let points: &[GradePoint] =
+                if truth { &[GradePoint::SaysDone] } else { &[GradePoint::SaysFailed] };
+            judged(number, points, GradeField::TaskCompleted, truth.into())
         };
         let found = proposal((0..40).map(agreeing).collect());
         assert_eq!(found[0].changes, []);
@@ -264,9 +274,12 @@ mod tests {
     fn quality_is_fitted_by_distance() {
         // Long answers were judged to be worth nothing extra.
         let example = |number: usize| {
-            let points: &[Point] =
-                if number.is_multiple_of(2) { &[Point::Over500, Point::Over1000] } else { &[] };
-            judged(number, points, Field::ResponseQuality, Level::new(3).unwrap().get())
+            let points: &[GradePoint] = if number.is_multiple_of(2) {
+                &[GradePoint::Over500, GradePoint::Over1000]
+            } else {
+                &[]
+            };
+            judged(number, points, GradeField::ResponseQuality, GradeLevel::new(3).unwrap().get())
         };
         let found = proposal((0..30).map(example).collect());
         assert_eq!(found[0].section, "quality");
@@ -278,8 +291,8 @@ mod tests {
 
     #[test]
     fn names_are_keys_of_the_settings() {
-        let weights = serde_json::to_value(Weights::default()).unwrap();
-        let Weights { completion, quality } = Weights::default();
+        let weights = serde_json::to_value(GradeWeights::default()).unwrap();
+        let GradeWeights { completion, quality } = GradeWeights::default();
         for (section, points) in
             [("completion", completion.points()), ("quality", quality.points())]
         {

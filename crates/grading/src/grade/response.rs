@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::completion::error_rate;
-use super::final_message::Shown;
-use super::grade_record::{Evidence, Point};
-use super::level::Level;
-use super::tally::Tally;
+use super::final_message::RedactedMessage;
+use super::grade_record::{GradeEvidence, GradePoint};
+use super::level::GradeLevel;
+use super::tally::SessionTally;
 use super::weights::ResponseWeights;
 use selftest_text::redact::REDACTED;
 
@@ -29,22 +29,22 @@ static LINKS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns true if there were 3 or more errors in a row.
-pub(super) fn had_repeated_errors(tally: &Tally) -> bool {
+pub(super) fn had_repeated_errors(tally: &SessionTally) -> bool {
     tally.longest_error_run >= REPEATED
 }
 
 /// Returns true if there were 5 or more errors in a row, or more than 50 model calls.
-pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
+pub(super) fn had_infinite_loop_risk(tally: &SessionTally) -> bool {
     tally.longest_error_run >= LOOP_ERRORS || tally.model_calls > LOOP_CALLS
 }
 
 /// Returns the points of the quality formula that apply. Quotes come from the redacted text, as in
 /// [`super::completion::indicators`].
 pub(super) fn quality(
-    tally: &Tally,
+    tally: &SessionTally,
     weights: &ResponseWeights,
-    shown: &Shown<'_>,
-) -> Vec<Evidence> {
+    shown: &RedactedMessage<'_>,
+) -> Vec<GradeEvidence> {
     let response = tally.response.text();
     let length = response.chars().count();
     let event_at = |byte: Option<usize>| tally.response.event_at(byte?);
@@ -59,49 +59,49 @@ pub(super) fn quality(
     };
     let rows = [
         (
-            Point::Over500,
+            GradePoint::Over500,
             weights.over_500,
             length > 500,
             behind(500),
             format!("{length} characters"),
         ),
         (
-            Point::Over1000,
+            GradePoint::Over1000,
             weights.over_1000,
             length > 1000,
             behind(1000),
             format!("{length} characters"),
         ),
         (
-            Point::HasCode,
+            GradePoint::HasCode,
             weights.has_code,
             code.is_some(),
             event_at(code),
             "a code block".to_owned(),
         ),
         (
-            Point::HasLinks,
+            GradePoint::HasLinks,
             weights.has_links,
             link.is_some(),
             event_at(link),
             if link.is_some() { around_link() } else { String::new() },
         ),
         (
-            Point::RepeatedErrors,
+            GradePoint::RepeatedErrors,
             weights.repeated_errors,
             had_repeated_errors(tally),
             tally.last_error,
             format!("{} errors in a row", tally.longest_error_run),
         ),
         (
-            Point::Over5Errors,
+            GradePoint::Over5Errors,
             weights.over_5_errors,
             tally.errors > MANY_ERRORS,
             tally.last_error,
             format!("{} errors", tally.errors),
         ),
         (
-            Point::LoopRisk,
+            GradePoint::LoopRisk,
             weights.loop_risk,
             had_infinite_loop_risk(tally),
             None,
@@ -112,12 +112,14 @@ pub(super) fn quality(
         ),
     ];
     let applies = rows.into_iter().filter(|(.., applies, _, _)| *applies);
-    applies.map(|(point, worth, _, event, words)| Evidence { point, worth, event, words }).collect()
+    applies
+        .map(|(point, worth, _, event, words)| GradeEvidence { point, worth, event, words })
+        .collect()
 }
 
 /// Applies the rows of the efficiency table in order. Returns the level, with the matching row as
 /// evidence.
-pub(super) fn efficiency(tally: &Tally) -> (Level, Evidence) {
+pub(super) fn efficiency(tally: &SessionTally) -> (GradeLevel, GradeEvidence) {
     let (rate, calls) = (error_rate(tally), tally.tool_calls);
     let level = if rate == 0.0 && calls <= 10 {
         5
@@ -130,11 +132,11 @@ pub(super) fn efficiency(tally: &Tally) -> (Level, Evidence) {
     } else {
         1
     };
-    let level = Level::new(level).unwrap_or(Level::LOWEST);
+    let level = GradeLevel::new(level).unwrap_or(GradeLevel::LOWEST);
     let words =
         format!("{calls} tool calls, {} errors in {} model calls", tally.errors, tally.model_calls);
     let worth = f64::from(level.get());
-    (level, Evidence { point: Point::Efficiency, worth, event: None, words })
+    (level, GradeEvidence { point: GradePoint::Efficiency, worth, event: None, words })
 }
 
 #[cfg(test)]
@@ -158,52 +160,53 @@ mod tests {
             (10, 41, 100, 1),
             (3, 3, 3, 1),
         ] {
-            let tally = Tally { model_calls, tool_calls, errors, ..Tally::default() };
+            let tally = SessionTally { model_calls, tool_calls, errors, ..SessionTally::default() };
             assert_eq!(efficiency(&tally).0.get(), level, "{tool_calls} {errors} {model_calls}");
         }
     }
 
-    fn points(tally: &Tally) -> (u8, Vec<Point>) {
+    fn points(tally: &SessionTally) -> (u8, Vec<GradePoint>) {
         let weights = ResponseWeights::default();
-        let found = quality(tally, &weights, &Shown::new(&tally.response, &str::to_owned));
+        let found =
+            quality(tally, &weights, &RedactedMessage::new(&tally.response, &str::to_owned));
         let sum: f64 = found.iter().map(|evidence| evidence.worth).sum();
         let points = found.iter().map(|evidence| evidence.point).collect();
-        (Level::nearest(weights.base + sum).get(), points)
+        (GradeLevel::nearest(weights.base + sum).get(), points)
     }
 
-    fn with_response(text: &str) -> Tally {
+    fn with_response(text: &str) -> SessionTally {
         let response = FinalMessage::new(3, text);
-        Tally { model_calls: 1, response, ..Tally::default() }
+        SessionTally { model_calls: 1, response, ..SessionTally::default() }
     }
 
     #[test]
     fn the_quality_formula() {
         assert_eq!(points(&with_response("short")), (3, vec![]));
         assert_eq!(points(&with_response(&"x".repeat(500))), (3, vec![]));
-        assert_eq!(points(&with_response(&"é".repeat(501))), (4, vec![Point::Over500]));
+        assert_eq!(points(&with_response(&"é".repeat(501))), (4, vec![GradePoint::Over500]));
         let long = with_response(&"x".repeat(1001));
-        assert_eq!(points(&long), (5, vec![Point::Over500, Point::Over1000]));
-        assert_eq!(points(&with_response("```\ncode\n```")), (4, vec![Point::HasCode]));
+        assert_eq!(points(&long), (5, vec![GradePoint::Over500, GradePoint::Over1000]));
+        assert_eq!(points(&with_response("```\ncode\n```")), (4, vec![GradePoint::HasCode]));
         // 3.5 rounds up.
         for link in ["see https://example.org", "see [this](docs/a.md)", "as in [1]"] {
-            assert_eq!(points(&with_response(link)), (4, vec![Point::HasLinks]), "{link}");
+            assert_eq!(points(&with_response(link)), (4, vec![GradePoint::HasLinks]), "{link}");
         }
         assert_eq!(points(&with_response("a[i] = b(c)")), (3, vec![]));
     }
 
     #[test]
     fn the_penalties() {
-        let tally = |longest_error_run, errors, model_calls| Tally {
+        let tally = |longest_error_run, errors, model_calls| SessionTally {
             model_calls,
             errors,
             longest_error_run,
-            ..Tally::default()
+            ..SessionTally::default()
         };
         assert_eq!(points(&tally(2, 5, 50)), (3, vec![]));
-        assert_eq!(points(&tally(3, 3, 50)), (2, vec![Point::RepeatedErrors]));
-        assert_eq!(points(&tally(1, 6, 50)), (2, vec![Point::Over5Errors]));
-        assert_eq!(points(&tally(0, 0, 51)), (1, vec![Point::LoopRisk]));
-        let all = vec![Point::RepeatedErrors, Point::Over5Errors, Point::LoopRisk];
+        assert_eq!(points(&tally(3, 3, 50)), (2, vec![GradePoint::RepeatedErrors]));
+        assert_eq!(points(&tally(1, 6, 50)), (2, vec![GradePoint::Over5Errors]));
+        assert_eq!(points(&tally(0, 0, 51)), (1, vec![GradePoint::LoopRisk]));
+        let all = vec![GradePoint::RepeatedErrors, GradePoint::Over5Errors, GradePoint::LoopRisk];
         assert_eq!(points(&tally(6, 6, 60)), (1, all));
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-use selftest_sessions::Head;
+use selftest_sessions::SessionHead;
 
 /// Purpose of a session.
 #[derive(
@@ -48,7 +48,7 @@ const SCHEDULED: &str = "cron_";
 impl SessionKind {
     /// Determines the kind of a session from its head, its first request, and the presence of a
     /// subagent.
-    pub(super) fn of(head: &Head, is_subagent: bool, request: &str) -> Self {
+    pub(super) fn classify(head: &SessionHead, is_subagent: bool, request: &str) -> Self {
         let request = request.trim().trim_end_matches(['.', '!']);
         if request.eq_ignore_ascii_case(WARM_UP) {
             SessionKind::WarmUp
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     fn kind(id: &str, is_subagent: bool, request: &str) -> SessionKind {
-        let head = Head { id: id.to_owned(), ..Head::default() };
-        SessionKind::of(&head, is_subagent, request)
+        let head = SessionHead { id: id.to_owned(), ..SessionHead::default() };
+        SessionKind::classify(&head, is_subagent, request)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use selftest_stats::{Interval, wilson};
 ///
 /// Rounded to six places, like all numbers in a report, so that they survive a JSON round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Share {
+pub struct Proportion {
     /// The part.
     pub count: u64,
     /// The whole.
@@ -19,7 +19,7 @@ pub struct Share {
     pub interval: Option<Interval>,
 }
 
-impl Share {
+impl Proportion {
     /// Creates the share of `count` in `of`.
     pub fn new(count: u64, of: u64) -> Self {
         let interval = wilson(saturated(count), saturated(of));
@@ -31,7 +31,7 @@ impl Share {
 
 /// A truncated list and the number of items left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Listed<T> {
+pub struct TruncatedList<T> {
     /// The first items.
     pub items: Vec<T>,
     /// Number of further items.
@@ -39,13 +39,13 @@ pub struct Listed<T> {
 }
 
 // Not derived, since that would require `T: Default`.
-impl<T> Default for Listed<T> {
+impl<T> Default for TruncatedList<T> {
     fn default() -> Self {
         Self { items: Vec::new(), left_out: 0 }
     }
 }
 
-impl<T> Listed<T> {
+impl<T> TruncatedList<T> {
     /// Keeps the first `most` items.
     pub fn new(mut items: Vec<T>, most: usize) -> Self {
         let left_out = items.len().saturating_sub(most) as u64;
@@ -94,17 +94,17 @@ mod tests {
 
     #[test]
     fn nothing_to_count_has_no_rate() {
-        assert_eq!(Share::new(0, 0), Share::default());
+        assert_eq!(Proportion::new(0, 0), Proportion::default());
         assert_eq!(mean(std::iter::empty()), None);
-        let share = Share::new(2, 3);
+        let share = Proportion::new(2, 3);
         assert_eq!(share.rate, Some(0.666_667));
         let json = serde_json::to_string(&share).unwrap();
-        assert_eq!(serde_json::from_str::<Share>(&json).unwrap(), share);
+        assert_eq!(serde_json::from_str::<Proportion>(&json).unwrap(), share);
     }
 
     #[test]
     fn a_cut_list_says_how_much_is_missing() {
-        let list = Listed::new(vec![1, 2, 3], 2);
+        let list = TruncatedList::new(vec![1, 2, 3], 2);
         assert_eq!((list.items.as_slice(), list.left_out, list.total()), (&[1, 2][..], 1, 3));
     }
 }

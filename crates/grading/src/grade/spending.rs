@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::GradeRecord;
 use super::share::rounded;
-use selftest_models::prices::{PricedTokens, Prices};
-use selftest_sessions::{Event, Head};
+use selftest_models::prices::{ModelPrices, PricedTokens};
+use selftest_sessions::{Event, SessionHead};
 
 /// Maximum number of distinct models per session.
 const MAX_MODELS: usize = 32;
@@ -38,11 +38,11 @@ fn is_empty(tokens: &PricedTokens) -> bool {
 
 /// Collects the tokens of a session from its events.
 #[derive(Debug, Clone, Default)]
-pub struct Spending {
+pub struct TokenSpending {
     models: BTreeMap<Option<String>, ModelTokens>,
 }
 
-impl Spending {
+impl TokenSpending {
     /// Adds the tokens of an event.
     pub fn add(&mut self, event: &Event<'_>) {
         let Some(usage) = event.usage else { return };
@@ -68,7 +68,7 @@ impl Spending {
     }
 
     /// Adds the tokens of another part of the session.
-    pub fn join(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         for (name, more) in other.models {
             let known = self.models.entry(name).or_default();
             known.tokens += more.tokens;
@@ -78,7 +78,7 @@ impl Spending {
 
     /// Returns the tokens by model. Falls back to the file's total for the whole session if the
     /// events have none.
-    pub fn end(self, head: &Head) -> Vec<ModelTokens> {
+    pub fn into_model_tokens(self, head: &SessionHead) -> Vec<ModelTokens> {
         // If the file names a single model, it applies to all tokens.
         let only = match head.models.as_slice() {
             [only] => Some(only.clone()),
@@ -104,7 +104,7 @@ impl Spending {
 
 /// Cost of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct TokenCost {
     /// Currency of the amounts.
     pub currency: String,
     /// Cost of all tokens; absent (unknown) if some have no price or none were recorded.
@@ -117,9 +117,9 @@ pub struct Cost {
     pub unpriced: Vec<String>,
 }
 
-impl Cost {
+impl TokenCost {
     /// Computes the cost of tokens.
-    pub fn of(spent: &[ModelTokens], prices: &Prices) -> Self {
+    pub fn compute(spent: &[ModelTokens], prices: &ModelPrices) -> Self {
         let mut cost = Self {
             currency: prices.currency.clone(),
             amount: None,
@@ -128,8 +128,8 @@ impl Cost {
         };
         for one in spent {
             let name = one.model.as_deref().unwrap_or_default();
-            match prices.of_recorded(name) {
-                Some(price) => cost.priced += price.of(one.tokens, one.beyond_200k),
+            match prices.recorded_price_of(name) {
+                Some(price) => cost.priced += price.cost(one.tokens, one.beyond_200k),
                 None if cost.unpriced.len() < MAX_NAMED => cost.unpriced.push(name.to_owned()),
                 None => {}
             }
@@ -143,14 +143,14 @@ impl Cost {
     /// Formats the cost as `1.23 USD`, or explains why it is unknown.
     pub fn words(&self) -> String {
         if let Some(amount) = self.amount {
-            return money(amount, &self.currency);
+            return format_money(amount, &self.currency);
         }
         if self.unpriced.is_empty() {
             return "unknown: no tokens were recorded".to_owned();
         }
-        let why = no_price(&self.unpriced);
+        let why = describe_unpriced(&self.unpriced);
         if self.priced > 0.0 {
-            format!("unknown, at least {}: {why}", money(self.priced, &self.currency))
+            format!("unknown, at least {}: {why}", format_money(self.priced, &self.currency))
         } else {
             format!("unknown: {why}")
         }
@@ -158,13 +158,13 @@ impl Cost {
 }
 
 /// Formats an amount as `1.23 USD`, with more decimals for small amounts.
-pub fn money(amount: f64, currency: &str) -> String {
+pub fn format_money(amount: f64, currency: &str) -> String {
     let places = if amount > 0.0 && amount < 0.1 { 4 } else { 2 };
     format!("{amount:.places$} {currency}")
 }
 
 /// Formats the models without a price: `no price for gpt-9, qwen`.
-pub fn no_price(models: &[String]) -> String {
+pub fn describe_unpriced(models: &[String]) -> String {
     let shown = models.iter().map(|name| match name.as_str() {
         "" => "a model that the file does not name".to_owned(),
         name => selftest_text::one_line(name, 60),
@@ -195,11 +195,11 @@ pub struct CostSummary {
 
 impl CostSummary {
     /// Summarizes the cost of these tasks.
-    pub fn of(tasks: &[&GradeRecord], prices: &Prices) -> Self {
+    pub fn from_tasks(tasks: &[&GradeRecord], prices: &ModelPrices) -> Self {
         let mut found = Self { currency: prices.currency.clone(), ..Self::default() };
         let mut amounts = Vec::new();
         for task in tasks {
-            let cost = Cost::of(&task.details.spent, prices);
+            let cost = TokenCost::compute(&task.details.spent, prices);
             match cost.amount {
                 Some(amount) => amounts.push(amount),
                 None if cost.unpriced.is_empty() => found.without_tokens += 1,
@@ -227,13 +227,13 @@ mod tests {
     use super::*;
     use crate::grade::TaskType;
     use crate::grade::fixture::record;
-    use selftest_sessions::{Role, Usage};
+    use selftest_sessions::{EventRole, TokenCounts};
 
     fn call(model: &'static str, input: u64, cache_written: u64) -> Event<'static> {
         Event {
-            role: Role::Assistant,
+            role: EventRole::Assistant,
             model: model.into(),
-            usage: Some(Usage { input, output: 1000, cached: 10_000 }),
+            usage: Some(TokenCounts { input, output: 1000, cached: 10_000 }),
             cache_written,
             ..Event::default()
         }
@@ -241,16 +241,16 @@ mod tests {
 
     #[test]
     fn tokens_by_model_and_what_they_cost() {
-        let mut spending = Spending::default();
+        let mut spending = TokenSpending::default();
         spending.add(&call("claude-sonnet-4-5", 300_000, 20_000));
         spending.add(&call("claude-sonnet-4-5", 1000, 0));
         spending.add(&Event::default());
-        let spent = spending.clone().end(&Head::default());
+        let spent = spending.clone().into_model_tokens(&SessionHead::default());
         let [one] = &spent[..] else { panic!("{spent:?}") };
         assert_eq!((one.tokens.input, one.tokens.cache_write), (281_000, 20_000));
         assert_eq!((one.tokens.cache_read, one.tokens.output), (20_000, 2000));
         assert_eq!(one.beyond_200k, PricedTokens { input: 80_000, ..PricedTokens::default() });
-        let cost = Cost::of(&spent, &Prices::default());
+        let cost = TokenCost::compute(&spent, &ModelPrices::default());
         // 201,000 at 3, 80,000 at 6, 20,000 at 3.75, 20,000 at 0.3 and 2,000 at 15.
         assert_eq!(cost.amount, Some(1.194));
         assert_eq!(cost.words(), "1.19 USD");
@@ -258,24 +258,32 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vec<ModelTokens>>(&json).unwrap(), spent);
 
         spending.add(&call("qwen", 5, 0));
-        let cost = Cost::of(&spending.end(&Head::default()), &Prices::default());
+        let cost = TokenCost::compute(
+            &spending.into_model_tokens(&SessionHead::default()),
+            &ModelPrices::default(),
+        );
         assert_eq!((cost.amount, cost.priced), (None, 1.194));
         assert_eq!(cost.words(), "unknown, at least 1.19 USD: no price for qwen");
     }
 
     #[test]
     fn a_total_counts_where_no_event_says_more() {
-        let usage = Some(Usage { input: 1_000_000, output: 0, cached: 0 });
-        let head = |models: &[&str]| Head {
+        let usage = Some(TokenCounts { input: 1_000_000, output: 0, cached: 0 });
+        let head = |models: &[&str]| SessionHead {
             models: models.iter().map(ToString::to_string).collect(),
             usage,
-            ..Head::default()
+            ..SessionHead::default()
         };
-        let cost = |head: &Head| Cost::of(&Spending::default().end(head), &Prices::default());
+        let cost = |head: &SessionHead| {
+            TokenCost::compute(
+                &TokenSpending::default().into_model_tokens(head),
+                &ModelPrices::default(),
+            )
+        };
         assert_eq!(cost(&head(&["gpt-5"])).amount, Some(1.25));
         let unclear = cost(&head(&["gpt-5", "gpt-4o"])).words();
         assert_eq!(unclear, "unknown: no price for a model that the file does not name");
-        assert_eq!(cost(&Head::default()).words(), "unknown: no tokens were recorded");
+        assert_eq!(cost(&SessionHead::default()).words(), "unknown: no tokens were recorded");
     }
 
     #[test]
@@ -293,7 +301,8 @@ mod tests {
             spent("qwen", 7),
             record("x", TaskType::General, true, 3, 3),
         ];
-        let found = CostSummary::of(&tasks.iter().collect::<Vec<_>>(), &Prices::default());
+        let found =
+            CostSummary::from_tasks(&tasks.iter().collect::<Vec<_>>(), &ModelPrices::default());
         assert_eq!((found.amount, found.median, found.known), (5.0, Some(2.5), 2));
         assert_eq!((found.unpriced, found.without_tokens), (1, 1));
         assert_eq!(found.unpriced_models, ["qwen"]);

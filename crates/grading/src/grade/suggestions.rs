@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pattern_tally::PatternTally;
 use super::patterns::{self, session_score};
-use super::share::{Listed, Share, total};
-use super::{ErrorCause, Findings, GradeRecord, GradeSummary};
+use super::share::{Proportion, TruncatedList, total};
+use super::{ErrorCause, ErrorFindings, GradeRecord, GradeSummary};
 
 /// Maximum number of suggestions from a rule that applies per task type, tool or class.
 const MAX_PER_RULE: usize = 5;
@@ -70,7 +70,7 @@ impl Default for SuggestionRules {
 /// A rule, in the specification's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RuleId {
+pub enum SuggestionRule {
     /// `completion_rate < 70%`
     LowCompletionRate,
     /// `avg_tool_efficiency < 3`
@@ -89,7 +89,7 @@ pub enum RuleId {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
     /// Rule that made the suggestion.
-    pub rule: RuleId,
+    pub rule: SuggestionRule,
     /// Text given by the specification.
     pub text: String,
     /// Additional advice for the owner; not part of the specification.
@@ -114,7 +114,7 @@ pub struct Suggestion {
     #[serde(default)]
     pub titles: Vec<String>,
     /// IDs of the affected sessions, newest first.
-    pub sessions: Listed<String>,
+    pub sessions: TruncatedList<String>,
     /// True if a finding of the same report covers this with its cause. Readable reports leave it
     /// out then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -136,7 +136,7 @@ pub struct Suggestions {
 
 impl Suggestions {
     /// Applies the rules to some records.
-    pub fn of<'a>(
+    pub fn from_records<'a>(
         records: impl IntoIterator<Item = &'a GradeRecord>,
         rules: &SuggestionRules,
     ) -> Self {
@@ -148,16 +148,18 @@ impl Suggestions {
             min_sessions: rules.min_sessions,
         };
         if !found.too_few_sessions {
-            found.items = overall(&records, rules);
-            for suggestions in
-                [task_types(&records, rules), tools(&records, rules), errors(&records, rules)]
-            {
-                let suggestions = Listed::new(suggestions, MAX_PER_RULE);
+            found.items = overall_suggestions(&records, rules);
+            for suggestions in [
+                task_type_suggestions(&records, rules),
+                tool_suggestions(&records, rules),
+                error_suggestions(&records, rules),
+            ] {
+                let suggestions = TruncatedList::new(suggestions, MAX_PER_RULE);
                 found.items.extend(suggestions.items);
                 found.left_out += suggestions.left_out;
             }
             for one in &mut found.items {
-                one.titles = patterns::titles_of(&records, &one.sessions);
+                one.titles = patterns::session_titles(&records, &one.sessions);
             }
         }
         found
@@ -168,12 +170,12 @@ impl Suggestions {
     /// Marks suggestions that the findings already cover, so that each cause has only one
     /// suggestion.
     #[must_use]
-    pub(super) fn beside(mut self, findings: &Findings) -> Self {
+    pub(super) fn mark_covered_by(mut self, findings: &ErrorFindings) -> Self {
         for one in &mut self.items {
             let subject = one.subject.as_deref().unwrap_or_default();
             one.said_by_finding = match one.rule {
-                RuleId::CommonError => findings.names_cause(subject),
-                RuleId::HighToolErrors => findings.names_tool(subject),
+                SuggestionRule::CommonError => findings.names_cause(subject),
+                SuggestionRule::HighToolErrors => findings.names_tool(subject),
                 _ => false,
             };
         }
@@ -187,33 +189,35 @@ impl Suggestions {
 }
 
 /// Applies the rules that cover all sessions.
-fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let summary = GradeSummary::of(records.iter().copied());
+fn overall_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let summary = GradeSummary::from_records(records.iter().copied());
     let of_share =
-        |rule, text: &str, share: Share, threshold, failed: fn(&GradeRecord) -> bool| Suggestion {
-            rule,
-            text: text.to_owned(),
-            advice: None,
-            example: None,
-            titles: Vec::new(),
-            said_by_finding: false,
-            subject: None,
-            measured: share.rate.unwrap_or(f64::NAN),
-            threshold,
-            n: share.of,
-            count: Some(share.count),
-            sessions: patterns::sessions(records, failed),
+        |rule, text: &str, share: Proportion, threshold, failed: fn(&GradeRecord) -> bool| {
+            Suggestion {
+                rule,
+                text: text.to_owned(),
+                advice: None,
+                example: None,
+                titles: Vec::new(),
+                said_by_finding: false,
+                subject: None,
+                measured: share.rate.unwrap_or(f64::NAN),
+                threshold,
+                n: share.of,
+                count: Some(share.count),
+                sessions: patterns::matching_sessions(records, failed),
+            }
         };
     let all = [
         of_share(
-            RuleId::LowCompletionRate,
+            SuggestionRule::LowCompletionRate,
             "Add pre-task planning steps",
             summary.completion_rate,
             rules.completion_rate,
             |record| !record.task_completed,
         ),
         Suggestion {
-            rule: RuleId::LowToolEfficiency,
+            rule: SuggestionRule::LowToolEfficiency,
             text: "Review error recovery patterns".to_owned(),
             advice: None,
             example: None,
@@ -224,12 +228,12 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
             threshold: rules.tool_efficiency,
             n: summary.sessions,
             count: None,
-            sessions: patterns::sessions(records, |record| {
+            sessions: patterns::matching_sessions(records, |record| {
                 f64::from(record.tool_calls_efficient.get()) < rules.tool_efficiency
             }),
         },
         of_share(
-            RuleId::LowErrorRecoveryRate,
+            SuggestionRule::LowErrorRecoveryRate,
             "Implement better fallback strategies",
             summary.error_recovery_rate,
             rules.error_recovery_rate,
@@ -241,13 +245,13 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
     all.into_iter().filter(speaks).collect()
 }
 
-fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let types = PatternTally::of(records.iter().copied()).task_types();
+fn task_type_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let types = PatternTally::from_records(records.iter().copied()).task_types();
     let low = types.into_iter().filter(|pattern| {
         pattern.sessions >= rules.min_sessions && pattern.score < rules.task_type_score
     });
     low.map(|pattern| Suggestion {
-        rule: RuleId::LowTaskType,
+        rule: SuggestionRule::LowTaskType,
         text: format!("Consider skill enhancement for {}", pattern.task_type),
         advice: None,
         example: None,
@@ -258,7 +262,7 @@ fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggesti
         threshold: rules.task_type_score,
         n: pattern.sessions,
         count: None,
-        sessions: patterns::sessions(records, |record| {
+        sessions: patterns::matching_sessions(records, |record| {
             record.details.task_type == pattern.task_type
                 && session_score(record) < rules.task_type_score
         }),
@@ -266,15 +270,15 @@ fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggesti
     .collect()
 }
 
-fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let tools = PatternTally::of(records.iter().copied()).tools();
+fn tool_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let tools = PatternTally::from_records(records.iter().copied()).tools();
     let high = tools.into_iter().filter_map(|pattern| {
         let rate = pattern.error_rate?;
         let speaks = pattern.errors >= rules.tool_min_errors && rate > rules.tool_error_rate;
         speaks.then_some((pattern, rate))
     });
     high.map(|(pattern, rate)| Suggestion {
-        rule: RuleId::HighToolErrors,
+        rule: SuggestionRule::HighToolErrors,
         text: format!("Review usage patterns for {}", pattern.tool),
         advice: None,
         example: None,
@@ -284,7 +288,7 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
         threshold: rules.tool_error_rate,
         n: pattern.calls,
         count: Some(pattern.errors),
-        sessions: patterns::sessions(records, |record| {
+        sessions: patterns::matching_sessions(records, |record| {
             record.details.tools.get(&pattern.tool).is_some_and(|used| used.errors > 0)
         }),
         subject: Some(pattern.tool),
@@ -292,8 +296,8 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     .collect()
 }
 
-fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let causes = PatternTally::of(records.iter().copied()).error_causes();
+fn error_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let causes = PatternTally::from_records(records.iter().copied()).error_causes();
     let all = total(causes.iter().map(|pattern| pattern.count));
     // `Unknown` is a catch-all that cannot be handled as one kind of error.
     let specific = causes.into_iter().filter(|pattern| pattern.cause != ErrorCause::Unknown);
@@ -304,7 +308,7 @@ fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> 
     });
     common
         .map(|pattern| Suggestion {
-            rule: RuleId::CommonError,
+            rule: SuggestionRule::CommonError,
             text: format!("Add targeted error handling for {}", pattern.cause),
             advice: pattern.advice,
             example: Some(pattern.example),
@@ -327,7 +331,7 @@ mod tests {
     use crate::grade::{ErrorClass, TaskType, Week};
 
     fn of(records: &[GradeRecord]) -> Suggestions {
-        Suggestions::of(records, &SuggestionRules::default())
+        Suggestions::from_records(records, &SuggestionRules::default())
     }
 
     #[test]
@@ -335,7 +339,7 @@ mod tests {
         let week: Week = "2026-W47".parse().unwrap();
         let records: Vec<GradeRecord> = two_months()
             .into_iter()
-            .filter(|record| Week::of(record.details.counts_at) == week)
+            .filter(|record| Week::containing(record.details.counts_at) == week)
             .collect();
         let mut found = of(&records);
         let texts: Vec<&str> = found.items.iter().map(|item| item.text.as_str()).collect();

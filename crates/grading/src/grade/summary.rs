@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{Share, mean, ratio, rounded, total};
+use super::share::{Proportion, mean, ratio, rounded, total};
 use super::{GradeRecord, SessionKind, TaskOutcome};
 
 /// Outcomes of tasks, each as a share of all tasks.
@@ -10,26 +10,26 @@ use super::{GradeRecord, SessionKind, TaskOutcome};
 #[serde(default)]
 pub struct OutcomeShares {
     /// Tests, a build, CI or a merge confirm that the task is done.
-    pub verified: Share,
+    pub verified: Proportion,
     /// A check or a person found the task not done.
-    pub contradicted: Share,
+    pub contradicted: Proportion,
     /// Only the agent claims that the task is done.
-    pub claimed: Share,
+    pub claimed: Proportion,
     /// There is no evidence either way.
-    pub unknown: Share,
+    pub unknown: Proportion,
 }
 
 impl OutcomeShares {
     /// Computes the shares over some tasks.
-    pub fn of(tasks: &[&GradeRecord]) -> Self {
+    pub fn from_tasks(tasks: &[&GradeRecord]) -> Self {
         let count =
             |wanted: TaskOutcome| tasks.iter().filter(|task| task.outcome == wanted).count() as u64;
-        Self::of_counts(count, tasks.len() as u64)
+        Self::from_counts(count, tasks.len() as u64)
     }
 
     /// Computes the shares from the number of tasks with each outcome.
-    pub(super) fn of_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
-        let share = |outcome| Share::new(count(outcome), tasks);
+    pub(super) fn from_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
+        let share = |outcome| Proportion::new(count(outcome), tasks);
         Self {
             verified: share(TaskOutcome::Verified),
             contradicted: share(TaskOutcome::Contradicted),
@@ -42,7 +42,7 @@ impl OutcomeShares {
 /// Numbers of sessions that are not a person's task, by kind. Rates exclude them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct NotTasks {
+pub struct ExcludedSessions {
     /// Sessions of subagents.
     pub subagents: u64,
     /// Warm-ups of the agent's program.
@@ -51,7 +51,7 @@ pub struct NotTasks {
     pub automatic: u64,
 }
 
-impl NotTasks {
+impl ExcludedSessions {
     /// Returns the total.
     pub fn total(self) -> u64 {
         self.subagents + self.warm_ups + self.automatic
@@ -61,7 +61,7 @@ impl NotTasks {
 /// Duration of tasks, including pauses of the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Spent {
+pub struct TaskDurations {
     /// Number of tasks with timestamps.
     pub tasks: u64,
     /// Total duration in seconds.
@@ -70,9 +70,9 @@ pub struct Spent {
     pub median: Option<f64>,
 }
 
-impl Spent {
+impl TaskDurations {
     /// Computes the durations of these tasks.
-    pub fn of(tasks: &[&GradeRecord]) -> Self {
+    pub fn from_tasks(tasks: &[&GradeRecord]) -> Self {
         // Durations come from untrusted files.
         let sound = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
         let mut seconds: Vec<f64> =
@@ -103,23 +103,23 @@ pub struct GradeSummary {
     pub outcomes: OutcomeShares,
     /// Sessions that are not a person's task, counted separately.
     #[serde(default)]
-    pub not_tasks: NotTasks,
+    pub not_tasks: ExcludedSessions,
     /// Number of times that people objected to an agent's work or stopped it.
     #[serde(default)]
     pub corrections: u64,
     /// Share of tasks in which they did.
     #[serde(default)]
-    pub corrected: Share,
+    pub corrected: Proportion,
     /// Number of times that people took a conversation back to an earlier message.
     #[serde(default)]
     pub rewinds: u64,
     /// Duration from the first to the last timestamp, over tasks with both.
     #[serde(default)]
-    pub time: Spent,
+    pub time: TaskDurations,
     /// Share of tasks that appear to have been completed.
-    pub completion_rate: Share,
+    pub completion_rate: Proportion,
     /// Share of sessions that recovered, among those with errors.
-    pub error_recovery_rate: Share,
+    pub error_recovery_rate: Proportion,
     /// Number of tool calls, including results without a recorded call.
     pub tool_calls: u64,
     /// Number of failed calls.
@@ -130,7 +130,7 @@ pub struct GradeSummary {
 
 impl GradeSummary {
     /// Summarizes some records.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let (records, others): (Vec<&GradeRecord>, Vec<&GradeRecord>) =
             records.into_iter().partition(|record| record.is_task());
         let of_kind =
@@ -147,18 +147,18 @@ impl GradeSummary {
             sessions,
             avg_tool_efficiency: mean(efficiency),
             avg_response_quality: mean(quality),
-            outcomes: OutcomeShares::of(&records),
-            not_tasks: NotTasks {
+            outcomes: OutcomeShares::from_tasks(&records),
+            not_tasks: ExcludedSessions {
                 subagents: of_kind(SessionKind::Subagent),
                 warm_ups: of_kind(SessionKind::WarmUp),
                 automatic: of_kind(SessionKind::Automatic),
             },
             corrections: total(records.iter().map(|record| record.details.corrections)),
-            corrected: Share::new(count(|record| record.details.corrections > 0), sessions),
+            corrected: Proportion::new(count(|record| record.details.corrections > 0), sessions),
             rewinds: total(records.iter().map(|record| record.details.rewinds)),
-            time: Spent::of(&records),
-            completion_rate: Share::new(count(|record| record.task_completed), sessions),
-            error_recovery_rate: Share::new(
+            time: TaskDurations::from_tasks(&records),
+            completion_rate: Proportion::new(count(|record| record.task_completed), sessions),
+            error_recovery_rate: Proportion::new(
                 count(|record| record.total_errors > 0 && record.errors_recovered),
                 count(|record| record.total_errors > 0),
             ),

@@ -8,11 +8,11 @@ use super::error_class::ErrorClass;
 use super::final_message::FinalMessage;
 use super::grade_record::ToolUse;
 use super::outcome::{OutcomeTracker, is_shell};
-use super::spending::Spending;
+use super::spending::TokenSpending;
 use super::task_type::TaskWork;
-use super::template::{Templates, template_of};
-use super::traceback::telling;
-use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
+use super::template::{TemplateSet, mask_message};
+use super::traceback::informative_part;
+use selftest_sessions::{Event, EventOrigin, EventRole, TokenCounts, ToolOutcome, ToolResult};
 
 /// Maximum number of distinct tools. Further tools are counted together, since a hostile file may
 /// use a new name for each call.
@@ -36,7 +36,7 @@ const MAX_REQUEST: usize = 4000;
 
 /// A text and the event that contains it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Passage {
+pub(super) struct EventText {
     pub(super) event: u64,
     pub(super) text: String,
 }
@@ -59,12 +59,12 @@ pub(super) struct ErrorKey {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ErrorGroup {
     pub(super) count: u64,
-    pub(super) first: Passage,
+    pub(super) first: EventText,
 }
 
 /// Counts and facts of a session.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct SessionTally {
     pub(super) messages: u64,
     pub(super) model_calls: u64,
     /// True if the agent said or did something; a model call alone may be empty.
@@ -77,27 +77,27 @@ pub(super) struct Tally {
     /// Number of results per tool.
     pub(super) results: BTreeMap<String, u64>,
     pub(super) error_groups: BTreeMap<ErrorKey, ErrorGroup>,
-    pub(super) error_templates: BTreeMap<(ErrorCause, String), Templates>,
+    pub(super) error_templates: BTreeMap<(ErrorCause, String), TemplateSet>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,
     /// Number of the event of the last failed result, and of the first success after it.
     pub(super) last_error: Option<u64>,
     pub(super) worked_after: Option<u64>,
     /// The first request, preferring one by a human.
-    pub(super) request: Option<Passage>,
+    pub(super) request: Option<EventText>,
     pub(super) request_is_human: bool,
     /// Text of the last model call; empty if it only called tools.
     pub(super) response: FinalMessage,
     /// The agent's question that a person answered.
-    pub(super) clarification: Option<Passage>,
-    pub(super) open_question: Option<Passage>,
-    pub(super) usage: Usage,
-    pub(super) spending: Spending,
+    pub(super) clarification: Option<EventText>,
+    pub(super) open_question: Option<EventText>,
+    pub(super) usage: TokenCounts,
+    pub(super) spending: TokenSpending,
     pub(super) outcome: OutcomeTracker,
     pub(super) work: TaskWork,
 }
 
-impl Tally {
+impl SessionTally {
     /// Returns true if the agent answered at all.
     pub(super) fn has_answered(&self) -> bool {
         self.model_calls > 0 && self.has_acted
@@ -107,17 +107,17 @@ impl Tally {
     pub(super) fn add(&mut self, event: &Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
         match event.role {
-            Role::User => self.add_request(event),
-            Role::Assistant => self.add_response(event),
-            Role::System | Role::Tool => {}
+            EventRole::User => self.add_request(event),
+            EventRole::Assistant => self.add_response(event),
+            EventRole::System | EventRole::Tool => {}
         }
         self.has_acted |= !event.calls.is_empty() || !event.results.is_empty();
         for call in &event.calls {
             self.tool_calls += 1;
-            self.count(&call.name, |used| used.calls += 1);
+            self.update_tool(&call.name, |used| used.calls += 1);
             if ASKING_TOOLS.contains(&call.name.as_str()) && self.clarification.is_none() {
                 let text = clip(&call.arguments, MAX_EXAMPLE);
-                self.clarification = Some(Passage { event: event.number, text });
+                self.clarification = Some(EventText { event: event.number, text });
             }
         }
         for result in &event.results {
@@ -135,10 +135,10 @@ impl Tally {
         if event.text.is_empty() {
             return;
         }
-        let is_human = event.origin == Origin::Human;
+        let is_human = event.origin == EventOrigin::Human;
         if self.request.is_none() || (is_human && !self.request_is_human) {
             let text = clip(&event.text, MAX_REQUEST);
-            self.request = Some(Passage { event: event.number, text });
+            self.request = Some(EventText { event: event.number, text });
             self.request_is_human = is_human;
         }
         if is_human && self.clarification.is_none() {
@@ -156,22 +156,22 @@ impl Tally {
         // A question counts if the agent stops there and a person answers.
         let said = self.response.text().trim_end();
         let asks = event.calls.is_empty() && said.ends_with('?');
-        self.open_question = asks.then(|| Passage {
+        self.open_question = asks.then(|| EventText {
             event: self.response.event_at(said.len()).unwrap_or(event.number),
             text: last_line(said, MAX_EXAMPLE).to_owned(),
         });
     }
 
     fn add_result(&mut self, event: u64, result: &ToolResult<'_>) {
-        if result.outcome != Outcome::Pending {
+        if result.outcome != ToolOutcome::Pending {
             self.add_use(&result.tool);
         }
         match result.outcome {
             // Rejected and pending calls neither extend nor end a run of errors.
-            Outcome::Rejected => self.rejected += 1,
-            Outcome::Pending => self.pending += 1,
-            Outcome::Failed => self.add_error(event, result),
-            Outcome::Ok | Outcome::Unknown => {
+            ToolOutcome::Rejected => self.rejected += 1,
+            ToolOutcome::Pending => self.pending += 1,
+            ToolOutcome::Failed => self.add_error(event, result),
+            ToolOutcome::Ok | ToolOutcome::Unknown => {
                 self.error_run = 0;
                 if self.last_error.is_some() && self.worked_after.is_none() {
                     self.worked_after = Some(event);
@@ -204,24 +204,24 @@ impl Tally {
         self.longest_error_run = self.longest_error_run.max(self.error_run);
         self.last_error = Some(event);
         self.worked_after = None;
-        self.count(&result.tool, |used| used.errors += 1);
+        self.update_tool(&result.tool, |used| used.errors += 1);
         let words = if result.error.is_empty() { &result.text } else { &result.error };
         let is_shell = is_shell(&result.tool);
-        let class = match ErrorClass::of(words, result.exit_code) {
+        let class = match ErrorClass::classify(words, result.exit_code) {
             // A command that failed without a more specific message.
             ErrorClass::Unknown if is_shell => ErrorClass::CommandFailed,
             class => class,
         };
         let check = self.outcome.failed_check(&result.call_id);
         let call = FailedCall { exit_code: result.exit_code, is_shell, check };
-        let cause = ErrorCause::of(words, class, call);
+        let cause = ErrorCause::classify(words, class, call);
         let tool = self.tool_name(&result.tool);
         let key = self.error_key(class, cause, tool, words);
         self.error_groups
             .entry(key)
             .or_insert_with(|| ErrorGroup {
                 count: 0,
-                first: Passage { event, text: clip(telling(words), MAX_EXAMPLE) },
+                first: EventText { event, text: clip(informative_part(words), MAX_EXAMPLE) },
             })
             .count += 1;
     }
@@ -235,7 +235,7 @@ impl Tally {
     ) -> ErrorKey {
         let template = if self.error_groups.len() < MAX_GROUPS {
             let known = self.error_templates.entry((cause, tool.clone())).or_default();
-            known.add(&template_of(telling(words)))
+            known.add(&mask_message(informative_part(words)))
         } else {
             0
         };
@@ -249,7 +249,7 @@ impl Tally {
     }
 
     /// Updates the counts of a tool.
-    fn count(&mut self, name: &str, count: impl FnOnce(&mut ToolUse)) {
+    fn update_tool(&mut self, name: &str, count: impl FnOnce(&mut ToolUse)) {
         // Fast path: most tools are already known by an unmodified name.
         if name.len() <= MAX_NAME
             && let Some(used) = self.tools.get_mut(name)

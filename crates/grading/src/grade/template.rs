@@ -54,7 +54,7 @@ pattern!(
 
 /// Returns the most informative line: the first failed assertion, else the first line that reports
 /// an error, else the first that might.
-fn telling_line(words: &str) -> &str {
+fn most_informative_line(words: &str) -> &str {
     let (mut first, mut suspect, mut reported) = (None, None, None);
     for line in words.lines().take(MAX_LINES).map(clip).filter(|line| !is_preamble(line)) {
         if is_assertion(line) {
@@ -101,8 +101,8 @@ fn clip(line: &str) -> &str {
 
 /// Masks addresses, quotes, paths, hashes and numbers, so that similar messages get the same
 /// template.
-pub(super) fn template_of(words: &str) -> String {
-    let line = telling_line(words);
+pub(super) fn mask_message(words: &str) -> String {
+    let line = most_informative_line(words);
     let mut masked = Cow::Borrowed(line);
     for (pattern, mask) in
         [(&URL, "<url>"), (&QUOTED, "<text>"), (&PATH, "<path>"), (&HEX, "<hex>"), (&NUMBER, "<n>")]
@@ -116,11 +116,11 @@ pub(super) fn template_of(words: &str) -> String {
 
 /// A set of templates in which similar ones are merged.
 #[derive(Debug, Default)]
-pub(super) struct Templates {
+pub(super) struct TemplateSet {
     known: Vec<Vec<String>>,
 }
 
-impl Templates {
+impl TemplateSet {
     /// Adds a template and returns the index of its group. A template belongs to the first group
     /// with the same number of words and enough words in common.
     pub(super) fn add(&mut self, template: &str) -> usize {
@@ -186,13 +186,13 @@ mod tests {
             ),
             ("", ""),
         ] {
-            assert_eq!(template_of(words), template, "{words}");
+            assert_eq!(mask_message(words), template, "{words}");
         }
     }
 
     #[test]
     fn templates_that_are_alike_become_one() {
-        let mut templates = Templates::default();
+        let mut templates = TemplateSet::default();
         let first = templates.add("cannot find module alpha in scope");
         assert_eq!(templates.add("cannot find module beta in scope"), first);
         assert_eq!(templates.text(first), "cannot find module <*> in scope");
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn any_text_has_a_template() {
         for text in ["é".repeat(5000), "'".repeat(999), "/".repeat(999), "\u{1b}[31m x".into()] {
-            assert!(template_of(&text).len() <= MAX_TEMPLATE + 3, "{text}");
+            assert!(mask_message(&text).len() <= MAX_TEMPLATE + 3, "{text}");
         }
     }
 }

@@ -26,7 +26,7 @@ static UNPARSED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns the exception at the end of a message, with the following line if its own line contains
 /// only the name. Returns the whole message if there is no exception.
-pub(super) fn telling(words: &str) -> &str {
+pub(super) fn informative_part(words: &str) -> &str {
     let raised = match BEGINNINGS.find_iter(words.as_bytes()).last() {
         Some(at) => {
             let from = at + BEGINNING.len();
@@ -63,16 +63,16 @@ mod tests {
             ("ValueError:\n\n  expected a number\nbye", "ValueError:\n\n  expected a number"),
             ("ValueError:", "ValueError:"),
         ] {
-            assert_eq!(telling(&format!("{head}{end}")), told);
+            assert_eq!(informative_part(&format!("{head}{end}")), told);
             let chained = format!("{head}KeyError: 'id'\n\nDuring handling …:\n\n{head}{end}");
-            assert_eq!(telling(&chained), told);
+            assert_eq!(informative_part(&chained), told);
         }
         let notebook = "----\nZeroDivisionError     Traceback (most recent call last)\n\
                         Cell In[3], line 1\n----> 1 f()\n\nZeroDivisionError: division by zero";
-        assert_eq!(telling(notebook), "ZeroDivisionError: division by zero");
+        assert_eq!(informative_part(notebook), "ZeroDivisionError: division by zero");
         let unparsed = "Code output:   File \"/a.py\", line 1\n    n = 7,015\n        ^\n\
                         SyntaxError: leading zeros\n";
-        assert_eq!(telling(unparsed), "SyntaxError: leading zeros");
+        assert_eq!(informative_part(unparsed), "SyntaxError: leading zeros");
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
             "Traceback (most recent call last):\n  File \"a.py\", line 5\n    torn",
             "File \"a.py\", line 3\ndone: nothing",
         ] {
-            assert_eq!(telling(words), words);
+            assert_eq!(informative_part(words), words);
         }
     }
 }

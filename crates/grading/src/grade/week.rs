@@ -17,10 +17,10 @@ pub struct Week {
 
 impl Week {
     /// Returns the week that contains the time, in UTC.
-    pub fn of(at: Timestamp) -> Self {
+    pub fn containing(at: Timestamp) -> Self {
         let date = at.to_zoned(TimeZone::UTC).date();
         let since_monday = i64::from(date.weekday().to_monday_zero_offset());
-        Self { monday: back(date, since_monday) }
+        Self { monday: days_earlier(date, since_monday) }
     }
 
     /// Returns the Monday of the week.
@@ -43,14 +43,14 @@ impl Week {
 
     /// Returns the week that is `weeks` weeks earlier.
     #[must_use]
-    pub fn before(self, weeks: u8) -> Self {
-        Self { monday: back(self.monday, 7 * i64::from(weeks)) }
+    pub fn weeks_earlier(self, weeks: u8) -> Self {
+        Self { monday: days_earlier(self.monday, 7 * i64::from(weeks)) }
     }
 }
 
 /// Subtracts days. The first day of the calendar is also a Monday, so saturation preserves the
 /// invariant.
-fn back(date: Date, days: i64) -> Date {
+fn days_earlier(date: Date, days: i64) -> Date {
     date.saturating_sub(jiff::Span::new().days(days))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn week_of(at: &str) -> String {
-        Week::of(at.parse().unwrap()).to_string()
+        Week::containing(at.parse().unwrap()).to_string()
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         let week: Week = "2026-W01".parse().unwrap();
         assert_eq!(week.first_day().to_string(), "2025-12-29");
         assert_eq!(week.last_day().to_string(), "2026-01-04");
-        assert_eq!(week.before(4).to_string(), "2025-W49");
+        assert_eq!(week.weeks_earlier(4).to_string(), "2025-W49");
     }
 
     #[test]
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn the_ends_of_time_have_weeks() {
         for at in [Timestamp::MIN, Timestamp::MAX] {
-            let week = Week::of(at);
+            let week = Week::containing(at);
             assert_eq!(week.first_day().weekday(), Weekday::Monday);
-            assert_eq!(week.before(200).first_day().weekday(), Weekday::Monday);
+            assert_eq!(week.weeks_earlier(200).first_day().weekday(), Weekday::Monday);
             assert!(week.last_day() >= week.first_day());
         }
     }

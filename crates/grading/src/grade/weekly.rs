@@ -7,21 +7,21 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::breakdown::Breakdown;
-use super::difference::Rule;
+use super::breakdown::TaskBreakdown;
+use super::difference::SignificanceRule;
 use super::patterns;
 use super::share::rounded;
 use super::spending::CostSummary;
 use super::{
-    AlertSettings, Alerts, Difference, Findings, GradeRecord, GradeSummary, Measure, Patterns,
-    SuggestionRules, Suggestions, Week,
+    AlertSettings, Alerts, ErrorFindings, GradePatterns, GradeRecord, GradeSummary,
+    GroupDifference, SuggestionRules, Suggestions, TaskMeasure, Week,
 };
-use selftest_models::prices::Prices;
+use selftest_models::prices::ModelPrices;
 
 /// Number of weeks in the charts, including this one.
-const HISTORY: u8 = 12;
+const HISTORY_WEEKS: u8 = 12;
 /// Number of previous weeks to compare with.
-const COMPARED: u8 = 4;
+const COMPARED_WEEKS: u8 = 4;
 
 /// Counts of the files behind a report.
 ///
@@ -29,7 +29,7 @@ const COMPARED: u8 = 4;
 /// a scan, they cover all files ever read. Counts are files unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Coverage {
+pub struct ScanCoverage {
     /// True if a scan was made for this report.
     pub scanned: bool,
     /// Files that could contain sessions. Without a scan, the files known to the database, some of
@@ -70,18 +70,18 @@ pub struct WeekNumbers {
 
 /// Comparison of this week with the previous four.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trend {
+pub struct WeeklyTrend {
     /// The four weeks, oldest first, including those without sessions.
     pub weeks: Vec<WeekNumbers>,
     /// All their sessions together.
     pub before: GradeSummary,
     /// This week minus `before`.
-    pub change: Change,
+    pub change: WeeklyChange,
 }
 
 /// Differences between two summaries; absent if either side is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct WeeklyChange {
     /// Difference of means of 1 to 5.
     pub avg_tool_efficiency: Option<f64>,
     /// Difference of means of 1 to 5.
@@ -100,7 +100,7 @@ pub struct Change {
     pub error_rate: Option<f64>,
 }
 
-impl Change {
+impl WeeklyChange {
     /// Computes the change from `before` to `now`.
     fn between(before: &GradeSummary, now: &GradeSummary) -> Self {
         let less = |number: fn(&GradeSummary) -> Option<f64>| {
@@ -121,7 +121,7 @@ impl Change {
 /// A value of this week and of the previous four weeks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Compared<T> {
+pub struct WeekComparison<T> {
     /// Value of this week.
     pub now: T,
     /// Value of the previous four weeks.
@@ -136,7 +136,7 @@ pub struct ReportRules<'a> {
     /// Settings for alerts.
     pub alerts: &'a AlertSettings,
     /// Prices of tokens.
-    pub prices: &'a Prices,
+    pub prices: &'a ModelPrices,
 }
 
 /// The report of one week. Numbers are rounded to six places.
@@ -154,27 +154,27 @@ pub struct WeeklyReport {
     /// Time of the report. Before the end of the week, the report is partial.
     pub generated_at: Timestamp,
     /// Numbers of files found, read and skipped.
-    pub coverage: Coverage,
+    pub coverage: ScanCoverage,
     /// Summary statistics.
     pub summary: GradeSummary,
     /// Tested comparisons of the week's numbers with the previous four weeks.
     #[serde(default)]
-    pub differences: Vec<Difference>,
+    pub differences: Vec<GroupDifference>,
     /// Causes of failed calls, each with one suggestion.
     #[serde(default)]
-    pub findings: Findings,
+    pub findings: ErrorFindings,
     /// Cost of the tasks of the week and of the previous four weeks.
     #[serde(default)]
-    pub cost: Compared<CostSummary>,
+    pub cost: WeekComparison<CostSummary>,
     /// Splits by project, agent and model, and the contradicted tasks.
     #[serde(default)]
-    pub breakdown: Breakdown,
+    pub breakdown: TaskBreakdown,
     /// Problem areas, worst first.
-    pub problem_areas: Patterns,
+    pub problem_areas: GradePatterns,
     /// Improvement suggestions.
     pub suggestions: Suggestions,
     /// Comparison with the previous four weeks.
-    pub trend: Trend,
+    pub trend: WeeklyTrend,
     /// Metrics that became significantly worse.
     pub alerts: Alerts,
     /// Up to twelve weeks, oldest first, from the first with a session up to this one.
@@ -187,43 +187,46 @@ impl WeeklyReport {
     /// `records` contains the week and the weeks before it, in any order, with overrides applied. A
     /// session belongs to the week in which it started. Undated records and records of other weeks
     /// are ignored.
-    pub fn of(
+    pub fn build(
         week: Week,
         records: &[GradeRecord],
-        coverage: Coverage,
+        coverage: ScanCoverage,
         rules: ReportRules<'_>,
         now: Timestamp,
     ) -> Self {
         let ReportRules { suggestions, alerts, prices } = rules;
         let mut weeks: BTreeMap<Week, Vec<&GradeRecord>> = BTreeMap::new();
         for record in records {
-            if let Some(date) = record.dated_at() {
-                weeks.entry(Week::of(date)).or_default().push(record);
+            if let Some(date) = record.started_at() {
+                weeks.entry(Week::containing(date)).or_default().push(record);
             }
         }
         let within = |first: Week, last: Week| -> Vec<&GradeRecord> {
             weeks.range(first..=last).flat_map(|(_, records)| records).copied().collect()
         };
-        let numbers =
-            |week: Week| WeekNumbers { week, summary: GradeSummary::of(within(week, week)) };
+        let numbers = |week: Week| WeekNumbers {
+            week,
+            summary: GradeSummary::from_records(within(week, week)),
+        };
         let mut history: Vec<WeekNumbers> =
-            (0..HISTORY).rev().map(|weeks| numbers(week.before(weeks))).collect();
-        let trend_weeks =
-            history[usize::from(HISTORY - 1 - COMPARED)..usize::from(HISTORY - 1)].to_vec();
+            (0..HISTORY_WEEKS).rev().map(|weeks| numbers(week.weeks_earlier(weeks))).collect();
+        let trend_weeks = history
+            [usize::from(HISTORY_WEEKS - 1 - COMPARED_WEEKS)..usize::from(HISTORY_WEEKS - 1)]
+            .to_vec();
         let first = history.iter().position(|week| week.summary.sessions > 0);
         // Leading weeks without sessions are dropped; the current week always stays.
         history.drain(..first.unwrap_or(history.len() - 1));
 
         let mut current = within(week, week);
-        let mut previous = within(week.before(COMPARED), week.before(1));
-        let summary = GradeSummary::of(current.iter().copied());
-        let before = GradeSummary::of(previous.iter().copied());
+        let mut previous = within(week.weeks_earlier(COMPARED_WEEKS), week.weeks_earlier(1));
+        let summary = GradeSummary::from_records(current.iter().copied());
+        let before = GradeSummary::from_records(previous.iter().copied());
         // Everything below counts only people's tasks.
         current.retain(|record| record.is_task());
         previous.retain(|record| record.is_task());
-        let rule = Rule { alpha: alerts.alpha, min_tasks: alerts.min_sessions.max(1) };
+        let rule = SignificanceRule { alpha: alerts.alpha, min_tasks: alerts.min_sessions.max(1) };
         let newest_first = patterns::newest_first(current.iter().copied());
-        let findings = Findings::of(&newest_first, &previous, rule);
+        let findings = ErrorFindings::compare(&newest_first, &previous, rule);
         Self {
             week,
             agent: None,
@@ -233,59 +236,68 @@ impl WeeklyReport {
             coverage,
             summary,
             differences: differences(&current, &previous, rule),
-            cost: Compared {
-                now: CostSummary::of(&current, prices),
-                before: CostSummary::of(&previous, prices),
+            cost: WeekComparison {
+                now: CostSummary::from_tasks(&current, prices),
+                before: CostSummary::from_tasks(&previous, prices),
             },
-            breakdown: Breakdown::of(&newest_first, rule, prices),
-            problem_areas: Patterns::of(current.iter().copied()),
-            suggestions: Suggestions::of(current.iter().copied(), suggestions).beside(&findings),
+            breakdown: TaskBreakdown::from_tasks(&newest_first, rule, prices),
+            problem_areas: GradePatterns::from_records(current.iter().copied()),
+            suggestions: Suggestions::from_records(current.iter().copied(), suggestions)
+                .mark_covered_by(&findings),
             findings,
-            trend: Trend { weeks: trend_weeks, before, change: Change::between(&before, &summary) },
-            alerts: Alerts::of(&current, &previous, alerts),
+            trend: WeeklyTrend {
+                weeks: trend_weeks,
+                before,
+                change: WeeklyChange::between(&before, &summary),
+            },
+            alerts: Alerts::check_all(&current, &previous, alerts),
             history,
         }
     }
 
     /// Returns true if the week had ended when the report was made.
     pub fn is_complete(&self) -> bool {
-        Week::of(self.generated_at) > self.week
+        Week::containing(self.generated_at) > self.week
     }
 }
 
 /// Measures of a week that are tested together.
-const MEASURES: [Measure; 8] = [
-    Measure::Verified,
-    Measure::Contradicted,
-    Measure::Corrected,
-    Measure::ToolEfficiency,
-    Measure::AnswerQuality,
-    Measure::Recovered,
-    Measure::FailedCalls,
-    Measure::Duration,
+const MEASURES: [TaskMeasure; 8] = [
+    TaskMeasure::Verified,
+    TaskMeasure::Contradicted,
+    TaskMeasure::Corrected,
+    TaskMeasure::ToolEfficiency,
+    TaskMeasure::AnswerQuality,
+    TaskMeasure::Recovered,
+    TaskMeasure::FailedCalls,
+    TaskMeasure::Duration,
 ];
 
-fn differences(now: &[&GradeRecord], before: &[&GradeRecord], rule: Rule) -> Vec<Difference> {
-    let mut found = MEASURES.map(|measure| Difference::of(measure, now, before, rule));
-    Difference::decide(&mut found, rule);
+fn differences(
+    now: &[&GradeRecord],
+    before: &[&GradeRecord],
+    rule: SignificanceRule,
+) -> Vec<GroupDifference> {
+    let mut found = MEASURES.map(|measure| GroupDifference::compare(measure, now, before, rule));
+    GroupDifference::correct_and_decide(&mut found, rule);
     found.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::Metric;
+    use crate::grade::AlertMetric;
     use crate::grade::fixture::two_months;
 
     fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {
-        WeeklyReport::of(
+        WeeklyReport::build(
             week.parse().unwrap(),
             records,
-            Coverage::default(),
+            ScanCoverage::default(),
             ReportRules {
                 suggestions: &SuggestionRules::default(),
                 alerts: &AlertSettings::default(),
-                prices: &Prices::default(),
+                prices: &ModelPrices::default(),
             },
             "2026-11-22T12:00:00Z".parse().unwrap(),
         )
@@ -307,9 +319,13 @@ mod tests {
         let weeks: Vec<String> = report.history.iter().map(|week| week.week.to_string()).collect();
         assert_eq!(weeks.len(), 8);
         assert_eq!((weeks[0].as_str(), weeks[7].as_str()), ("2026-W40", "2026-W47"));
-        let raised: Vec<Metric> = report.alerts.raised().map(|alert| alert.metric).collect();
-        let all =
-            [Metric::Verified, Metric::Contradicted, Metric::ToolEfficiency, Metric::ErrorRate];
+        let raised: Vec<AlertMetric> = report.alerts.raised().map(|alert| alert.metric).collect();
+        let all = [
+            AlertMetric::Verified,
+            AlertMetric::Contradicted,
+            AlertMetric::ToolEfficiency,
+            AlertMetric::ErrorRate,
+        ];
         assert_eq!(raised, all);
     }
 
@@ -345,6 +361,6 @@ mod tests {
         assert_eq!(report.history.len(), 6);
         let empty = self::report("2026-W47", &[]);
         assert_eq!(empty.history.len(), 1);
-        assert_eq!(empty.trend.change, Change::default());
+        assert_eq!(empty.trend.change, WeeklyChange::default());
     }
 }

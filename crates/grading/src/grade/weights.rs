@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Point;
+use super::GradePoint;
 use selftest_text::digest;
 
 /// Revision of the rules, incremented when they change without a new version of the program.
@@ -13,20 +13,20 @@ const REVISION: u32 = 3;
 /// Weights of the two grades that are sums of points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Weights {
+pub struct GradeWeights {
     /// Weights for task completion. The task counts as completed if the sum is above 0.
     pub completion: CompletionWeights,
     /// Weights for the quality of the final response: base plus sum, rounded and clamped to 1 to 5.
     pub quality: ResponseWeights,
 }
 
-impl Weights {
+impl GradeWeights {
     /// Returns a digest that identifies the rules. It differs for other weights and other versions
     /// of the program; grades made by other rules are redone.
-    pub fn rules(&self) -> String {
+    pub fn rules_digest(&self) -> String {
         let weights = serde_json::to_string(self).unwrap_or_default();
         let rules = format!("{} {REVISION} {weights}", env!("CARGO_PKG_VERSION"));
-        digest::of_bytes(rules.as_bytes()).chars().take(16).collect()
+        digest::sha256_hex(rules.as_bytes()).chars().take(16).collect()
     }
 }
 
@@ -115,29 +115,29 @@ impl Default for ResponseWeights {
 
 impl CompletionWeights {
     /// Returns the weighted points, each with its key in the settings and its weight.
-    pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
+    pub fn points(&self) -> Vec<(GradePoint, &'static str, f64)> {
         vec![
-            (Point::SaysDone, "says_done", self.says_done),
-            (Point::NamesOutput, "names_output", self.names_output),
-            (Point::FewErrors, "few_errors", self.few_errors),
-            (Point::SaysFailed, "says_failed", self.says_failed),
-            (Point::ManyErrors, "many_errors", self.many_errors),
-            (Point::ShortResponse, "short_response", self.short_response),
+            (GradePoint::SaysDone, "says_done", self.says_done),
+            (GradePoint::NamesOutput, "names_output", self.names_output),
+            (GradePoint::FewErrors, "few_errors", self.few_errors),
+            (GradePoint::SaysFailed, "says_failed", self.says_failed),
+            (GradePoint::ManyErrors, "many_errors", self.many_errors),
+            (GradePoint::ShortResponse, "short_response", self.short_response),
         ]
     }
 }
 
 impl ResponseWeights {
     /// Returns the weighted points, each with its key in the settings and its weight.
-    pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
+    pub fn points(&self) -> Vec<(GradePoint, &'static str, f64)> {
         vec![
-            (Point::Over500, "over_500", self.over_500),
-            (Point::Over1000, "over_1000", self.over_1000),
-            (Point::HasCode, "has_code", self.has_code),
-            (Point::HasLinks, "has_links", self.has_links),
-            (Point::RepeatedErrors, "repeated_errors", self.repeated_errors),
-            (Point::Over5Errors, "over_5_errors", self.over_5_errors),
-            (Point::LoopRisk, "loop_risk", self.loop_risk),
+            (GradePoint::Over500, "over_500", self.over_500),
+            (GradePoint::Over1000, "over_1000", self.over_1000),
+            (GradePoint::HasCode, "has_code", self.has_code),
+            (GradePoint::HasLinks, "has_links", self.has_links),
+            (GradePoint::RepeatedErrors, "repeated_errors", self.repeated_errors),
+            (GradePoint::Over5Errors, "over_5_errors", self.over_5_errors),
+            (GradePoint::LoopRisk, "loop_risk", self.loop_risk),
         ]
     }
 }

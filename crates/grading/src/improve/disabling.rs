@@ -26,28 +26,36 @@ impl DisableRule {
 
     /// Returns the reason why this rule disables a skill with these executions, if it does. No rule
     /// applies below the minimum number of executions.
-    pub fn reason(self, counts: &ExecutionCounts, settings: &DisableSettings) -> Option<Reason> {
+    pub fn reason(
+        self,
+        counts: &ExecutionCounts,
+        settings: &DisableSettings,
+    ) -> Option<ChangeReason> {
         let ExecutionCounts { executions, successes, .. } = *counts;
         if executions < settings.min_executions {
             return None;
         }
         match self {
             DisableRule::LowScore => {
-                let score = Effectiveness::of(counts).score()?;
+                let score = Effectiveness::from_counts(counts).score()?;
                 let threshold = settings.threshold;
-                (score < threshold).then_some(Reason::LowScore { score, threshold, executions })
+                (score < threshold).then_some(ChangeReason::LowScore {
+                    score,
+                    threshold,
+                    executions,
+                })
             }
             DisableRule::RareSuccess => {
                 let upper = wilson(successes.min(executions), executions)?.high;
                 let limit = settings.success_rate;
-                let reason = Reason::RareSuccess { successes, executions, upper, limit };
+                let reason = ChangeReason::RareSuccess { successes, executions, upper, limit };
                 (upper < limit).then_some(reason)
             }
         }
     }
 
     /// Returns the reasons to disable a skill under all rules; empty if it stays enabled.
-    pub fn reasons(counts: &ExecutionCounts, settings: &DisableSettings) -> Vec<Reason> {
+    pub fn reasons(counts: &ExecutionCounts, settings: &DisableSettings) -> Vec<ChangeReason> {
         Self::ALL.into_iter().filter_map(|rule| rule.reason(counts, settings)).collect()
     }
 }
@@ -55,7 +63,7 @@ impl DisableRule {
 /// Reason for a change to a skill, stored as JSON with the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
-pub enum Reason {
+pub enum ChangeReason {
     /// [`DisableRule::LowScore`] applied.
     LowScore {
         /// Score of the skill.
@@ -90,24 +98,24 @@ pub enum Reason {
     },
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ChangeReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::LowScore { score, threshold, executions } => write!(
+            ChangeReason::LowScore { score, threshold, executions } => write!(
                 formatter,
                 "score {score:.2} over {executions} executions, below {threshold:.2}"
             ),
-            Reason::RareSuccess { successes, executions, upper, limit } => write!(
+            ChangeReason::RareSuccess { successes, executions, upper, limit } => write!(
                 formatter,
                 "{successes} of {executions} executions succeeded: at most {:.0} % (95 % \
                  interval), below {:.0} %",
                 100.0 * upper,
                 100.0 * limit
             ),
-            Reason::Rollback { from, to } => {
+            ChangeReason::Rollback { from, to } => {
                 write!(formatter, "rollback from version {from} to version {to}")
             }
-            Reason::Words { words } => formatter.write_str(words),
+            ChangeReason::Words { words } => formatter.write_str(words),
         }
     }
 }
@@ -122,7 +130,7 @@ mod tests {
         ExecutionCounts { executions, successes, edited, repeated, thanked }
     }
 
-    fn reasons(numbers: [u32; 5]) -> Vec<Reason> {
+    fn reasons(numbers: [u32; 5]) -> Vec<ChangeReason> {
         DisableRule::reasons(&counts(numbers), &DisableSettings::default())
     }
 
@@ -130,7 +138,7 @@ mod tests {
     #[test]
     fn a_low_score_over_ten_executions_disables() {
         // 0.4 * 0.6 + 0.25 * 0.1 + 0.2 * 0.1 = 0.285; the success rate alone would not do it.
-        let low = Reason::LowScore { score: 0.285, threshold: 0.3, executions: 10 };
+        let low = ChangeReason::LowScore { score: 0.285, threshold: 0.3, executions: 10 };
         assert_eq!(reasons([10, 6, 9, 9, 0]), [low]);
         // 0.3 exactly is not below 0.3: 0.4 * 0.7 + 0.2 * 0.1.
         assert_eq!(reasons([10, 7, 10, 9, 0]), []);
@@ -143,8 +151,8 @@ mod tests {
     #[test]
     fn a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
         let failing = counts([10, 0, 0, 0, 0]);
-        assert_eq!(Effectiveness::of(&failing).score(), Some(0.45));
-        let [Reason::RareSuccess { successes: 0, executions: 10, upper, limit: 0.5 }] =
+        assert_eq!(Effectiveness::from_counts(&failing).score(), Some(0.45));
+        let [ChangeReason::RareSuccess { successes: 0, executions: 10, upper, limit: 0.5 }] =
             reasons([10, 0, 0, 0, 0])[..]
         else {
             panic!("{:?}", reasons([10, 0, 0, 0, 0]));
@@ -180,6 +188,6 @@ mod tests {
                 "rule": "low_score", "score": 0.0, "threshold": 0.3, "executions": 20,
             })
         );
-        assert_eq!(serde_json::from_value::<Vec<Reason>>(json).unwrap(), both);
+        assert_eq!(serde_json::from_value::<Vec<ChangeReason>>(json).unwrap(), both);
     }
 }

@@ -72,7 +72,7 @@ impl Effectiveness {
     /// 0.40 * success_rate + 0.25 * (1 - edit_rate) + 0.20 * (1 - repeat_rate) + 0.15 *
     /// gratitude_rate
     /// ```
-    pub fn of(counts: &ExecutionCounts) -> Self {
+    pub fn from_counts(counts: &ExecutionCounts) -> Self {
         let total_executions = counts.executions;
         if total_executions < MIN_EXECUTIONS {
             return Effectiveness::InsufficientData { total_executions };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn score(numbers: [u32; 5]) -> Option<f64> {
-        Effectiveness::of(&counts(numbers)).score()
+        Effectiveness::from_counts(&counts(numbers)).score()
     }
 
     /// docs/spec/skills-and-signals.md#effectiveness-score: combinations of signals.
@@ -166,7 +166,7 @@ mod tests {
     fn fewer_than_five_executions_make_no_score() {
         for executions in 0..MIN_EXECUTIONS {
             let total_executions = executions;
-            let none = Effectiveness::of(&counts([executions, executions, 0, 0, 0]));
+            let none = Effectiveness::from_counts(&counts([executions, executions, 0, 0, 0]));
             assert_eq!(none, Effectiveness::InsufficientData { total_executions });
         }
         assert_eq!(score([5, 5, 0, 0, 0]), Some(0.85));
@@ -175,7 +175,7 @@ mod tests {
     /// docs/spec/skills-and-signals.md#effectiveness-score: the keys.
     #[test]
     fn the_json_has_the_specified_keys() {
-        let scored = json!(Effectiveness::of(&counts([10, 8, 1, 3, 2])));
+        let scored = json!(Effectiveness::from_counts(&counts([10, 8, 1, 3, 2])));
         assert_eq!(
             scored,
             json!({
@@ -183,7 +183,7 @@ mod tests {
                 "repeat_rate": 0.3, "gratitude_rate": 0.2,
             })
         );
-        let none = json!(Effectiveness::of(&counts([4, 4, 0, 0, 0])));
+        let none = json!(Effectiveness::from_counts(&counts([4, 4, 0, 0, 0])));
         assert_eq!(
             none,
             json!({ "score": null, "reason": "insufficient_data", "total_executions": 4 })
@@ -193,7 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_counted_the_score_is_a_share(numbers in any::<[u32; 5]>()) {
-            let effectiveness = Effectiveness::of(&counts(numbers));
+            let effectiveness = Effectiveness::from_counts(&counts(numbers));
             prop_assert_eq!(effectiveness.total_executions(), numbers[0]);
             prop_assert_eq!(effectiveness.score().is_some(), numbers[0] >= MIN_EXECUTIONS);
             prop_assert!(effectiveness.score().is_none_or(|score| (0.0..=1.0).contains(&score)));

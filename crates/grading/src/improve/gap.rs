@@ -61,7 +61,7 @@ pub struct GapEvidence {
 
 /// A gap found by one detection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FoundGap {
+pub struct DetectedGap {
     /// Kind of evidence.
     pub kind: GapKind,
     /// Key that identifies the gap across weeks: kind and subject.
@@ -82,7 +82,7 @@ pub struct FoundGap {
     pub evidence: Vec<GapEvidence>,
 }
 
-impl FoundGap {
+impl DetectedGap {
     /// Returns the ID under which the gap is stored.
     pub fn id(&self) -> String {
         gap_id(&self.key)
@@ -91,12 +91,12 @@ impl FoundGap {
 
 /// Returns the ID of the gap with a key. It is short enough to type.
 pub fn gap_id(key: &str) -> String {
-    format!("gap-{}", &digest::of_bytes(key.as_bytes())[..12])
+    format!("gap-{}", &digest::sha256_hex(key.as_bytes())[..12])
 }
 
 /// A stored gap. It has a single row, no matter how often it is found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Gap {
+pub struct SkillGap {
     /// Unique ID.
     pub id: String,
     /// Kind of evidence.

@@ -52,7 +52,7 @@ impl SkillTest {
 
 /// A proposed skill.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Proposal {
+pub struct SkillProposal {
     /// Unique ID.
     pub id: String,
     /// ID of the gap that the skill should close.
@@ -84,5 +84,5 @@ pub struct Proposal {
 /// Returns the ID of a proposal drafted for a gap at the given time.
 pub fn proposal_id(gap_id: &str, created_at: Timestamp) -> String {
     let text = format!("{gap_id}\0{}", created_at.as_nanosecond());
-    format!("proposal-{}", &selftest_text::digest::of_bytes(text.as_bytes())[..12])
+    format!("proposal-{}", &selftest_text::digest::sha256_hex(text.as_bytes())[..12])
 }

@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::gap::{Gap, GapStatus};
-use super::proposal::{Proposal, ProposalStatus};
-use super::routing::{Advice, RoutingSettings};
+use super::gap::{GapStatus, SkillGap};
+use super::proposal::{ProposalStatus, SkillProposal};
+use super::routing::{RoutingAdvice, RoutingSettings};
 use crate::grade::TaskType;
 
 /// Maximum number of gaps and proposals listed per task type.
@@ -15,7 +15,7 @@ const MAX_NAMED: usize = 10;
 
 /// Recommendation for one task type.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Recommendation {
+pub struct SkillRecommendation {
     /// Task type.
     #[schema(value_type = String)]
     pub task_type: TaskType,
@@ -26,28 +26,28 @@ pub struct Recommendation {
     /// Skills from `routing.skills` that are known to help.
     pub skills: Vec<String>,
     /// Gaps shown by its sessions that are neither closed nor dismissed; at most 10.
-    pub gaps: Vec<GapName>,
+    pub gaps: Vec<GapReference>,
     /// Skills proposed or accepted for these gaps; at most 10.
-    pub proposals: Vec<ProposalName>,
+    pub proposals: Vec<ProposalReference>,
 }
 
 /// Advice for all task types.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Routing {
+pub struct RoutingReport {
     /// Start of the days that scores cover.
     pub from: Timestamp,
     /// End of these days: the time of the request.
     pub to: Timestamp,
     /// Task types with sessions in these days or in the days before, lowest score first. A single
     /// type if the request asks for one.
-    pub items: Vec<Advice>,
+    pub items: Vec<RoutingAdvice>,
     /// Recommendations for the weak task types.
-    pub recommendations: Vec<Recommendation>,
+    pub recommendations: Vec<SkillRecommendation>,
 }
 
 /// Reference to a gap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct GapName {
+pub struct GapReference {
     /// ID of the gap.
     pub id: String,
     /// One-sentence description.
@@ -58,7 +58,7 @@ pub struct GapName {
 
 /// Reference to a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ProposalName {
+pub struct ProposalReference {
     /// ID of the proposal.
     pub id: String,
     /// Name of the skill.
@@ -69,20 +69,21 @@ pub struct ProposalName {
 
 /// Returns recommendations for the weak types among these, in the same order.
 pub fn recommendations(
-    advice: &[Advice],
-    gaps: &[Gap],
-    proposals: &[Proposal],
+    advice: &[RoutingAdvice],
+    gaps: &[SkillGap],
+    proposals: &[SkillProposal],
     settings: &RoutingSettings,
-) -> Vec<Recommendation> {
-    let weak = |advice: &Advice| {
+) -> Vec<SkillRecommendation> {
+    let weak = |advice: &RoutingAdvice| {
         let score = advice.score.filter(|score| *score < settings.weak_score)?;
         if advice.sessions < settings.min_sessions {
             return None;
         }
-        let own: Vec<&Gap> =
+        let own: Vec<&SkillGap> =
             gaps.iter().filter(|gap| gap.task_types.contains(&advice.task_type)).collect();
-        let is_live = |gap: &&&Gap| matches!(gap.status, GapStatus::Open | GapStatus::Proposed);
-        let named = |gap: &&Gap| GapName {
+        let is_live =
+            |gap: &&&SkillGap| matches!(gap.status, GapStatus::Open | GapStatus::Proposed);
+        let named = |gap: &&SkillGap| GapReference {
             id: gap.id.clone(),
             description: gap.description.clone(),
             status: gap.status,
@@ -91,7 +92,7 @@ pub fn recommendations(
             one.status != ProposalStatus::Rejected && own.iter().any(|gap| gap.id == one.gap_id)
         });
         let skills = settings.skills.iter().filter(|known| known.task_type == advice.task_type);
-        Some(Recommendation {
+        Some(SkillRecommendation {
             task_type: advice.task_type,
             score,
             sessions: advice.sessions,
@@ -99,7 +100,7 @@ pub fn recommendations(
             gaps: own.iter().filter(is_live).take(MAX_NAMED).map(named).collect(),
             proposals: proposed
                 .take(MAX_NAMED)
-                .map(|one| ProposalName {
+                .map(|one| ProposalReference {
                     id: one.id.clone(),
                     skill_name: one.skill_name.clone(),
                     status: one.status,
@@ -118,12 +119,12 @@ mod tests {
     use crate::grade::GradeRecord;
     use crate::grade::fixture::record;
     use crate::improve::gap::GapKind;
-    use crate::improve::routing::{Scored, advise};
+    use crate::improve::routing::{ScoredSessions, advise};
 
     const NOW: &str = "2026-11-22T00:00:00Z";
 
-    fn gap(id: &str, task_type: TaskType, status: GapStatus) -> Gap {
-        Gap {
+    fn gap(id: &str, task_type: TaskType, status: GapStatus) -> SkillGap {
+        SkillGap {
             id: id.to_owned(),
             kind: GapKind::LowTaskType,
             key: id.to_owned(),
@@ -144,8 +145,8 @@ mod tests {
         }
     }
 
-    fn proposal(id: &str, gap_id: &str, status: ProposalStatus) -> Proposal {
-        Proposal {
+    fn proposal(id: &str, gap_id: &str, status: ProposalStatus) -> SkillProposal {
+        SkillProposal {
             id: id.to_owned(),
             gap_id: gap_id.to_owned(),
             skill_name: format!("skill-{id}"),
@@ -175,8 +176,8 @@ mod tests {
             })
             .collect();
         let settings = RoutingSettings::default();
-        let scored = |record| Scored::of(record, NOW.parse().unwrap(), &settings);
-        let scored: Vec<Scored> = records.iter().filter_map(scored).collect();
+        let scored = |record| ScoredSessions::from_grade(record, NOW.parse().unwrap(), &settings);
+        let scored: Vec<ScoredSessions> = records.iter().filter_map(scored).collect();
         let advice = advise(&scored, None, &settings);
         let gaps = [
             gap("open", TaskType::Debugging, GapStatus::Open),
@@ -205,8 +206,8 @@ mod tests {
         let records: Vec<GradeRecord> =
             (0..4).map(|id| record(&id.to_string(), TaskType::Debugging, false, 1, 1)).collect();
         let settings = RoutingSettings::default();
-        let scored = |record| Scored::of(record, NOW.parse().unwrap(), &settings);
-        let scored: Vec<Scored> = records.iter().filter_map(scored).collect();
+        let scored = |record| ScoredSessions::from_grade(record, NOW.parse().unwrap(), &settings);
+        let scored: Vec<ScoredSessions> = records.iter().filter_map(scored).collect();
         let advice = advise(&scored, None, &settings);
         assert!(recommendations(&advice, &[], &[], &settings).is_empty());
     }

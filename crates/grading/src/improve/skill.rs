@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-use super::disabling::Reason;
+use super::disabling::ChangeReason;
 
 /// Status of a skill version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ pub struct SkillVersion {
     pub last_scored_at: Option<Timestamp>,
     /// Reasons why it was disabled; empty while it is in use.
     #[schema(value_type = Vec<Object>)]
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<ChangeReason>,
 }
 
 /// Score of an active version (docs/spec/skills-and-signals.md#scoring-all-skills).
@@ -74,7 +74,7 @@ pub struct DisabledSkill {
     #[serde(flatten)]
     pub scored: SkillScore,
     /// Reasons why it was disabled.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<ChangeReason>,
     /// Errors from the refresh hook.
     pub refresh_faults: Vec<String>,
 }
@@ -142,7 +142,7 @@ pub struct SkillExecution {
 
 /// Reaction to an execution in the user's next message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Reaction {
+pub struct UserReaction {
     /// True if the message expresses gratitude.
     pub gratitude: bool,
     /// True if the message repeats the request; unknown without the previous message.
@@ -184,7 +184,7 @@ pub struct AuditEntry {
     pub action: AuditAction,
     /// Reasons for the change.
     #[schema(value_type = Vec<Object>)]
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<ChangeReason>,
     /// Origin of the change: `cli`, `api`, `schedule`, …
     pub actor: String,
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::grade::estimate::{Fit, SuccessEstimate};
+use crate::grade::estimate::{FittedEstimate, SuccessEstimate};
 use selftest_text::one_line;
 
 /// Renders the estimate for a project, followed by the least probable sessions as (ID, title,
 /// probability).
-pub fn estimate(
+pub fn render_estimate(
     project: Option<&str>,
     estimate: &SuccessEstimate,
     doubtful: &[(&str, &str, f64)],
@@ -28,7 +28,7 @@ pub fn estimate(
                 );
             }
         }
-        SuccessEstimate::Fitted(fit) => fitted(&mut text, fit),
+        SuccessEstimate::Fitted(fit) => render_fit(&mut text, fit),
     }
     if !doubtful.is_empty() {
         text += "  least probable successes without a label:\n";
@@ -45,8 +45,8 @@ pub fn estimate(
     text
 }
 
-fn fitted(text: &mut String, fit: &Fit) {
-    let Fit { labels, successes, tasks, auc, brier, brier_of_share, .. } = fit;
+fn render_fit(text: &mut String, fit: &FittedEstimate) {
+    let FittedEstimate { labels, successes, tasks, auc, brier, brier_of_share, .. } = fit;
     let _ = writeln!(text, "  {labels} labels of {tasks} tasks, {successes} of success");
     let interval = fit.auc_interval.map(|it| format!(" [{:.2}, {:.2}]", it.low, it.high));
     let _ = writeln!(

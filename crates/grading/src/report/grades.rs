@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::grade::agreement::{Agreement, Comparison};
-use crate::grade::calibration::{Calibration, Discrepancy};
-use crate::grade::{Cost, GradeRecord, Override, Share};
+use crate::grade::agreement::{GraderAgreement, RaterComparison};
+use crate::grade::calibration::{GraderCalibration, GraderDiscrepancy};
+use crate::grade::{GradeOverride, GradeRecord, Proportion, TokenCost};
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
@@ -54,14 +54,14 @@ pub fn line(grade: &GradeRecord) -> String {
         grade.total_api_calls,
         grade.total_errors,
         grade.details.task_type.name(),
-        session(&grade.session_id),
+        id_cell(&grade.session_id),
         terminal(grade.task_summary.as_deref().unwrap_or_default(), MAX_REQUEST),
     )
 }
 
 /// Returns an ID that fits its column. It is cut without an ellipsis, since a prefix still finds
 /// the session.
-fn session(id: &str) -> String {
+fn id_cell(id: &str) -> String {
     terminal(id, 2 * ID_WIDTH).chars().take(ID_WIDTH).collect()
 }
 
@@ -78,8 +78,8 @@ fn yes_no(value: bool) -> &'static str {
 /// file that could not be read.
 pub fn card(
     grade: &GradeRecord,
-    overrides: &[Override],
-    cost: &Cost,
+    overrides: &[GradeOverride],
+    cost: &TokenCost,
     lost: Option<&str>,
 ) -> String {
     let mut text = String::new();
@@ -171,14 +171,14 @@ pub fn card(
 }
 
 /// Renders the agreement of the rules with people and models.
-pub fn agreement(agreement: &Agreement) -> String {
+pub fn agreement(agreement: &GraderAgreement) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", agreement.sessions);
     if agreement.comparisons.is_empty() {
         text += "nobody else has graded any of them yet\n";
         return text;
     }
     for comparison in &agreement.comparisons {
-        text += &compared(comparison);
+        text += &render_comparison(comparison);
     }
     text += "\n";
     if agreement.proposals.is_empty() {
@@ -216,8 +216,8 @@ pub fn agreement(agreement: &Agreement) -> String {
     text
 }
 
-fn compared(comparison: &Comparison) -> String {
-    let Share { count, of, rate, interval } = comparison.agreeing;
+fn render_comparison(comparison: &RaterComparison) -> String {
+    let Proportion { count, of, rate, interval } = comparison.agreeing;
     let mut text = format!(
         "\n{} against {}: {count} of {of} the same",
         comparison.field,
@@ -239,7 +239,7 @@ fn compared(comparison: &Comparison) -> String {
         let _ = writeln!(
             text,
             "  {:<ID_WIDTH$} {} by the rules, {} by the other: {}",
-            session(&one.session_id),
+            id_cell(&one.session_id),
             one.rules,
             one.rater,
             terminal(reason, MAX_WORDS)
@@ -256,14 +256,14 @@ fn kappa_text(kappa: Option<f64>, interval: Option<Interval>) -> String {
 }
 
 /// Renders the differences between graders.
-pub fn calibration(calibration: &Calibration) -> String {
+pub fn calibration(calibration: &GraderCalibration) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", calibration.sessions);
     if calibration.discrepancies.is_empty() {
         text += "nobody else has graded any of them yet\n";
         return text;
     }
     for one in &calibration.discrepancies {
-        text += &apart(one);
+        text += &render_discrepancy(one);
     }
     let exceed = calibration.discrepancies.iter().filter(|one| one.exceeds).count();
     let threshold = 100.0 * calibration.threshold;
@@ -278,7 +278,7 @@ pub fn calibration(calibration: &Calibration) -> String {
     text
 }
 
-fn apart(one: &Discrepancy) -> String {
+fn render_discrepancy(one: &GraderDiscrepancy) -> String {
     let (rater, against) = (terminal(&one.rater, 60), terminal(&one.against, 60));
     let mut text = format!(
         "\n{}, {rater} against {against}: mean difference {:+.2}",
@@ -287,7 +287,7 @@ fn apart(one: &Discrepancy) -> String {
     if let Some(interval) = one.interval {
         let _ = write!(text, " (95 % interval {:+.2} to {:+.2})", interval.low, interval.high);
     }
-    let Share { count, of, .. } = one.agreeing;
+    let Proportion { count, of, .. } = one.agreeing;
     let _ = write!(text, ", {:.0} % of the range", 100.0 * one.discrepancy);
     let _ = write!(text, "; {count} of {of} the same");
     text += &kappa_text(one.kappa, one.kappa_interval);

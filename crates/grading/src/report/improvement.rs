@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::improve::gap::Gap;
-use crate::improve::proposal::{Proposal, SkillTest};
-use crate::improve::recommend::{Recommendation, Routing};
-use crate::improve::routing::Advice;
+use crate::improve::gap::SkillGap;
+use crate::improve::proposal::{SkillProposal, SkillTest};
+use crate::improve::recommend::{RoutingReport, SkillRecommendation};
+use crate::improve::routing::RoutingAdvice;
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording::plural;
 
@@ -15,7 +15,7 @@ const MAX_SKILL: usize = 64 * 1024;
 const MAX_SHOWN: usize = 5;
 
 /// Renders gaps with their evidence.
-pub fn gaps(gaps: &[Gap]) -> String {
+pub fn gaps(gaps: &[SkillGap]) -> String {
     let mut text = String::new();
     for gap in gaps {
         let _ = writeln!(
@@ -45,7 +45,7 @@ pub fn gaps(gaps: &[Gap]) -> String {
 }
 
 /// Renders a table with one line per proposal and a heading.
-pub fn proposals(proposals: &[Proposal]) -> String {
+pub fn proposals(proposals: &[SkillProposal]) -> String {
     let mut text =
         format!("{:<21} {:<9} {:<30} {:<12} {}\n", "PROPOSAL", "STATUS", "SKILL", "TEST", "GAP");
     for one in proposals {
@@ -75,7 +75,7 @@ pub fn proposals(proposals: &[Proposal]) -> String {
 }
 
 /// Renders a proposal with its skill, gap and test.
-pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
+pub fn proposal(proposal: &SkillProposal, gap: Option<&SkillGap>) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<12} {}", terminal(value, 4 * MAX_WORDS));
@@ -103,7 +103,7 @@ pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
 }
 
 /// Renders the advice for each task type and the recommendations for the weak ones.
-pub fn routing(routing: &Routing) -> String {
+pub fn routing(routing: &RoutingReport) -> String {
     let mut text = format!(
         "{:<15} {:>5} {:>12} {:>8} {:<8} {:<10} {:<8} {}\n",
         "TASK", "SCORE", "95 %", "SESSIONS", "TREND", "CONFIDENCE", "TIER", "WHY"
@@ -112,12 +112,12 @@ pub fn routing(routing: &Routing) -> String {
         text += &line(advice);
     }
     for recommendation in &routing.recommendations {
-        text += &recommended(recommendation);
+        text += &render_recommendation(recommendation);
     }
     text
 }
 
-fn line(advice: &Advice) -> String {
+fn line(advice: &RoutingAdvice) -> String {
     let score = advice.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
     let interval = advice
         .interval
@@ -133,7 +133,7 @@ fn line(advice: &Advice) -> String {
     )
 }
 
-fn recommended(recommendation: &Recommendation) -> String {
+fn render_recommendation(recommendation: &SkillRecommendation) -> String {
     let mut text = format!(
         "\n{} is weak ({:.2} in {}); what could help:\n",
         recommendation.task_type,

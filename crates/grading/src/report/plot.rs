@@ -1,6 +1,6 @@
 //! Data for line charts over weeks, formatted for the SVG templates of reports.
 
-use selftest_stats::plot::{Scale, column, number};
+use selftest_stats::plot::{PlotScale, column, number};
 
 /// A horizontal grid line and its label.
 pub(super) struct GridLine {
@@ -9,7 +9,7 @@ pub(super) struct GridLine {
 }
 
 impl GridLine {
-    pub(super) fn at(scale: Scale, value: f64, label: String) -> Self {
+    pub(super) fn at(scale: PlotScale, value: f64, label: String) -> Self {
         Self { y: number(scale.y(value)), label }
     }
 }
@@ -22,22 +22,22 @@ pub(super) struct WeekLabel {
 
 /// A number plotted over the weeks.
 #[derive(Default)]
-pub(super) struct Series {
+pub(super) struct PlotSeries {
     /// SVG path, interrupted at weeks without a value.
     pub(super) path: String,
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<PlotPoint>,
 }
 
-pub(super) struct Point {
+pub(super) struct PlotPoint {
     pub(super) x: String,
     pub(super) y: String,
     pub(super) title: String,
 }
 
-impl Series {
+impl PlotSeries {
     /// Plots the values of the weeks, each with a title.
-    pub(super) fn of(
-        scale: Scale,
+    pub(super) fn new(
+        scale: PlotScale,
         weeks: impl ExactSizeIterator<Item = Option<(f64, String)>>,
     ) -> Self {
         let count = weeks.len();
@@ -50,7 +50,7 @@ impl Series {
             };
             let (x, y) = (number(column(position, count)), number(scale.y(value)));
             series.path.push_str(&format!("{command}{x} {y}"));
-            series.points.push(Point { x, y, title });
+            series.points.push(PlotPoint { x, y, title });
             command = 'L';
         }
         series

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::grade::QualityGrade;
-use crate::grade::quality::{Combined, Dimension, rubric_name};
+use crate::grade::quality::{CombinedQuality, QualityDimension, rubric_name};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -46,14 +46,14 @@ pub fn line(grade: &QualityGrade) -> String {
 
 /// Renders the grades of one session with their quotes and reasons, and the average of several
 /// grades.
-pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
+pub fn card(grades: &[QualityGrade], combined: Option<&CombinedQuality>) -> String {
     let mut text = String::new();
     for grade in grades {
         let (model, rubric) =
             (terminal(&grade.model, MAX_WORDS), rubric_name(grade.rubric_version));
         let _ = writeln!(text, "\nby {model}, {rubric}, {}", grade.ts);
         let _ = writeln!(text, "  {:<20} {}", "overall", score(grade.overall));
-        for dimension in Dimension::ALL {
+        for dimension in QualityDimension::ALL {
             let given = dimension.score_of(grade);
             let _ = writeln!(text, "  {:<20} {}", dimension.name(), score(given));
             let Some(note) = dimension.note_of(grade) else { continue };

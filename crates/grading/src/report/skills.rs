@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::improve::disabling::Reason;
+use crate::improve::disabling::ChangeReason;
 use crate::improve::skill::{
     AuditEntry, DisabledSkill, SkillChange, SkillScore, SkillStatus, SkillVersion,
 };
@@ -107,7 +107,7 @@ fn columns(name: &str, version: &str) -> String {
     )
 }
 
-fn words(reasons: &[Reason]) -> String {
+fn words(reasons: &[ChangeReason]) -> String {
     let words = reasons.iter().map(|reason| terminal(&reason.to_string(), MAX_WORDS));
     words.collect::<Vec<_>>().join("; ")
 }

@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use super::session::{Overview, spent};
-use selftest_models::prices::Prices;
-use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
+use super::session::{SessionOverview, format_usage};
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, Session, Text, ToolOutcome};
 use selftest_text::escape::{terminal, visible};
 use selftest_text::redact::Redactor;
 
@@ -20,7 +20,7 @@ const MAX_TARGET: usize = 4000;
 
 /// Print options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Printing {
+pub struct TranscriptOptions {
     /// Prints messages in full, with all their lines.
     pub full: bool,
     /// Number of the requested event, which is highlighted.
@@ -31,10 +31,10 @@ pub struct Printing {
 /// the whole session.
 pub fn transcript(
     session: &Session,
-    overview: &Overview,
-    prices: &Prices,
+    overview: &SessionOverview,
+    prices: &ModelPrices,
     redactor: &Redactor,
-    printing: Printing,
+    printing: TranscriptOptions,
 ) -> String {
     let head = &session.head;
     let mut text = String::new();
@@ -57,7 +57,7 @@ pub fn transcript(
         format!("{} in, {} out, {} from cache", usage.input, usage.output, usage.cached)
     });
     fact("tokens", usage);
-    fact("unread", head.unknown_blocks.words());
+    fact("unread", head.unknown_blocks.describe());
     fact("cost", Some(overview.cost(head, prices).words()));
     for event in &session.events {
         add_event(&mut text, event, prices, redactor, printing);
@@ -78,9 +78,9 @@ pub fn transcript(
 fn add_event(
     text: &mut String,
     event: &Event<'_>,
-    prices: &Prices,
+    prices: &ModelPrices,
     redactor: &Redactor,
-    printing: Printing,
+    printing: TranscriptOptions,
 ) {
     let is_target = printing.target == Some(event.number);
     let sign = if is_target { "=> " } else { "" };
@@ -90,11 +90,11 @@ fn add_event(
         let _ = write!(text, "  {time}");
     }
     let mark = match event.mark {
-        Some(Mark::Interrupted) => "  [interrupted]",
-        Some(Mark::Compacted) => "  [context summarised]",
-        Some(Mark::ApiError) => "  [the model's provider failed]",
-        Some(Mark::VerifierPassed) => "  [a verifier found it done]",
-        Some(Mark::VerifierFailed) => "  [a verifier found it not done]",
+        Some(EventMark::Interrupted) => "  [interrupted]",
+        Some(EventMark::Compacted) => "  [context summarised]",
+        Some(EventMark::ApiError) => "  [the model's provider failed]",
+        Some(EventMark::VerifierPassed) => "  [a verifier found it done]",
+        Some(EventMark::VerifierFailed) => "  [a verifier found it not done]",
         None => "",
     };
     text.push_str(mark);
@@ -128,37 +128,40 @@ fn add_event(
         let words = terminal(&redactor.apply(words), limit);
         let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
     }
-    if let Some(spent) = spent(event, prices) {
+    if let Some(spent) = format_usage(event, prices) {
         let _ = writeln!(text, "  ({})", redactor.apply(&spent));
     }
 }
 
 fn speaker(event: &Event<'_>) -> &'static str {
     match (event.role, event.origin) {
-        (Role::User, Origin::Human) => "human",
-        (Role::User | Role::System, Origin::Agent | Origin::Harness | Origin::Human) => "harness",
-        (Role::Assistant, Origin::Subagent) => "subagent",
-        (Role::Assistant, _) => "agent",
-        (Role::Tool, Origin::Subagent) => "subagent's tool",
-        (Role::Tool, _) => "tool",
-        (Role::User | Role::System, Origin::Subagent) => "to subagent",
+        (EventRole::User, EventOrigin::Human) => "human",
+        (
+            EventRole::User | EventRole::System,
+            EventOrigin::Agent | EventOrigin::Harness | EventOrigin::Human,
+        ) => "harness",
+        (EventRole::Assistant, EventOrigin::Subagent) => "subagent",
+        (EventRole::Assistant, _) => "agent",
+        (EventRole::Tool, EventOrigin::Subagent) => "subagent's tool",
+        (EventRole::Tool, _) => "tool",
+        (EventRole::User | EventRole::System, EventOrigin::Subagent) => "to subagent",
     }
 }
 
-fn outcome(outcome: Outcome) -> &'static str {
+fn outcome(outcome: ToolOutcome) -> &'static str {
     match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Failed => "FAILED",
-        Outcome::Rejected => "rejected",
-        Outcome::Pending => "no result",
-        Outcome::Unknown => "returned",
+        ToolOutcome::Ok => "ok",
+        ToolOutcome::Failed => "FAILED",
+        ToolOutcome::Rejected => "rejected",
+        ToolOutcome::Pending => "no result",
+        ToolOutcome::Unknown => "returned",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_sessions::{Collector, Source, read};
+    use selftest_sessions::{SessionCollector, SessionSource, read};
 
     #[test]
     fn a_session_reads_well_and_harmless() {
@@ -168,15 +171,15 @@ mod tests {
             {"id":"c1","function":{"name":"find","arguments":"{\"name\":\"mia\"}"}}]},
           {"role":"tool","tool_call_id":"c1","content":"Error: user not found"},
           {"role":"assistant","tool_calls":[{"id":"c2","function":{"name":"find","arguments":"{}"}}]}]}"#;
-        let mut collector = Collector::default();
-        read(&Source::bytes("demo.json", json), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes("demo.json", json), &mut collector).unwrap();
         let session = &collector.into_sessions()[0];
-        let prices = Prices::default();
-        let overview = Overview::of(session);
+        let prices = ModelPrices::default();
+        let overview = SessionOverview::from_session(session);
         let print =
             |printing| transcript(session, &overview, &prices, &Redactor::default(), printing);
-        insta::assert_snapshot!(print(Printing::default()));
-        let full = print(Printing { full: true, target: Some(1) });
+        insta::assert_snapshot!(print(TranscriptOptions::default()));
+        let full = print(TranscriptOptions { full: true, target: Some(1) });
         assert!(full.contains("\n=> #1 agent") && !full.contains("events 0 to"), "{full}");
         assert!(full.contains("  Find the\n  user"));
         assert!(!full.contains('\u{1b}') && !full.contains("hunter2"));

@@ -68,7 +68,7 @@ const ORDERS: &str = r"^(?:(?:please|pls|now|then|also|and|ok|okay|so|next|can y
 /// Questions about a reason, as opposed to *why on earth*.
 const ASKS_FOR_REASONS: &str = r"\bwhy (?:did|do|are|have|would|were|must|don't|didn't|won't|haven't|aren't) (?:you|u) (?:\w+ )?(?:choose|chose|chosen|pick|picked|think|recommend|prefer|need|suggest|suggesting|believe|want|use|using|went|go with|going with|decide|decided|say|expect|consider|call it|do it this way|assume)\b";
 
-struct Patterns {
+struct ComplaintPatterns {
     /// Alternation of [`OUTCRIES`], [`ANYWHERE`] and [`ASKED`], matched anywhere in a sentence.
     any: Regex,
     anywhere: Regex,
@@ -80,7 +80,7 @@ struct Patterns {
     asks_for_reasons: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns {
+static PATTERNS: LazyLock<ComplaintPatterns> = LazyLock::new(|| ComplaintPatterns {
     any: english::regex(&[OUTCRIES, &ANYWHERE.join("|"), &ASKED.join("|")].join("|")),
     anywhere: english::regex(&ANYWHERE.join("|")),
     at_the_beginning: english::regex(&format!("{LEAD}(?:{})", AT_THE_BEGINNING.join("|"))),
@@ -92,7 +92,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns {
 });
 
 /// Returns true if a folded sentence complains.
-pub(super) fn is_said(sentence: &str) -> bool {
+pub(super) fn is_complaint(sentence: &str) -> bool {
     let patterns = &*PATTERNS;
     // Most sentences are not complaints; one search rules them out instead of several.
     let may_complain = patterns.any.is_match(sentence);

@@ -3,7 +3,7 @@
 
 /// The remark that a word may belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cue {
+pub(super) enum CueWord {
     /// *thanks*
     Thanks,
     /// *perfect*
@@ -43,30 +43,30 @@ pub(super) enum Cue {
 }
 
 /// Returns the cue for a word.
-pub(super) fn cue(word: &str) -> Option<Cue> {
+pub(super) fn cue(word: &str) -> Option<CueWord> {
     Some(match word {
         "thank" | "thanks" | "thx" | "ty" | "thankyou" | "thanx" | "thnx" | "tysm" | "tyvm" => {
-            Cue::Thanks
+            CueWord::Thanks
         }
-        "perfect" | "awesome" | "nice" | "great" | "excellent" | "amazing" => Cue::Praise,
-        "job" | "work" => Cue::Job,
-        "appreciate" | "appreciated" => Cue::Appreciate,
-        "love" => Cue::Love,
-        "needed" | "wanted" => Cue::Wanted,
-        "asked" | "meant" | "said" | "requested" => Cue::Asked,
-        "wrong" => Cue::Wrong,
-        "still" => Cue::Still,
-        "no" | "nope" | "nah" => Cue::No,
-        "misunderstood" | "misunderstand" | "misunderstanding" => Cue::Misunderstood,
-        "again" => Cue::Again,
-        "come" | "c'mon" | "cmon" => Cue::Come,
-        "hell" | "heck" | "fuck" => Cue::Hell,
+        "perfect" | "awesome" | "nice" | "great" | "excellent" | "amazing" => CueWord::Praise,
+        "job" | "work" => CueWord::Job,
+        "appreciate" | "appreciated" => CueWord::Appreciate,
+        "love" => CueWord::Love,
+        "needed" | "wanted" => CueWord::Wanted,
+        "asked" | "meant" | "said" | "requested" => CueWord::Asked,
+        "wrong" => CueWord::Wrong,
+        "still" => CueWord::Still,
+        "no" | "nope" | "nah" => CueWord::No,
+        "misunderstood" | "misunderstand" | "misunderstanding" => CueWord::Misunderstood,
+        "again" => CueWord::Again,
+        "come" | "c'mon" | "cmon" => CueWord::Come,
+        "hell" | "heck" | "fuck" => CueWord::Hell,
         "ugh" | "ughh" | "ughhh" | "uggh" | "ugggh" | "argh" | "arghh" | "wtf" | "ffs" | "fgs" => {
-            Cue::Outcry
+            CueWord::Outcry
         }
-        "seriously" => Cue::Seriously,
-        "annoying" | "frustrating" | "ridiculous" => Cue::Annoying,
-        "annoyed" | "frustrated" | "unhappy" | "upset" | "disappointed" => Cue::Annoyed,
+        "seriously" => CueWord::Seriously,
+        "annoying" | "frustrating" | "ridiculous" => CueWord::Annoying,
+        "annoyed" | "frustrated" | "unhappy" | "upset" | "disappointed" => CueWord::Annoyed,
         _ => return None,
     })
 }

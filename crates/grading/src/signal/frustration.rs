@@ -1,33 +1,35 @@
 //! Detects clear frustration (docs/spec/skills-and-signals.md#frustration). Polite corrections do
 //! not count.
 
-use super::cue::Cue;
-use super::place::{Place, is_one_of};
-use selftest_text::words::Gap;
+use super::cue::CueWord;
+use super::word_context::{WordContext, is_one_of};
+use selftest_text::words::WordGap;
 
 /// Returns true if the cue at this place expresses frustration.
-pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
+pub(super) fn is_frustration_cue(cue: CueWord, place: &WordContext<'_>) -> bool {
     let looks_so = match cue {
-        Cue::Wrong => is_wrong(place),
-        Cue::Still => is_still_failing(place),
-        Cue::Asked | Cue::Wanted => is_not_what_i(place),
-        Cue::Misunderstood => is_misunderstood(place),
-        Cue::Again => is_try_again(place),
-        Cue::No => is_no_that_is_not(place),
-        Cue::Come => is_come_on(place),
-        Cue::Hell => is_what_the(place),
-        Cue::Outcry => true,
-        Cue::Seriously => is_asked(place),
-        Cue::Annoying => is_annoying(place),
-        Cue::Annoyed => is_annoyed(place),
-        Cue::Thanks | Cue::Praise | Cue::Job | Cue::Appreciate | Cue::Love => false,
+        CueWord::Wrong => is_wrong(place),
+        CueWord::Still => is_still_failing(place),
+        CueWord::Asked | CueWord::Wanted => is_not_what_i(place),
+        CueWord::Misunderstood => is_misunderstood(place),
+        CueWord::Again => is_try_again(place),
+        CueWord::No => is_no_that_is_not(place),
+        CueWord::Come => is_come_on(place),
+        CueWord::Hell => is_what_the(place),
+        CueWord::Outcry => true,
+        CueWord::Seriously => is_followed_by_question_mark(place),
+        CueWord::Annoying => is_annoying(place),
+        CueWord::Annoyed => is_annoyed(place),
+        CueWord::Thanks | CueWord::Praise | CueWord::Job | CueWord::Appreciate | CueWord::Love => {
+            false
+        }
     };
     looks_so && place.stands_alone()
 }
 
 /// Matches *that's wrong* and *this is all wrong*, but not *the file that's wrong* or *tell me if
 /// that's wrong*.
-fn is_wrong(place: &Place<'_>) -> bool {
+fn is_wrong(place: &WordContext<'_>) -> bool {
     if is_conditional(place) {
         return false;
     }
@@ -44,7 +46,7 @@ fn is_wrong(place: &Place<'_>) -> bool {
 }
 
 /// Matches *still wrong*, *still doesn't work* and *still the same error*.
-fn is_still_failing(place: &Place<'_>) -> bool {
+fn is_still_failing(place: &WordContext<'_>) -> bool {
     if is_conditional(place) {
         return false;
     }
@@ -70,14 +72,14 @@ fn is_still_failing(place: &Place<'_>) -> bool {
 }
 
 /// Matches *this is annoying*, but not *fix the annoying bug*.
-fn is_annoying(place: &Place<'_>) -> bool {
+fn is_annoying(place: &WordContext<'_>) -> bool {
     let holder = place.clause_before().find(|word| !is_degree(word));
     holder.is_none_or(|word| is_one_of(word, "is was it's its this's that's thats you're youre"))
         && !is_conditional(place)
 }
 
 /// Matches *I'm really unhappy with …*, but not *users are unhappy*.
-fn is_annoyed(place: &Place<'_>) -> bool {
+fn is_annoyed(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before().skip_while(|word| is_degree(word));
     let by_me = before.next().is_some_and(|word| match word {
         "am" => before.next() == Some("i"),
@@ -87,7 +89,7 @@ fn is_annoyed(place: &Place<'_>) -> bool {
 }
 
 /// Matches *not what I asked for* and *you didn't do what I wanted*.
-fn is_not_what_i(place: &Place<'_>) -> bool {
+fn is_not_what_i(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before();
     before.next() == Some("i")
         && before.next() == Some("what")
@@ -97,7 +99,7 @@ fn is_not_what_i(place: &Place<'_>) -> bool {
         && !is_conditional(place)
 }
 
-fn is_misunderstood(place: &Place<'_>) -> bool {
+fn is_misunderstood(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before().skip_while(|word| is_adverb(word));
     let by_you = match before.next() {
         Some(word) if is_one_of(word, "you u you've youve you're youre") => true,
@@ -110,7 +112,7 @@ fn is_misunderstood(place: &Place<'_>) -> bool {
 }
 
 /// Matches an order to the agent, but not *let it try again* or *please try again later*.
-fn is_try_again(place: &Place<'_>) -> bool {
+fn is_try_again(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before();
     let is_order = before.next() == Some("try")
         && before.next().is_none_or(|word| {
@@ -124,7 +126,7 @@ fn is_try_again(place: &Place<'_>) -> bool {
 }
 
 /// Matches *no, that's not …*, but not *no, that's not necessary*.
-fn is_no_that_is_not(place: &Place<'_>) -> bool {
+fn is_no_that_is_not(place: &WordContext<'_>) -> bool {
     let mut after = place.after();
     let mut next = || after.next().map(|(word, _)| word);
     let Some(subject) = next() else { return false };
@@ -137,8 +139,8 @@ fn is_no_that_is_not(place: &Place<'_>) -> bool {
     } else {
         false
     };
-    let (mut what, gap) = after.next().unwrap_or(("", Gap::Sentence));
-    if gap == Gap::Word && is_one_of(what, "a an") {
+    let (mut what, gap) = after.next().unwrap_or(("", WordGap::Sentence));
+    if gap == WordGap::Word && is_one_of(what, "a an") {
         what = after.next().map_or(what, |(word, _)| word);
     }
     denied
@@ -148,20 +150,20 @@ fn is_no_that_is_not(place: &Place<'_>) -> bool {
         )
 }
 
-fn is_come_on(place: &Place<'_>) -> bool {
+fn is_come_on(place: &WordContext<'_>) -> bool {
     let is_whole =
         is_one_of(place.word().text, "c'mon cmon") || place.clause_after().next() == Some("on");
     is_whole && place.clause_before().next().is_none_or(begins_clause)
 }
 
 /// Matches *what the hell*.
-fn is_what_the(place: &Place<'_>) -> bool {
+fn is_what_the(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before();
     before.next() == Some("the") && before.next() == Some("what")
 }
 
 /// Matches *seriously?* and *seriously?!*, but not *seriously consider it*.
-fn is_asked(place: &Place<'_>) -> bool {
+fn is_followed_by_question_mark(place: &WordContext<'_>) -> bool {
     let after = place.text[place.word().end()..].chars();
     after.take_while(|c| matches!(c, '!' | '?' | '？')).any(|c| c != '!')
 }
@@ -189,6 +191,6 @@ fn is_degree(word: &str) -> bool {
 }
 
 /// Returns true if the clause is conditional.
-fn is_conditional(place: &Place<'_>) -> bool {
+fn is_conditional(place: &WordContext<'_>) -> bool {
     place.clause_before().any(|word| is_one_of(word, "if unless whether when whenever"))
 }

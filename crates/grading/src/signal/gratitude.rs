@@ -1,51 +1,51 @@
 //! Detects thanks and praise (docs/spec/skills-and-signals.md#gratitude), and rules out what only
 //! looks like them.
 
-use super::cue::Cue;
-use super::place::{Place, is_one_of};
-use selftest_text::words::Gap;
+use super::cue::CueWord;
+use super::word_context::{WordContext, is_one_of};
+use selftest_text::words::WordGap;
 
 /// Number of words after thanks in which a *but* takes them back.
 const TAKEN_BACK_WITHIN: usize = 12;
 
 /// Returns true if the cue at this place expresses thanks or praise.
-pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
+pub(super) fn is_gratitude_cue(cue: CueWord, place: &WordContext<'_>) -> bool {
     let looks_so = match cue {
-        Cue::Thanks => is_thanks(place),
-        Cue::Praise => is_praise(place, 0),
-        Cue::Job => place.clause_before().next() == Some("good") && is_praise(place, 1),
-        Cue::Appreciate => is_appreciation(place),
-        Cue::Love => is_love(place),
-        Cue::Wanted => is_what_i_needed(place),
+        CueWord::Thanks => is_thanks(place),
+        CueWord::Praise => is_praise(place, 0),
+        CueWord::Job => place.clause_before().next() == Some("good") && is_praise(place, 1),
+        CueWord::Appreciate => is_appreciation(place),
+        CueWord::Love => is_love(place),
+        CueWord::Wanted => is_what_i_needed(place),
         _ => false,
     };
-    looks_so && counts(place)
+    looks_so && is_genuine(place)
 }
 
 /// Returns true if the remark is neither a mention nor taken back.
-fn counts(place: &Place<'_>) -> bool {
+fn is_genuine(place: &WordContext<'_>) -> bool {
     place.stands_alone() && !is_taken_back(place)
 }
 
 /// Matches *Thanks but …*, *Thanks for the fix, however …* and *Nice! But …*.
-fn is_taken_back(place: &Place<'_>) -> bool {
+fn is_taken_back(place: &WordContext<'_>) -> bool {
     for (word, gap) in place.after().take(TAKEN_BACK_WITHIN) {
         if is_one_of(word, "but however except although though unfortunately sadly") {
             return true;
         }
-        if gap == Gap::Sentence {
+        if gap == WordGap::Sentence {
             return false;
         }
     }
     false
 }
 
-fn is_thanks(place: &Place<'_>) -> bool {
+fn is_thanks(place: &WordContext<'_>) -> bool {
     let mut before = place.before();
     let refused = before.next().is_some_and(|(word, gap)| match gap {
-        Gap::Word => is_one_of(word, "no nope nah not never don't dont without a an the"),
-        Gap::Clause => is_one_of(word, "no nope nah"),
-        Gap::Sentence => false,
+        WordGap::Word => is_one_of(word, "no nope nah not never don't dont without a an the"),
+        WordGap::Clause => is_one_of(word, "no nope nah"),
+        WordGap::Sentence => false,
     });
     if refused {
         return false;
@@ -77,7 +77,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
 }
 
 /// Matches *exactly what I needed*.
-fn is_what_i_needed(place: &Place<'_>) -> bool {
+fn is_what_i_needed(place: &WordContext<'_>) -> bool {
     let mut before = place.clause_before();
     before.next().is_some_and(|word| is_one_of(word, "i we"))
         && before.next() == Some("what")
@@ -86,7 +86,7 @@ fn is_what_i_needed(place: &Place<'_>) -> bool {
 }
 
 /// Matches *I appreciate your help* and *much appreciated*, but not *I would appreciate a log*.
-fn is_appreciation(place: &Place<'_>) -> bool {
+fn is_appreciation(place: &WordContext<'_>) -> bool {
     if place.word().text == "appreciated" {
         let mut before = place.clause_before();
         return before.next().is_some_and(|word| is_one_of(word, "much greatly really"))
@@ -101,7 +101,7 @@ fn is_appreciation(place: &Place<'_>) -> bool {
 }
 
 /// Matches *I love it*, but not *I'd love it if* or *they don't love it*.
-fn is_love(place: &Place<'_>) -> bool {
+fn is_love(place: &WordContext<'_>) -> bool {
     let mut after = place.clause_after();
     if after.next() != Some("it") {
         return false;
@@ -118,16 +118,16 @@ fn is_love(place: &Place<'_>) -> bool {
 /// The adjective counts in a clause of its own (*Perfect, now …*) and after words such as *is* and
 /// *looks*. Anywhere else it is a wish (*make it nice*, *it would be nice*) or a denial (*not
 /// perfect*).
-fn is_praise(place: &Place<'_>, words: usize) -> bool {
+fn is_praise(place: &WordContext<'_>, words: usize) -> bool {
     let mut before = place
         .before()
         .skip(words)
-        .skip_while(|&(word, gap)| gap == Gap::Word && is_intensifier(word));
+        .skip_while(|&(word, gap)| gap == WordGap::Word && is_intensifier(word));
     let Some((word, gap)) = before.next() else { return !is_wish(place) };
-    if gap != Gap::Word || is_interjection(word) {
-        return stands_for_itself(place);
+    if gap != WordGap::Word || is_interjection(word) {
+        return has_no_noun(place);
     }
-    let before = before.take_while(|&(_, gap)| gap == Gap::Word).map(|(word, _)| word);
+    let before = before.take_while(|&(_, gap)| gap == WordGap::Word).map(|(word, _)| word);
     let mut before = std::iter::once(word).chain(before);
     let Some(mut verb) = before.next() else { return false };
     let has_article = is_one_of(verb, "a an the such");
@@ -144,12 +144,12 @@ fn is_praise(place: &Place<'_>, words: usize) -> bool {
                  you're",
             ));
     let is_supposed = before.any(|word| is_one_of(word, "if until unless whether sure ensure so"));
-    says_so && !is_supposed && !place.in_question()
+    says_so && !is_supposed && !place.is_in_question()
 }
 
 /// Matches *nice to have*, *nice try* and *nice looking* at the start of a message, which are not
 /// praise.
-fn is_wish(place: &Place<'_>) -> bool {
+fn is_wish(place: &WordContext<'_>) -> bool {
     let mut after = place.clause_after();
     let Some(next) = after.next() else { return false };
     is_one_of(next, "try looking")
@@ -158,7 +158,7 @@ fn is_wish(place: &Place<'_>) -> bool {
 
 /// Returns true if the clause ends here or continues without a noun for the adjective: *perfect now
 /// add …*, but not *nice buttons*.
-fn stands_for_itself(place: &Place<'_>) -> bool {
+fn has_no_noun(place: &WordContext<'_>) -> bool {
     place.clause_after().next().is_none_or(|next| {
         is_one_of(
             next,

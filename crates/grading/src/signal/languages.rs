@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::bare::{sentences, without_quotes};
+use super::unquoted::{sentences, without_quotes};
 
 /// Complaints in German, French, Spanish, Chinese and Japanese.
 const COMPLAINTS: [&str; 30] = [
@@ -66,16 +66,16 @@ const THANKS: [&str; 7] = [
 const REFUSED: &str =
     r"\b(?:nein|non|no)[, ]+(?:danke|merci|gracias)\b|不用|不必|结构|結構です|いいえ|大丈夫です";
 
-struct Patterns {
+struct LanguagePatterns {
     complaints: Regex,
     supposed: Regex,
     thanks: Regex,
     refused: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+static PATTERNS: LazyLock<LanguagePatterns> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("the pattern is a constant");
-    Patterns {
+    LanguagePatterns {
         complaints: regex(&COMPLAINTS.join("|")),
         supposed: regex(SUPPOSED),
         thanks: regex(&THANKS.join("|")),
@@ -98,7 +98,7 @@ pub(super) fn is_complaint(sentence: &str) -> bool {
 }
 
 /// Returns true if a folded text thanks or praises in one of the languages.
-pub(super) fn thanks(text: &str) -> bool {
+pub(super) fn is_gratitude(text: &str) -> bool {
     let bare = without_quotes(text);
     sentences(&bare)
         .any(|sentence| PATTERNS.thanks.is_match(sentence) && !PATTERNS.refused.is_match(sentence))

@@ -4,30 +4,30 @@
 //! Detection looks at words and their surroundings. English has the most rules; German, French,
 //! Spanish, Chinese and Japanese have fewer. Calls no model and stores nothing.
 
-mod bare;
 mod complaint;
 mod cue;
 mod frustration;
 mod gratitude;
 mod languages;
 mod objection;
-mod place;
+mod unquoted;
+mod word_context;
 
 use serde::{Deserialize, Serialize};
 
-use bare::{sentences, without_quotes};
-use cue::{Cue, cue};
-pub use objection::{Objection, Request, objection};
-use place::{Place, is_one_of};
-use selftest_text::words::{Word, WordSet, Words, fold};
+use cue::{CueWord, cue};
+pub use objection::{Objection, RequestWords, classify_objection};
+use selftest_text::words::{TextWord, WordIter, WordSet, fold};
+use unquoted::{sentences, without_quotes};
+use word_context::{WordContext, is_one_of};
 
 /// Number of bytes examined at each end of a message; messages up to twice this long are examined
 /// whole. People thank and complain at either end, and what is in between was pasted.
-pub const LOOKED_AT: usize = 256;
+pub const MAX_EXAMINED_BYTES: usize = 256;
 
 /// Signals in a message about the previous answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signals {
+pub struct MessageSignals {
     /// True if the message thanks or praises.
     pub gratitude: bool,
     /// True if the message asks the same as the previous one; `None` without a previous message.
@@ -38,9 +38,9 @@ pub struct Signals {
     pub skill_version_id: Option<String>,
 }
 
-impl Signals {
+impl MessageSignals {
     /// Returns true if at least one signal is set.
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.gratitude || self.frustration || self.repetition == Some(true)
     }
 }
@@ -61,19 +61,20 @@ pub fn classify_signals(
     current: &str,
     previous: Option<&str>,
     skill_version_id: Option<&str>,
-) -> Signals {
-    let texts = ends(current);
-    let parts = texts.each_ref().map(|text| Part::of(text));
+) -> MessageSignals {
+    let texts = message_ends(current);
+    let parts = texts.each_ref().map(|text| MessageEnd::new(text));
     let frustration = is_frustrated(&parts);
     // Thanks before a complaint are only politeness.
     let gratitude = !frustration
-        && parts
-            .iter()
-            .any(|part| part.any_remark(gratitude::is_said) || languages::thanks(part.text));
-    Signals {
+        && parts.iter().any(|part| {
+            part.has_remark(gratitude::is_gratitude_cue) || languages::is_gratitude(part.text)
+        });
+    MessageSignals {
         gratitude,
-        repetition: previous
-            .map(|previous| is_repeated(&parts, &words(&parts), &words_of(previous))),
+        repetition: previous.map(|previous| {
+            is_repeated(&parts, &comparison_words(&parts), &comparison_words_of_text(previous))
+        }),
         frustration,
         skill_version_id: skill_version_id.map(str::to_owned),
     }
@@ -94,8 +95,10 @@ pub fn classify_frustration(message: &str) -> bool {
     classify_signals(message, None, None).frustration
 }
 
-fn is_frustrated(parts: &[Part<'_>; 2]) -> bool {
-    parts.iter().any(|part| part.any_remark(frustration::is_said) || complains(part.text))
+fn is_frustrated(parts: &[MessageEnd<'_>; 2]) -> bool {
+    parts
+        .iter()
+        .any(|part| part.has_remark(frustration::is_frustration_cue) || complains(part.text))
 }
 
 /// Returns true if a sentence of a folded text complains, in any supported language. Ignores
@@ -103,28 +106,28 @@ fn is_frustrated(parts: &[Part<'_>; 2]) -> bool {
 fn complains(text: &str) -> bool {
     let bare = without_quotes(text);
     sentences(&bare)
-        .any(|sentence| complaint::is_said(sentence) || languages::is_complaint(sentence))
+        .any(|sentence| complaint::is_complaint(sentence) || languages::is_complaint(sentence))
 }
 
 /// One end of a message, folded and split into words.
-struct Part<'t> {
+struct MessageEnd<'t> {
     text: &'t str,
-    words: Vec<Word<'t>>,
+    words: Vec<TextWord<'t>>,
     /// Cue words with their indexes in `words`.
-    cues: Vec<(usize, Cue)>,
+    cues: Vec<(usize, CueWord)>,
 }
 
-impl<'t> Part<'t> {
-    fn of(text: &'t str) -> Self {
-        let words: Vec<Word> = Words::of(text).collect();
+impl<'t> MessageEnd<'t> {
+    fn new(text: &'t str) -> Self {
+        let words: Vec<TextWord> = WordIter::new(text).collect();
         let cues = words.iter().enumerate();
         let cues = cues.filter_map(|(at, word)| Some((at, cue(word.text)?))).collect();
         Self { text, words, cues }
     }
 
-    fn any_remark(&self, is_said: fn(Cue, &Place<'_>) -> bool) -> bool {
+    fn has_remark(&self, is_said: fn(CueWord, &WordContext<'_>) -> bool) -> bool {
         let Self { text, words, cues } = self;
-        cues.iter().any(|&(at, cue)| is_said(cue, &Place { text, words, at }))
+        cues.iter().any(|&(at, cue)| is_said(cue, &WordContext { text, words, at }))
     }
 }
 
@@ -134,35 +137,35 @@ impl<'t> Part<'t> {
 /// Two messages are the same request if they share at least half of their words. The specification
 /// says *more than* half, but its own first example shares exactly half once contractions and
 /// possessives are removed.
-fn is_repeated(parts: &[Part<'_>; 2], words: &WordSet, previous: &WordSet) -> bool {
+fn is_repeated(parts: &[MessageEnd<'_>; 2], words: &WordSet, previous: &WordSet) -> bool {
     const MIN_SIMILARITY: f64 = 0.5;
     words.jaccard(previous) >= MIN_SIMILARITY && !is_answer(&parts[0])
 }
 
 /// Collects the words by which two messages are compared.
-fn words(parts: &[Part<'_>; 2]) -> WordSet {
+fn comparison_words(parts: &[MessageEnd<'_>; 2]) -> WordSet {
     parts.iter().flat_map(|part| part.words.iter().copied()).collect()
 }
 
 /// Collects the comparison words of a message that needs no other analysis.
-fn words_of(message: &str) -> WordSet {
-    ends(message).iter().flat_map(|text| Words::of(text)).collect()
+fn comparison_words_of_text(message: &str) -> WordSet {
+    message_ends(message).iter().flat_map(|text| WordIter::new(text)).collect()
 }
 
 /// Returns true if a message starts with a yes or an order to continue. Such a message answers the
 /// agent's question and repeats what it agrees to.
-fn is_answer(beginning: &Part<'_>) -> bool {
+fn is_answer(beginning: &MessageEnd<'_>) -> bool {
     let answers = "yes yeah yep yup y sure ok okay correct continue proceed";
     beginning.words.first().is_some_and(|word| is_one_of(word.text, answers))
 }
 
 /// Returns both examined ends of a message, folded, without words cut in half.
-fn ends(message: &str) -> [String; 2] {
-    if message.len() <= 2 * LOOKED_AT {
+fn message_ends(message: &str) -> [String; 2] {
+    if message.len() <= 2 * MAX_EXAMINED_BYTES {
         return [fold(message), String::new()];
     }
-    let head = &message[..message.floor_char_boundary(LOOKED_AT)];
-    let tail = &message[message.ceil_char_boundary(message.len() - LOOKED_AT)..];
+    let head = &message[..message.floor_char_boundary(MAX_EXAMINED_BYTES)];
+    let tail = &message[message.ceil_char_boundary(message.len() - MAX_EXAMINED_BYTES)..];
     let of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
     // A cut word could match by itself, such as the `ty` of `type`.
     [fold(head.trim_end_matches(of_word)), fold(tail.trim_start_matches(of_word))]

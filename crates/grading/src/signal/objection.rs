@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{LOOKED_AT, Part, ends, is_frustrated, is_repeated, words, words_of};
+use super::{
+    MAX_EXAMINED_BYTES, MessageEnd, comparison_words, comparison_words_of_text, is_frustrated,
+    is_repeated, message_ends,
+};
 use crate::english;
 use selftest_text::words::WordSet;
 
@@ -41,35 +44,38 @@ static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words of a user's message, kept to detect that a later message repeats it.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct RequestWords {
     words: WordSet,
 }
 
-impl Request {
+impl RequestWords {
     /// Records a message without a preceding answer, which therefore cannot object to anything.
-    pub fn of(message: &str) -> Self {
+    pub fn from_message(message: &str) -> Self {
         // A later message is compared with the start of this one.
-        let end = message.floor_char_boundary(2 * LOOKED_AT);
-        Self { words: words_of(&message[..end]) }
+        let end = message.floor_char_boundary(2 * MAX_EXAMINED_BYTES);
+        Self { words: comparison_words_of_text(&message[..end]) }
     }
 }
 
 /// Returns the objection in a message, if any, and the request to pass in with the next message.
 /// `previous` is the preceding message by the same user.
-pub fn objection(message: &str, previous: Option<&Request>) -> (Option<Objection>, Request) {
-    let texts = ends(message);
-    let parts = texts.each_ref().map(|text| Part::of(text));
-    let words = words(&parts);
-    let objection = of_parts(&parts, &words, previous);
+pub fn classify_objection(
+    message: &str,
+    previous: Option<&RequestWords>,
+) -> (Option<Objection>, RequestWords) {
+    let texts = message_ends(message);
+    let parts = texts.each_ref().map(|text| MessageEnd::new(text));
+    let words = comparison_words(&parts);
+    let objection = classify_objection_in(&parts, &words, previous);
     // The end of a long message counts only in the comparison with the previous one.
-    let is_long = message.len() > 2 * LOOKED_AT;
-    (objection, if is_long { Request::of(message) } else { Request { words } })
+    let is_long = message.len() > 2 * MAX_EXAMINED_BYTES;
+    (objection, if is_long { RequestWords::from_message(message) } else { RequestWords { words } })
 }
 
-fn of_parts(
-    parts: &[Part<'_>; 2],
+fn classify_objection_in(
+    parts: &[MessageEnd<'_>; 2],
     words: &WordSet,
-    previous: Option<&Request>,
+    previous: Option<&RequestWords>,
 ) -> Option<Objection> {
     if is_frustrated(parts) {
         return Some(Objection::Complains);
@@ -112,8 +118,8 @@ mod tests {
             ("run the tests", Some("run the tests!"), Some(Objection::AsksAgain)),
             ("yes, run the tests", Some("run the tests!"), None),
         ] {
-            let previous = previous.map(Request::of);
-            assert_eq!(objection(message, previous.as_ref()).0, expected, "{message}");
+            let previous = previous.map(RequestWords::from_message);
+            assert_eq!(classify_objection(message, previous.as_ref()).0, expected, "{message}");
         }
     }
 }

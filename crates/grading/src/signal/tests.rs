@@ -265,7 +265,7 @@ fn repetition() {
 #[test]
 fn all_signals() {
     let signals = classify_signals("Thanks! Seriously?", None, Some("s1"));
-    let expected = Signals {
+    let expected = MessageSignals {
         // Thanks before a complaint are manners.
         gratitude: false,
         repetition: None,
@@ -273,24 +273,26 @@ fn all_signals() {
         skill_version_id: Some("s1".to_owned()),
     };
     assert_eq!(signals, expected);
-    assert!(signals.any());
+    assert!(signals.has_any());
     let signals = classify_signals("run it", Some("Run it!"), None);
     assert_eq!(signals.repetition, Some(true));
-    assert!(signals.any());
-    assert!(!classify_signals("run it", Some("sort it"), None).any());
+    assert!(signals.has_any());
+    assert!(!classify_signals("run it", Some("sort it"), None).has_any());
 }
 
 #[test]
 fn only_the_ends_of_a_long_message_are_looked_at() {
-    let filler = "word ".repeat(LOOKED_AT);
+    let filler = "word ".repeat(MAX_EXAMINED_BYTES);
     assert!(classify_gratitude(&format!("thanks {filler}")));
     assert!(classify_gratitude(&format!("{filler}. Thanks")));
     assert!(!classify_gratitude(&format!("{filler}. Thanks. {filler}")));
     // Neither end begins or ends within a word: no "ty" of "type", no "ugh" of "through".
     for shift in 0..8 {
-        let head = format!("{} type {filler}", "a ".repeat(LOOKED_AT / 2).split_at(shift).1);
+        let head =
+            format!("{} type {filler}", "a ".repeat(MAX_EXAMINED_BYTES / 2).split_at(shift).1);
         assert!(!classify_gratitude(&head), "{shift}");
-        let tail = format!("{filler} through {}", "a ".repeat(LOOKED_AT / 2).split_at(shift).1);
+        let tail =
+            format!("{filler} through {}", "a ".repeat(MAX_EXAMINED_BYTES / 2).split_at(shift).1);
         assert!(!classify_frustration(&tail), "{shift}");
     }
 }
@@ -315,7 +317,7 @@ proptest! {
         prop_assert_eq!(signals.repetition, Some(classify_repetition(&text, &previous)));
         for other in [text.replace('\'', "’"), text.to_ascii_uppercase(), text.to_ascii_lowercase()] {
             // An apostrophe of more bytes moves what is looked at of a long message.
-            prop_assume!(other.len() <= 2 * LOOKED_AT);
+            prop_assume!(other.len() <= 2 * MAX_EXAMINED_BYTES);
             prop_assert_eq!(&classify_signals(&other, Some(&previous), None), &signals);
         }
     }

@@ -2,7 +2,7 @@
 //! question with the lowest probability.
 
 use crate::judge::{Scorecard, Verdict};
-use crate::outcome::Step;
+use crate::outcome::CaseStep;
 
 /// Minimum distance of probabilities from 0 and 1: a judge that says 1.00 is not infinitely sure.
 const EDGE: f64 = 0.02;
@@ -27,7 +27,7 @@ pub fn values(card: &Scorecard) -> Option<Vec<f64>> {
 }
 
 /// Returns the score card of the step that decides a case: the one with the lowest overall score.
-pub fn deciding_card(steps: &[Step]) -> Option<&Scorecard> {
+pub fn deciding_card(steps: &[CaseStep]) -> Option<&Scorecard> {
     let cards = steps.iter().filter_map(|step| match &step.judgement.as_ref()?.verdict {
         Verdict::Scored(card) => Some(card),
         Verdict::Unscored { .. } => None,
@@ -63,9 +63,9 @@ pub(super) mod tests {
     }
 
     /// A step with these scores.
-    pub(in crate::calibration) fn step(scores: [f64; 4]) -> Step {
+    pub(in crate::calibration) fn step(scores: [f64; 4]) -> CaseStep {
         let verdict = Verdict::Scored(card(scores));
-        Step {
+        CaseStep {
             kind: StepKind::Answer,
             input: "Explain x".to_owned(),
             expected_status: TaskStatus::Complete,

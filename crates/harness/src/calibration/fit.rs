@@ -42,7 +42,7 @@ pub struct CalibratedJudge {
 
 impl CalibratedJudge {
     /// Returns the first difference from another judge in one word, or `None` if they are the same.
-    pub fn changed(&self, now: &Self) -> Option<&'static str> {
+    pub fn difference_from(&self, now: &Self) -> Option<&'static str> {
         if self.model != now.model || self.weights != now.weights {
             Some("model")
         } else if self.method != now.method {
@@ -75,7 +75,7 @@ pub struct LabelledAnswer {
 /// A labelled answer as stored in the calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeldOut {
+pub struct HeldOutAnswer {
     /// Id of the run.
     pub run_id: String,
     /// Name of the case.
@@ -89,7 +89,7 @@ pub struct HeldOut {
 /// An agreement with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agreement {
+pub struct LabelAgreement {
     /// Cohen's kappa.
     pub kappa: f64,
     /// Its 95 % interval.
@@ -99,7 +99,7 @@ pub struct Agreement {
 /// A calibration with its quality measures, all computed by leave-one-out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Calibration {
+pub struct LabelCalibration {
     /// Version of this format; 1.
     pub version: u32,
     /// The judge that it is valid for.
@@ -132,13 +132,13 @@ pub struct Calibration {
     /// Share of correct answers outside the band.
     pub accuracy: f64,
     /// Agreement with the labels at that threshold. Absent if chance explains all of it.
-    pub agreement: Option<Agreement>,
+    pub agreement: Option<LabelAgreement>,
     /// Agreement of the judge without calibration.
-    pub raw_agreement: Option<Agreement>,
+    pub raw_agreement: Option<LabelAgreement>,
     /// Observed share of good answers, binned by predicted probability.
     pub reliability: Vec<ReliabilityBin>,
     /// The labelled answers.
-    pub answers: Vec<HeldOut>,
+    pub answers: Vec<HeldOutAnswer>,
 }
 
 /// The judge cannot be calibrated.
@@ -175,7 +175,7 @@ pub fn calibrate(
     judge: CalibratedJudge,
     features: Vec<String>,
     answers: &[LabelledAnswer],
-) -> Result<Calibration, CalibrateError> {
+) -> Result<LabelCalibration, CalibrateError> {
     let total = answers.len();
     let good = answers.iter().filter(|answer| answer.is_good).count();
     let (found, word) = if good < total - good { (good, "good") } else { (total - good, "bad") };
@@ -199,7 +199,7 @@ pub fn calibrate(
     let held_out = leave_one_out(&rows, &labels, PENALTY).ok_or_else(|| unlike.clone())?;
     let forecasts: Vec<(f64, bool)> =
         held_out.iter().copied().zip(labels.iter().copied()).collect();
-    let threshold = fitting_threshold(&forecasts);
+    let threshold = best_threshold(&forecasts);
     let band = abstain_band(&forecasts, threshold);
     let outside: Vec<&(f64, bool)> =
         forecasts.iter().filter(|(p, _)| band.is_none_or(|band| is_outside(*p, band))).collect();
@@ -208,13 +208,14 @@ pub fn calibrate(
         labels.iter().enumerate().map(|(i, label)| (u8::from(said(i)), u8::from(*label))).collect()
     };
     let agreement = |pairs: &[(u8, u8)]| {
-        cohen_kappa(pairs).map(|found| Agreement { kappa: found.kappa, interval: found.interval })
+        cohen_kappa(pairs)
+            .map(|found| LabelAgreement { kappa: found.kappa, interval: found.interval })
     };
     let (brier, constant) =
         brier_score(&forecasts).zip(constant_brier(&labels)).ok_or_else(|| unlike.clone())?;
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let share = |part: usize, of: usize| f64::from(count(part)) / f64::from(count(of).max(1));
-    Ok(Calibration {
+    Ok(LabelCalibration {
         version: CALIBRATION_VERSION,
         judge,
         features,
@@ -235,7 +236,7 @@ pub fn calibrate(
         answers: answers
             .iter()
             .zip(&held_out)
-            .map(|(answer, probability)| HeldOut {
+            .map(|(answer, probability)| HeldOutAnswer {
                 run_id: answer.run_id.clone(),
                 case: answer.case.clone(),
                 is_good: answer.is_good,
@@ -247,7 +248,7 @@ pub fn calibrate(
 
 /// Returns the threshold that maximises the sum of sensitivity and specificity (Youden, "Index for
 /// rating diagnostic tests", 1950); in a tie, the one nearest to one half.
-fn fitting_threshold(forecasts: &[(f64, bool)]) -> f64 {
+fn best_threshold(forecasts: &[(f64, bool)]) -> f64 {
     let mut sorted: Vec<f64> = forecasts.iter().map(|(p, _)| *p).collect();
     sorted.sort_by(f64::total_cmp);
     let between = sorted.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
@@ -298,7 +299,7 @@ fn ratio(part: usize, all: usize) -> f64 {
     count(part) / count(all.max(1))
 }
 
-impl Calibration {
+impl LabelCalibration {
     /// Returns true if the judge, with this calibration, predicts labels better than a constant.
     pub fn beats_constant(&self) -> bool {
         self.brier < self.constant_brier
@@ -307,8 +308,8 @@ impl Calibration {
     /// Renders the calibration as text.
     pub fn text(&self) -> String {
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-        let kappa = |agreement: Option<Agreement>| match agreement {
-            Some(Agreement { kappa, interval: Interval { low, high } }) => {
+        let kappa = |agreement: Option<LabelAgreement>| match agreement {
+            Some(LabelAgreement { kappa, interval: Interval { low, high } }) => {
                 format!("{kappa:.2} [{low:.2}, {high:.2}]")
             }
             None => "none, chance explains it all".to_owned(),
@@ -425,8 +426,8 @@ pub(crate) mod tests {
         for (what, change) in changes {
             let mut other = judge();
             change(&mut other);
-            assert_eq!(judge().changed(&other), Some(what));
+            assert_eq!(judge().difference_from(&other), Some(what));
         }
-        assert_eq!(judge().changed(&judge()), None);
+        assert_eq!(judge().difference_from(&judge()), None);
     }
 }

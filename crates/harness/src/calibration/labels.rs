@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::outcome::Step;
+use crate::outcome::CaseStep;
 use selftest_checks::scenario::{GeneratedCase, Scenario};
 use selftest_checks::suite::case_digest;
 use selftest_text::{digest, one_line};
@@ -42,14 +42,14 @@ impl AnswerId {
         name: String,
         scenario: &Scenario,
         generated: &GeneratedCase,
-        steps: &[Step],
+        steps: &[CaseStep],
     ) -> Option<Self> {
         let answers: Vec<&str> =
             steps.iter().filter_map(|step| Some(step.reply.as_ref()?.output.as_str())).collect();
         (!answers.is_empty()).then(|| Self {
             case: name,
             case_digest: case_digest(scenario, generated),
-            answer_digest: digest::of_json(serde_json::json!(answers)),
+            answer_digest: digest::json_sha256_hex(serde_json::json!(answers)),
         })
     }
 }
@@ -84,7 +84,7 @@ pub struct AnswerLabel {
 
 /// The labels cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LabelFault {
+pub enum LabelError {
     /// The text is not a list of labels.
     #[error("expected labels as JSON: {0}")]
     Malformed(String),
@@ -128,9 +128,9 @@ impl LabelFile {
     }
 
     /// Parses labels for a run: a label file, or a list of `{"case": …, "label": "good"}`.
-    pub fn parse(text: &str, run_id: &str) -> Result<Self, LabelFault> {
+    pub fn parse(text: &str, run_id: &str) -> Result<Self, LabelError> {
         let malformed = |error: &dyn std::fmt::Display| {
-            LabelFault::Malformed(one_line(&error.to_string(), 300))
+            LabelError::Malformed(one_line(&error.to_string(), 300))
         };
         let value: Value = serde_json::from_str(text).map_err(|error| malformed(&error))?;
         let value = match value {
@@ -140,7 +140,7 @@ impl LabelFile {
         let given: GivenLabels =
             serde_json::from_value(value).map_err(|error| malformed(&error))?;
         match given.run_id {
-            Some(found) if found != run_id => Err(LabelFault::OtherRun {
+            Some(found) if found != run_id => Err(LabelError::OtherRun {
                 expected: run_id.to_owned(),
                 found: one_line(&found, 100),
             }),
@@ -149,23 +149,23 @@ impl LabelFile {
     }
 
     /// Returns the same labels bound to the answers of the run, without duplicates.
-    pub fn bound(self, answers: &[AnswerId]) -> Result<Self, LabelFault> {
+    pub fn bind(self, answers: &[AnswerId]) -> Result<Self, LabelError> {
         let known: BTreeMap<&str, &AnswerId> =
             answers.iter().map(|answer| (answer.case.as_str(), answer)).collect();
         let mut bound = Self::new(&self.run_id);
         for given in self.labels {
             let name = || one_line(&given.case, 200);
             let answer =
-                known.get(given.case.as_str()).ok_or_else(|| LabelFault::UnknownCase(name()))?;
+                known.get(given.case.as_str()).ok_or_else(|| LabelError::UnknownCase(name()))?;
             // Hand-written labels have no digests and match by name.
             let differs = |given: &Option<String>, own: &String| {
                 given.as_ref().is_some_and(|given| given != own)
             };
             if differs(&given.case_digest, &answer.case_digest) {
-                return Err(LabelFault::OtherCase(name()));
+                return Err(LabelError::OtherCase(name()));
             }
             if differs(&given.answer_digest, &answer.answer_digest) {
-                return Err(LabelFault::OtherAnswer(name()));
+                return Err(LabelError::OtherAnswer(name()));
             }
             bound.add(answer, given.label)?;
         }
@@ -173,10 +173,10 @@ impl LabelFile {
     }
 
     /// Adds a label. Repeating it has no effect; a different label is a contradiction.
-    pub fn add(&mut self, answer: &AnswerId, label: Label) -> Result<(), LabelFault> {
+    pub fn add(&mut self, answer: &AnswerId, label: Label) -> Result<(), LabelError> {
         match self.of(&answer.case) {
             Some(known) if known != label => {
-                return Err(LabelFault::Contradiction(one_line(&answer.case, 200)));
+                return Err(LabelError::Contradiction(one_line(&answer.case, 200)));
             }
             Some(_) => {}
             None => self.labels.push(AnswerLabel {
@@ -199,7 +199,7 @@ impl LabelFile {
 /// is a random sample, as the corrected pass rate requires.
 pub fn labelling_order(run_id: &str, answers: &mut [AnswerId]) {
     answers.sort_by_cached_key(|answer| {
-        digest::of_bytes(format!("{run_id} {}", answer.case).as_bytes())
+        digest::sha256_hex(format!("{run_id} {}", answer.case).as_bytes())
     });
 }
 
@@ -222,47 +222,47 @@ mod tests {
     fn labels_are_read_and_bound() {
         let answers = [answer("a"), answer("b #2")];
         let list = r#"[{"case": "a", "label": "good"}, {"case": "b #2", "label": "bad"}]"#;
-        let found = LabelFile::parse(list, RUN).unwrap().bound(&answers).unwrap();
+        let found = LabelFile::parse(list, RUN).unwrap().bind(&answers).unwrap();
         assert_eq!((found.of("a"), found.of("b #2")), (Some(Label::Good), Some(Label::Bad)));
         assert_eq!(found.of("b"), None);
         // What was written is read again.
         let text = serde_json::to_string(&found).unwrap();
-        assert_eq!(LabelFile::parse(&text, RUN).unwrap().bound(&answers).unwrap(), found);
+        assert_eq!(LabelFile::parse(&text, RUN).unwrap().bind(&answers).unwrap(), found);
     }
 
     #[test]
     fn every_wrong_label_is_named() {
         let fault = |labels: &str| {
-            LabelFile::parse(labels, RUN).and_then(|file| file.bound(&[answer("a")])).unwrap_err()
+            LabelFile::parse(labels, RUN).and_then(|file| file.bind(&[answer("a")])).unwrap_err()
         };
         let name = || "a".to_owned();
         for (labels, expected) in [
             (
                 r#"{"run_id": "other", "labels": []}"#,
-                LabelFault::OtherRun { expected: RUN.to_owned(), found: "other".to_owned() },
+                LabelError::OtherRun { expected: RUN.to_owned(), found: "other".to_owned() },
             ),
-            (r#"[{"case": "x", "label": "good"}]"#, LabelFault::UnknownCase("x".to_owned())),
+            (r#"[{"case": "x", "label": "good"}]"#, LabelError::UnknownCase("x".to_owned())),
             (
                 r#"[{"case": "a", "case_digest": "no", "label": "good"}]"#,
-                LabelFault::OtherCase(name()),
+                LabelError::OtherCase(name()),
             ),
             (
                 r#"[{"case": "a", "answer_digest": "no", "label": "good"}]"#,
-                LabelFault::OtherAnswer(name()),
+                LabelError::OtherAnswer(name()),
             ),
             (
                 r#"[{"case": "a", "label": "good"}, {"case": "a", "label": "bad"}]"#,
-                LabelFault::Contradiction(name()),
+                LabelError::Contradiction(name()),
             ),
         ] {
             assert_eq!(fault(labels), expected);
         }
         for broken in ["", "{", "3", r#"[{"case": "a"}]"#, r#"[{"case": "a", "label": "fine"}]"#] {
-            assert!(matches!(fault(broken), LabelFault::Malformed(_)), "{broken}");
+            assert!(matches!(fault(broken), LabelError::Malformed(_)), "{broken}");
         }
         // Twice the same is no contradiction.
         let twice = r#"[{"case": "a", "label": "bad"}, {"case": "a", "label": "bad"}]"#;
-        let found = LabelFile::parse(twice, RUN).unwrap().bound(&[answer("a")]).unwrap();
+        let found = LabelFile::parse(twice, RUN).unwrap().bind(&[answer("a")]).unwrap();
         assert_eq!(found.labels.len(), 1);
     }
 

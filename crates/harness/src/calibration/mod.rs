@@ -9,6 +9,6 @@ pub mod fit;
 pub mod labels;
 pub mod rate;
 
-pub use fit::{CalibrateError, CalibratedJudge, Calibration, LabelledAnswer, calibrate};
-pub use labels::{Label, LabelFault, LabelFile};
+pub use fit::{CalibrateError, CalibratedJudge, LabelCalibration, LabelledAnswer, calibrate};
+pub use labels::{Label, LabelError, LabelFile};
 pub use rate::{JudgeCalibration, RunCalibration};

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::features;
-use super::fit::Calibration;
-use crate::outcome::{CaseStatus, Step};
-use selftest_stats::{Interval, MIN_CORRECTION_LABELS, Trust, corrected_rate};
+use super::fit::LabelCalibration;
+use crate::outcome::{CaseStatus, CaseStep};
+use selftest_stats::{Interval, JudgeTrust, MIN_CORRECTION_LABELS, corrected_rate};
 use selftest_text::wording::percent;
 
 /// The calibration of a run's judge, known before the run.
@@ -19,9 +19,9 @@ pub enum JudgeCalibration {
     #[default]
     None,
     /// A calibration exists but belongs to another judge; contains the difference.
-    Dropped(String),
+    OtherJudge(String),
     /// A calibration of this judge.
-    Known(Arc<Calibration>),
+    Known(Arc<LabelCalibration>),
 }
 
 /// The pass rate after correction by labels.
@@ -76,15 +76,15 @@ impl RunCalibration {
 }
 
 /// A finished case: its name, its status and the judged steps.
-pub type Judged<'a> = (String, CaseStatus, &'a [Step]);
+pub type FinishedCase<'a> = (String, CaseStatus, &'a [CaseStep]);
 
 impl JudgeCalibration {
     /// Returns the corrected pass rate over a run's cases so far, or `None` if there are no labels.
-    pub fn apply(&self, run_id: &str, cases: &[Judged<'_>]) -> Option<RunCalibration> {
+    pub fn apply(&self, run_id: &str, cases: &[FinishedCase<'_>]) -> Option<RunCalibration> {
         let uncalibrated = |reason: String| Some(RunCalibration::Uncalibrated { reason });
         let calibration = match self {
             Self::None => return None,
-            Self::Dropped(reason) => return uncalibrated(reason.clone()),
+            Self::OtherJudge(reason) => return uncalibrated(reason.clone()),
             Self::Known(calibration) => calibration,
         };
         if (calibration.labels as usize) < MIN_CORRECTION_LABELS {
@@ -104,7 +104,7 @@ impl JudgeCalibration {
         // If all labels belong to this run, they are a random sample of its answers. Labels of
         // other runs only show how the judge errs.
         let is_own = own.len() == labelled.len();
-        let trust = if is_own { Trust::Tuned } else { Trust::Whole };
+        let trust = if is_own { JudgeTrust::Tuned } else { JudgeTrust::Full };
         let (mut predicted, mut broken) = (Vec::new(), 0_u32);
         for (name, status, steps) in cases {
             match (status.pass(), features::deciding_card(steps).and_then(features::values)) {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     /// A calibration that takes the five numbers of the default rubric.
-    fn of_rubric(count: usize) -> Calibration {
+    fn of_rubric(count: usize) -> LabelCalibration {
         let mut found = calibrated(count, 5);
         found.features = vec![String::new(); 5];
         found.fit.weights = vec![0.0, 0.0, 0.0, 0.0, 1.0];
@@ -164,14 +164,15 @@ mod tests {
             few.sentence(),
             "pass rate uncalibrated: 40 labels, a corrected pass rate takes 80"
         );
-        let dropped = JudgeCalibration::Dropped("its prompt changed".to_owned()).apply("run", &[]);
+        let dropped =
+            JudgeCalibration::OtherJudge("its prompt changed".to_owned()).apply("run", &[]);
         assert!(dropped.unwrap().sentence().ends_with("uncalibrated: its prompt changed"));
     }
 
     #[test]
     fn a_pass_rate_is_corrected() {
         let good = [step([0.9; 4])];
-        let cases: Vec<Judged<'_>> = (0..50)
+        let cases: Vec<FinishedCase<'_>> = (0..50)
             .map(|number| (format!("new-{number}"), CaseStatus::Passed, &good[..]))
             .collect();
         let known = JudgeCalibration::Known(Arc::new(of_rubric(110)));

@@ -5,24 +5,24 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{Comparison, Decided, Measure, mean};
-use super::conclusion::{Conclusion, Scope, conclude};
-use super::these_cases::TheseCases;
-use super::{Arms, Trial};
+use super::comparison::{MeasureComparison, PairOutcome, PairedMeasure, mean};
+use super::conclusion::{Conclusion, ConclusionScope, conclude};
+use super::within_cases::WithinCaseTests;
+use super::{Arms, ExperimentTrial};
 use selftest_stats::score::Score;
 use selftest_stats::{CaseTrials, holm};
 
 /// Result of the trials of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Analysis {
+pub struct ExperimentAnalysis {
     /// The conclusion drawn from the comparison.
     pub conclusion: Conclusion,
     /// How far the conclusion generalises. Absent if there is not enough evidence.
     #[serde(default)]
-    pub scope: Option<Scope>,
+    pub scope: Option<ConclusionScope>,
     /// Test for a difference on these very cases, from the trials within each.
     #[serde(default)]
-    pub these_cases: TheseCases,
+    pub these_cases: WithinCaseTests,
     /// Number of trials of each arm.
     pub trials: Arms<u32>,
     /// Trials without a verdict. They count in no average.
@@ -31,13 +31,13 @@ pub struct Analysis {
     /// averages of scores.
     pub broken: Arms<u32>,
     /// Overall scores, 0.0 to 1.0.
-    pub score: Comparison,
+    pub score: MeasureComparison,
     /// Shares of passed trials, 0.0 to 1.0.
-    pub pass_rate: Comparison,
+    pub pass_rate: MeasureComparison,
     /// Wall time of the system under test in milliseconds.
-    pub duration_ms: Measure,
+    pub duration_ms: PairedMeasure,
     /// Tokens of the system under test, if it reports them.
-    pub tokens: Measure,
+    pub tokens: PairedMeasure,
     /// The cases with trials in both arms, in the order of their first trials.
     pub cases: Vec<PairedCase>,
     /// The cases with trials in one arm only.
@@ -60,13 +60,13 @@ pub struct PairedCase {
     /// Mean tokens of the system under test.
     pub tokens: Arms<Option<f64>>,
     /// Winner by score. Absent if one arm has no score.
-    pub decided: Option<Decided>,
+    pub decided: Option<PairOutcome>,
 }
 
 /// Pairs the trials by case and compares the arms.
-pub fn analyse(trials: &[Trial]) -> Analysis {
+pub fn analyse(trials: &[ExperimentTrial]) -> ExperimentAnalysis {
     let mut order: Vec<&str> = Vec::new();
-    let mut of_case: HashMap<&str, Arms<Vec<&Trial>>> = HashMap::new();
+    let mut of_case: HashMap<&str, Arms<Vec<&ExperimentTrial>>> = HashMap::new();
     let [mut total, mut unscored, mut broken] = [Arms::<u32>::default(); 3];
     for trial in trials {
         let case = of_case.entry(&trial.case).or_insert_with(|| {
@@ -98,14 +98,14 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
     let of = |measure: fn(&PairedCase) -> Arms<Option<f64>>| -> Vec<Arms<f64>> {
         cases.iter().filter_map(|case| measure(case).both()).collect()
     };
-    let mut score = Comparison::of(&of(|case| case.score));
-    let mut pass_rate = Comparison::of(&of(|case| case.pass_rate));
+    let mut score = MeasureComparison::of(&of(|case| case.score));
+    let mut pass_rate = MeasureComparison::of(&of(|case| case.pass_rate));
     // Two tests are made on the same trials, so both p-values are corrected.
     let corrected = holm(&[score.p_value, pass_rate.p_value]);
     (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
-    let these_cases = TheseCases::of(&scores, &passes);
+    let these_cases = WithinCaseTests::of(&scores, &passes);
     let (conclusion, scope) = conclude(&these_cases, &score, &pass_rate);
-    Analysis {
+    ExperimentAnalysis {
         conclusion,
         scope,
         these_cases,
@@ -114,25 +114,29 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
         broken,
         score,
         pass_rate,
-        duration_ms: Measure::of(&of(|case| case.duration_ms)),
-        tokens: Measure::of(&of(|case| case.tokens)),
+        duration_ms: PairedMeasure::of(&of(|case| case.duration_ms)),
+        tokens: PairedMeasure::of(&of(|case| case.tokens)),
         cases,
         unpaired,
     }
 }
 
 /// Collects the values of the trials that have one.
-fn values(trials: &Arms<Vec<&Trial>>, value: fn(&Trial) -> Option<f64>) -> CaseTrials {
-    let of = |trials: &Vec<&Trial>| trials.iter().filter_map(|trial| value(trial)).collect();
+fn values(
+    trials: &Arms<Vec<&ExperimentTrial>>,
+    value: fn(&ExperimentTrial) -> Option<f64>,
+) -> CaseTrials {
+    let of =
+        |trials: &Vec<&ExperimentTrial>| trials.iter().filter_map(|trial| value(trial)).collect();
     CaseTrials { control: of(&trials.control), treatment: of(&trials.treatment) }
 }
 
-fn passed(trial: &Trial) -> Option<f64> {
+fn passed(trial: &ExperimentTrial) -> Option<f64> {
     trial.pass.map(|pass| f64::from(u8::from(pass)))
 }
 
-fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
-    let means = |value: fn(&Trial) -> Option<f64>| {
+fn paired(name: &str, trials: &Arms<Vec<&ExperimentTrial>>) -> PairedCase {
+    let means = |value: fn(&ExperimentTrial) -> Option<f64>| {
         trials.as_ref().map(|trials| mean(trials.iter().filter_map(|trial| value(trial))))
     };
     let score = means(|trial| trial.overall.map(Score::get));
@@ -143,7 +147,7 @@ fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
         pass_rate: means(passed),
         duration_ms: means(|trial| trial.duration_ms.map(real)),
         tokens: means(|trial| trial.tokens.map(real)),
-        decided: score.both().map(Decided::of),
+        decided: score.both().map(PairOutcome::of),
     }
 }
 

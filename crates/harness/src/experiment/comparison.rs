@@ -12,7 +12,7 @@ const TIE: f64 = 1e-9;
 
 /// A measure over the cases that have it in both arms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Measure {
+pub struct PairedMeasure {
     /// Number of cases that have it in both arms. The other fields cover only these.
     pub cases: u32,
     /// Mean over the cases, without and with the change. Absent if there are no cases.
@@ -25,10 +25,10 @@ pub struct Measure {
 
 /// A measure for which higher is better, with the numbers of wins and losses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
+pub struct MeasureComparison {
     /// The averages and their difference.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measure: PairedMeasure,
     /// Cases that are better with the change.
     pub wins: u32,
     /// Cases that are equal.
@@ -43,7 +43,7 @@ pub struct Comparison {
 /// Result of a case with the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Decided {
+pub enum PairOutcome {
     /// Better.
     Win,
     /// Equal.
@@ -52,7 +52,7 @@ pub enum Decided {
     Loss,
 }
 
-impl Decided {
+impl PairOutcome {
     pub(super) fn of(means: Arms<f64>) -> Self {
         match means.treatment - means.control {
             difference if difference.abs() < TIE => Self::Tie,
@@ -62,7 +62,7 @@ impl Decided {
     }
 }
 
-impl Measure {
+impl PairedMeasure {
     /// Computes the measure from the means of each case.
     pub(super) fn of(cases: &[Arms<f64>]) -> Self {
         let differences: Vec<f64> =
@@ -80,21 +80,21 @@ impl Measure {
     }
 }
 
-impl Comparison {
+impl MeasureComparison {
     /// Compares the means of each case, 0.0 to 1.0. The p-value is not corrected yet.
     pub(super) fn of(cases: &[Arms<f64>]) -> Self {
-        let count = |wanted: Decided| {
-            let found = cases.iter().filter(|case| Decided::of(**case) == wanted).count();
+        let count = |wanted: PairOutcome| {
+            let found = cases.iter().filter(|case| PairOutcome::of(**case) == wanted).count();
             u32::try_from(found).unwrap_or(u32::MAX)
         };
-        let (wins, losses) = (count(Decided::Win), count(Decided::Loss));
-        let measure = Measure::of(cases);
+        let (wins, losses) = (count(PairOutcome::Win), count(PairOutcome::Loss));
+        let measure = PairedMeasure::of(cases);
         // A difference of shares cannot exceed 1.
         let cut = |Interval { low, high }| Interval { low: low.max(-1.0), high: high.min(1.0) };
         Self {
-            measure: Measure { interval: measure.interval.map(cut), ..measure },
+            measure: PairedMeasure { interval: measure.interval.map(cut), ..measure },
             wins,
-            ties: count(Decided::Tie),
+            ties: count(PairOutcome::Tie),
             losses,
             p_value: sign_test(wins, losses),
         }

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ALPHA;
-use super::comparison::Comparison;
-use super::these_cases::TheseCases;
+use super::comparison::MeasureComparison;
+use super::within_cases::WithinCaseTests;
 use selftest_stats::Interval;
 
 /// The conclusion of an experiment.
@@ -34,14 +34,14 @@ pub enum Conclusion {
 /// How far a conclusion generalises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum ConclusionScope {
     /// Only to the cases that were run.
     TheseCases,
     /// Also to other cases of the same kind.
     CasesLikeThese,
 }
 
-impl Comparison {
+impl MeasureComparison {
     /// Returns the direction in which the arms differ beyond chance; `Equal` if no difference is
     /// shown.
     pub(super) fn direction(&self) -> Ordering {
@@ -57,7 +57,7 @@ impl Comparison {
 }
 
 /// Combines the directions of scores and passes; `Equal` if they contradict each other.
-fn together(directions: [Ordering; 2]) -> Ordering {
+fn combine(directions: [Ordering; 2]) -> Ordering {
     match directions {
         [Ordering::Equal, other] | [other, Ordering::Equal] => other,
         [one, other] if one == other => one,
@@ -67,20 +67,20 @@ fn together(directions: [Ordering; 2]) -> Ordering {
 
 /// Returns the conclusion with its scope, which is absent without evidence.
 pub(super) fn conclude(
-    these: &TheseCases,
-    score: &Comparison,
-    pass_rate: &Comparison,
-) -> (Conclusion, Option<Scope>) {
-    let on_these = together(these.directions());
+    these: &WithinCaseTests,
+    score: &MeasureComparison,
+    pass_rate: &MeasureComparison,
+) -> (Conclusion, Option<ConclusionScope>) {
+    let on_these = combine(these.directions());
     let conclusion = match on_these {
         Ordering::Greater => Conclusion::Helps,
         Ordering::Less => Conclusion::Harms,
         Ordering::Equal => return (Conclusion::NotEnoughEvidence, None),
     };
-    let like_these = together([score.direction(), pass_rate.direction()]);
+    let like_these = combine([score.direction(), pass_rate.direction()]);
     match like_these {
-        _ if like_these == on_these => (conclusion, Some(Scope::CasesLikeThese)),
-        Ordering::Equal => (conclusion, Some(Scope::TheseCases)),
+        _ if like_these == on_these => (conclusion, Some(ConclusionScope::CasesLikeThese)),
+        Ordering::Equal => (conclusion, Some(ConclusionScope::TheseCases)),
         // Contradicting directions leave no conclusion at all.
         _ => (Conclusion::NotEnoughEvidence, None),
     }

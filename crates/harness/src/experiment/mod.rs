@@ -8,18 +8,18 @@ mod comparison;
 mod conclusion;
 pub mod power;
 mod sentence;
-mod these_cases;
+mod within_cases;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_stats::score::Score;
 
-pub use analysis::{Analysis, PairedCase, analyse};
-pub use comparison::{Comparison, Decided, Measure};
-pub use conclusion::{Conclusion, Scope};
-pub use sentence::{MIN_CASES, Names, p_value, signed};
-pub use these_cases::TheseCases;
+pub use analysis::{ExperimentAnalysis, PairedCase, analyse};
+pub use comparison::{MeasureComparison, PairOutcome, PairedMeasure};
+pub use conclusion::{Conclusion, ConclusionScope};
+pub use sentence::{ArmNames, MIN_CASES, format_p_value, format_signed};
+pub use within_cases::WithinCaseTests;
 
 /// Probability of a false conclusion if the change has no effect.
 const ALPHA: f64 = 0.05;
@@ -91,7 +91,7 @@ impl<T> Arms<Option<T>> {
 
 /// One trial of a case in one arm.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct ExperimentTrial {
     /// Id of the case; the same in both arms.
     pub case: String,
     /// The arm.

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::ALPHA;
-use super::{MIN_CASES, Trial, signed};
+use super::{ExperimentTrial, MIN_CASES, format_signed};
 use selftest_stats::score::Score;
-use selftest_stats::{Effect, WANTED_POWER, detectable_difference, variance_components};
+use selftest_stats::{PlannedEffect, TARGET_POWER, detectable_difference, variance_components};
 use selftest_text::wording::{cases, percent, plural};
 
 /// Differences to plan for, in scores and in shares of passed trials.
@@ -45,7 +45,7 @@ pub enum NoiseSource {
 }
 
 impl NoiseSource {
-    const fn words(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Self::Measured => "as measured",
             Self::NotRepeated => "assumed, no case was repeated",
@@ -77,12 +77,12 @@ pub struct MeasurePlan {
     /// The smallest difference that the plan finds on these cases. Absent if it finds none.
     pub detectable: Option<f64>,
     /// Number of cases needed, by difference and repeats.
-    pub needs: Vec<Need>,
+    pub needs: Vec<CasesNeeded>,
 }
 
 /// Number of cases that a difference needs with a given number of repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Need {
+pub struct CasesNeeded {
     /// The difference.
     pub difference: f64,
     /// Trials of each case in each arm.
@@ -96,8 +96,8 @@ pub struct Need {
 
 impl PowerPlan {
     /// Creates a plan for this number of cases and repeats, with the noise of these trials.
-    pub fn new(cases: u32, repeats: u32, trials: &[Trial]) -> Self {
-        let passed = |trial: &Trial| Some(f64::from(u8::from(trial.pass?)));
+    pub fn new(cases: u32, repeats: u32, trials: &[ExperimentTrial]) -> Self {
+        let passed = |trial: &ExperimentTrial| Some(f64::from(u8::from(trial.pass?)));
         let score = noise(trials, |trial| trial.overall.map(Score::get), ASSUMED_DEVIATION);
         let pass_rate = noise(trials, passed, ASSUMED_PASS_DEVIATION);
         let plan = |noise: TrialNoise, differences: [f64; 3]| MeasurePlan {
@@ -110,13 +110,15 @@ impl PowerPlan {
             ),
             needs: differences
                 .iter()
-                .flat_map(|difference| REPEATS.map(|repeats| need(noise, *difference, repeats)))
+                .flat_map(|difference| {
+                    REPEATS.map(|repeats| cases_needed(noise, *difference, repeats))
+                })
                 .collect(),
         };
         Self {
             cases,
             repeats,
-            power: WANTED_POWER,
+            power: TARGET_POWER,
             score: plan(score, DIFFERENCES),
             pass_rate: plan(pass_rate, PASS_DIFFERENCES),
         }
@@ -124,13 +126,13 @@ impl PowerPlan {
 
     /// Renders the plan as text.
     pub fn text(&self) -> String {
-        let scores = |value: f64| signed(value, 2);
-        let points = |value: f64| format!("{} points", signed(100.0 * value, 0));
+        let scores = |value: f64| format_signed(value, 2);
+        let points = |value: f64| format!("{} points", format_signed(100.0 * value, 0));
         let plan = format!("{} × {}", cases(self.cases), plural(self.repeats, "trial"));
         let mut text = format!("{plan} in each arm:\n");
         let (score, pass_rate) = (&self.score, &self.pass_rate);
-        text += &found("score", score, scores);
-        text += &found("passed", pass_rate, points);
+        text += &measure_line("score", score, scores);
+        text += &measure_line("passed", pass_rate, points);
         text += &format!(
             "\nCases needed to find a difference with {} % probability, on these cases (and on \
              cases like these):\n\n{:<20}",
@@ -146,7 +148,11 @@ impl PowerPlan {
 }
 
 /// Estimates the noise of the trials, or returns the assumption if no case was repeated.
-fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> TrialNoise {
+fn noise(
+    trials: &[ExperimentTrial],
+    value: fn(&ExperimentTrial) -> Option<f64>,
+    assumed: f64,
+) -> TrialNoise {
     let mut of_case: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for trial in trials {
         of_case.entry(&trial.case).or_default().extend(value(trial).map(|value| vec![value]));
@@ -162,20 +168,20 @@ fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> Tr
     }
 }
 
-fn need(noise: TrialNoise, difference: f64, repeats: u32) -> Need {
+fn cases_needed(noise: TrialNoise, difference: f64, repeats: u32) -> CasesNeeded {
     // The tests of scores and of passes share the 5 % error rate.
     let alpha = ALPHA / 2.0;
-    let even = Effect { difference, within: noise.deviation, between: 0.0, alpha };
-    let uneven = Effect { between: difference, ..even };
+    let even = PlannedEffect { difference, within: noise.deviation, between: 0.0, alpha };
+    let uneven = PlannedEffect { between: difference, ..even };
     let repeated = repeats as usize;
-    let these_cases = even.cases_for_these(repeated);
-    let cases_like_these = uneven.cases_for_cases_like_these(repeated);
-    Need { difference, repeats, these_cases, cases_like_these }
+    let these_cases = even.min_same_cases(repeated);
+    let cases_like_these = uneven.min_new_cases(repeated);
+    CasesNeeded { difference, repeats, these_cases, cases_like_these }
 }
 
-fn found(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String {
+fn measure_line(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String {
     let noise = &plan.noise;
-    let source = noise.source.words();
+    let source = noise.source.description();
     let finds = match plan.detectable {
         Some(difference) => format!("finds {} or more on these cases", shown(difference)),
         None => "finds no difference, however large".to_owned(),
@@ -200,7 +206,7 @@ fn rows(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String
 
 /// Explains why a suite with `count` cases can never reach a conclusion, or only with repeats.
 /// Returns `None` if it can.
-pub fn never_concludes(count: usize) -> Option<String> {
+pub fn inconclusive_reason(count: usize) -> Option<String> {
     if count >= MIN_CASES as usize || count == 0 {
         return None;
     }
@@ -228,8 +234,8 @@ mod tests {
     use super::*;
     use crate::experiment::Arm;
 
-    fn trials() -> Vec<Trial> {
-        let trial = |case: u32, repeat: u32| Trial {
+    fn trials() -> Vec<ExperimentTrial> {
+        let trial = |case: u32, repeat: u32| ExperimentTrial {
             case: format!("case-{case}"),
             arm: Arm::Control,
             overall: Score::new(0.5 + 0.1 * f64::from((case + repeat) % 3)).ok(),
@@ -262,9 +268,13 @@ mod tests {
 
     #[test]
     fn alike_trials_do_not_promise_to_find_anything() {
-        let trials: Vec<Trial> = trials()
+        let trials: Vec<ExperimentTrial> = trials()
             .into_iter()
-            .map(|trial| Trial { overall: Score::new(0.7).ok(), pass: Some(true), ..trial })
+            .map(|trial| ExperimentTrial {
+                overall: Score::new(0.7).ok(),
+                pass: Some(true),
+                ..trial
+            })
             .collect();
         let plan = PowerPlan::new(8, 3, &trials);
         assert_eq!(plan.score.noise.source, NoiseSource::NoneDiffered);
@@ -274,15 +284,15 @@ mod tests {
 
     #[test]
     fn small_suites_are_told() {
-        assert_eq!(never_concludes(7), None);
-        let five = never_concludes(5).unwrap();
+        assert_eq!(inconclusive_reason(7), None);
+        let five = inconclusive_reason(5).unwrap();
         assert!(
             five.contains("takes at least 7, and on these cases only with --repeats 2"),
             "{five}"
         );
-        let one = never_concludes(1).unwrap();
+        let one = inconclusive_reason(1).unwrap();
         assert!(one.contains("with --repeats 5 or more"), "{one}");
-        let six = never_concludes(6).unwrap();
+        let six = inconclusive_reason(6).unwrap();
         assert!(six.contains("with --repeats 2"), "{six}");
     }
 }

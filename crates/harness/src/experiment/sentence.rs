@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::Arms;
-use super::analysis::Analysis;
-use super::comparison::Comparison;
-use super::conclusion::{Conclusion, Scope};
-use super::these_cases::TheseCases;
+use super::analysis::ExperimentAnalysis;
+use super::comparison::MeasureComparison;
+use super::conclusion::{Conclusion, ConclusionScope};
+use super::within_cases::WithinCaseTests;
 use selftest_stats::{Interval, PermutationTest};
 
 /// Minimum number of differing cases for a conclusion on cases like these: 2 · (1/2)^7, doubled by
@@ -14,26 +14,26 @@ use selftest_stats::{Interval, PermutationTest};
 pub const MIN_CASES: u32 = 7;
 
 /// Names of the arms in a sentence, such as `B` and `A`.
-pub type Names<'a> = Arms<&'a str>;
+pub type ArmNames<'a> = Arms<&'a str>;
 
-impl Analysis {
+impl ExperimentAnalysis {
     /// Returns the conclusion as one sentence, with a second one if it covers only the cases that
     /// were run.
-    pub fn sentence(&self, names: Names<'_>) -> String {
+    pub fn sentence(&self, names: ArmNames<'_>) -> String {
         let Arms { control, treatment } = names;
         let comparative = match self.conclusion {
             Conclusion::Helps => "better",
             Conclusion::Harms => "worse",
             Conclusion::NotEnoughEvidence => {
-                return format!("Not enough evidence: {}.", self.why_not());
+                return format!("Not enough evidence: {}.", self.missing_evidence());
             }
         };
-        if self.scope == Some(Scope::TheseCases) {
+        if self.scope == Some(ConclusionScope::TheseCases) {
             return format!(
                 "{treatment} is {comparative} than {control} on these cases, beyond chance: {}. \
                  For cases like these there is not enough evidence: {}.",
-                self.within(),
-                self.why_not()
+                self.significant_within_cases(),
+                self.missing_evidence()
             );
         }
         let by_score = self.score.direction() != Ordering::Equal;
@@ -46,29 +46,29 @@ impl Analysis {
             "{treatment} is {comparative} than {control} beyond chance, on these cases and on cases \
              like these: {numbers}, {} ({}).",
             record(comparison),
-            p_value(comparison.p_value)
+            format_p_value(comparison.p_value)
         )
     }
 
     /// Returns the permutation tests that are significant: `overall +0.10 (p = 0.004), passes +10
     /// points (p = 0.012)`.
-    fn within(&self) -> String {
-        let TheseCases { score, pass_rate } = self.these_cases;
+    fn significant_within_cases(&self) -> String {
+        let WithinCaseTests { score, pass_rate } = self.these_cases;
         let [by_score, by_passes] = self.these_cases.directions();
         let score = score.filter(|_| by_score != Ordering::Equal);
         let pass_rate = pass_rate.filter(|_| by_passes != Ordering::Equal);
-        tested(score, "overall", pass_rate, "passes")
+        format_tests(score, "overall", pass_rate, "passes")
     }
 
     /// Returns the permutation test in one line, or `None` if no case was tested.
     pub fn within_cases(&self) -> Option<String> {
-        let TheseCases { score, pass_rate } = self.these_cases;
+        let WithinCaseTests { score, pass_rate } = self.these_cases;
         score.or(pass_rate)?;
-        let tested = tested(score, "score", pass_rate, "passed");
+        let tested = format_tests(score, "score", pass_rate, "passed");
         Some(format!("on these cases, by permutation of their trials: {tested}"))
     }
 
-    fn why_not(&self) -> String {
+    fn missing_evidence(&self) -> String {
         let (score, pass_rate) = (&self.score, &self.pass_rate);
         let opposed =
             |[one, other]: [Ordering; 2]| one != Ordering::Equal && one.reverse() == other;
@@ -83,7 +83,7 @@ impl Analysis {
         if score.measure.cases == 0 {
             return "no case has a score in both".to_owned();
         }
-        let differ = |comparison: &Comparison| comparison.wins + comparison.losses;
+        let differ = |comparison: &MeasureComparison| comparison.wins + comparison.losses;
         let most = differ(score).max(differ(pass_rate));
         if most == 0 {
             return format!("none of {} differs", cases(score.measure.cases));
@@ -106,48 +106,56 @@ impl Analysis {
             "a difference like this can be chance: {}, {} ({})",
             scores(score),
             record(score),
-            p_value(score.p_value)
+            format_p_value(score.p_value)
         )
     }
 }
 
-fn tested(
+fn format_tests(
     score: Option<PermutationTest>,
     score_name: &str,
     pass_rate: Option<PermutationTest>,
     pass_name: &str,
 ) -> String {
     let score = score.map(|PermutationTest { difference, p_value: p, .. }| {
-        format!("{score_name} {} ({})", signed(difference, 2), p_value(p))
+        format!("{score_name} {} ({})", format_signed(difference, 2), format_p_value(p))
     });
     let pass_rate = pass_rate.map(|PermutationTest { difference, p_value: p, .. }| {
-        format!("{pass_name} {} points ({})", signed(100.0 * difference, 0), p_value(p))
+        format!(
+            "{pass_name} {} points ({})",
+            format_signed(100.0 * difference, 0),
+            format_p_value(p)
+        )
     });
     score.into_iter().chain(pass_rate).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats scores: `overall +0.12, 95 % interval +0.05 to +0.19`.
-fn scores(comparison: &Comparison) -> String {
+fn scores(comparison: &MeasureComparison) -> String {
     let measure = &comparison.measure;
-    let difference = signed(measure.difference.unwrap_or_default(), 2);
+    let difference = format_signed(measure.difference.unwrap_or_default(), 2);
     let ends = measure.interval.map(|Interval { low, high }| {
-        format!(", 95 % interval {} to {}", signed(low, 2), signed(high, 2))
+        format!(", 95 % interval {} to {}", format_signed(low, 2), format_signed(high, 2))
     });
     format!("overall {difference}{}", ends.unwrap_or_default())
 }
 
 /// Formats passes: `passes +40 points, 95 % interval +12 to +68`.
-fn passes(comparison: &Comparison) -> String {
+fn passes(comparison: &MeasureComparison) -> String {
     let measure = &comparison.measure;
-    let difference = signed(100.0 * measure.difference.unwrap_or_default(), 0);
+    let difference = format_signed(100.0 * measure.difference.unwrap_or_default(), 0);
     let ends = measure.interval.map(|Interval { low, high }| {
-        format!(", 95 % interval {} to {}", signed(100.0 * low, 0), signed(100.0 * high, 0))
+        format!(
+            ", 95 % interval {} to {}",
+            format_signed(100.0 * low, 0),
+            format_signed(100.0 * high, 0)
+        )
     });
     format!("passes {difference} points{}", ends.unwrap_or_default())
 }
 
-fn record(comparison: &Comparison) -> String {
-    let Comparison { wins, ties, losses, .. } = comparison;
+fn record(comparison: &MeasureComparison) -> String {
+    let MeasureComparison { wins, ties, losses, .. } = comparison;
     format!("{} won, {ties} tied, {losses} lost", cases(*wins))
 }
 
@@ -156,12 +164,12 @@ fn cases(count: u32) -> String {
 }
 
 /// Formats a p-value: `p = 0.012`, or `p < 0.001`.
-pub fn p_value(p: f64) -> String {
+pub fn format_p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
 /// Formats a number with its sign; zero has none.
-pub fn signed(value: f64, decimals: usize) -> String {
+pub fn format_signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     // `-0.00` would look like a loss.
     let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');

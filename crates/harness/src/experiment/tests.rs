@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use selftest_stats::Interval;
 
-const NAMES: Names<'static> = Arms { control: "A", treatment: "B" };
+const NAMES: ArmNames<'static> = Arms { control: "A", treatment: "B" };
 
-fn trial(case: &str, arm: Arm, overall: Option<f64>, pass: Option<bool>) -> Trial {
-    Trial {
+fn trial(case: &str, arm: Arm, overall: Option<f64>, pass: Option<bool>) -> ExperimentTrial {
+    ExperimentTrial {
         case: case.to_owned(),
         arm,
         overall: overall.map(|overall| Score::new(overall).unwrap()),
@@ -19,7 +19,7 @@ fn trial(case: &str, arm: Arm, overall: Option<f64>, pass: Option<bool>) -> Tria
 }
 
 /// One scored trial of each case in each arm; 0.7 passes.
-fn scored(pairs: &[(f64, f64)]) -> Vec<Trial> {
+fn scored(pairs: &[(f64, f64)]) -> Vec<ExperimentTrial> {
     let both = |(index, &(control, treatment)): (usize, &(f64, f64))| {
         [(Arm::Control, control), (Arm::Treatment, treatment)].map(|(arm, overall)| {
             trial(&format!("case-{index}"), arm, Some(overall), Some(overall >= 0.7))
@@ -40,7 +40,7 @@ fn noise() -> [(f64, f64); 8] {
 }
 
 /// The same score in both arms, but half of the treatment's trials break.
-fn breaking() -> Vec<Trial> {
+fn breaking() -> Vec<ExperimentTrial> {
     let of_case = |case: u8| {
         let case = format!("case-{case}");
         [
@@ -54,7 +54,7 @@ fn breaking() -> Vec<Trial> {
 }
 
 /// Higher scores and no passes.
-fn contradicting() -> Vec<Trial> {
+fn contradicting() -> Vec<ExperimentTrial> {
     let of_case = |case: u8| {
         let case = format!("case-{case}");
         [
@@ -97,7 +97,7 @@ fn repeats_are_averaged_before_cases_are_compared() {
     assert_eq!((found.score.wins, found.pass_rate.wins, found.pass_rate.ties), (2, 1, 1));
     assert!(near(found.duration_ms.difference, 500.0));
     assert_eq!(found.duration_ms.interval, Some(Interval { low: 500.0, high: 500.0 }));
-    assert_eq!(found.tokens, Measure::default());
+    assert_eq!(found.tokens, PairedMeasure::default());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn conclusions() {
 }
 
 /// Five cases of twenty repeats, none of which passes without the change and all with it.
-fn few_cases_often() -> Vec<Trial> {
+fn few_cases_often() -> Vec<ExperimentTrial> {
     let mut trials = Vec::new();
     for case in 0..5 {
         for _ in 0..20 {
@@ -172,12 +172,15 @@ fn few_cases_often() -> Vec<Trial> {
 #[test]
 fn how_far_a_conclusion_reaches() {
     let found = analyse(&few_cases_often());
-    assert_eq!((found.conclusion, found.scope), (Conclusion::Helps, Some(Scope::TheseCases)));
+    assert_eq!(
+        (found.conclusion, found.scope),
+        (Conclusion::Helps, Some(ConclusionScope::TheseCases))
+    );
     let test = found.these_cases.pass_rate.unwrap();
     assert!(test.p_value < 0.001 && near(Some(test.difference), 1.0), "{test:?}");
     assert_eq!(found.pass_rate.direction(), std::cmp::Ordering::Equal, "five cases are few");
     let found = analyse(&scored(&better()));
-    assert_eq!(found.scope, Some(Scope::CasesLikeThese));
+    assert_eq!(found.scope, Some(ConclusionScope::CasesLikeThese));
     // By hand: 2 of 2^7 sign flips, twice for scores and passes.
     assert!(near(found.these_cases.score.map(|test| test.p_value), 4.0 / 128.0), "{found:?}");
     assert_eq!(analyse(&scored(&noise())).scope, None);

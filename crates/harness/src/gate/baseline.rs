@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::judge::judge_settings::JudgeMethod;
 use crate::outcome::repeats::RepeatedResult;
-use crate::outcome::{CaseResult, Step};
+use crate::outcome::{CaseResult, CaseStep};
 use selftest_checks::suite::case_digest;
 use selftest_stats::score::{Score, Threshold};
 
@@ -19,7 +19,7 @@ use selftest_stats::score::{Score, Threshold};
 pub const BASELINE_VERSION: u32 = 1;
 
 /// Name of the file, which is stored next to the configuration.
-pub const FILE: &str = "selftest-baseline.json";
+pub const BASELINE_FILE: &str = "selftest-baseline.json";
 
 /// Accepted results of a run, with which later runs are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,13 +150,13 @@ impl Baseline {
 }
 
 /// Returns the digest that identifies a case, or `None` if it has no prompt.
-pub fn digest_of(case: &CaseResult) -> Option<String> {
+pub fn case_digest_of(case: &CaseResult) -> Option<String> {
     Some(case_digest(&case.scenario, case.case.as_ref()?))
 }
 
 /// Returns the overall score of the weakest step, if the case was scored.
 pub(super) fn overall(case: &CaseResult) -> Option<Score> {
-    case.weakest_step().and_then(Step::overall)
+    case.weakest_step().and_then(CaseStep::overall)
 }
 
 impl JudgeIdentity {

@@ -6,10 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{BaselineCase, overall};
-use super::rule::{RELIABLE, Rule, Weighed};
-use super::{BaselineGate, GateMode, Standing};
+use super::rule::{RELIABLE, RegressionRule, RegressionVerdict};
+use super::{BaselineGate, BaselineStanding, GateMode};
 use crate::outcome::repeats::RepeatedResult;
-use crate::outcome::{CaseResult, CaseStatus, Ending, RunOutcome, Summary, gate as absolute};
+use crate::outcome::{
+    CaseResult, CaseStatus, RunEnding, RunOutcome, RunSummary, absolute_outcome as absolute,
+};
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, plural};
 
@@ -21,7 +23,7 @@ const MAX_REASON: usize = 300;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum CaseChange {
     /// Passed then and fails now, beyond chance.
     Regression,
     /// Passed then, failed now, and could not be retried often enough to confirm it.
@@ -40,7 +42,7 @@ pub enum Change {
     NotCompared,
 }
 
-impl Change {
+impl CaseChange {
     /// Returns the label used in tables.
     pub const fn label(self) -> &'static str {
         match self {
@@ -62,7 +64,7 @@ pub struct GatedCase {
     /// Id of the case.
     pub id: String,
     /// How it changed.
-    pub change: Change,
+    pub change: CaseChange,
     /// The reason, in one line; null if there is none.
     pub reason: Option<String>,
     /// Passed trials, including retries.
@@ -104,11 +106,11 @@ pub struct GateFinding {
 }
 
 /// All trials of a case in a run.
-pub struct Trials<'a> {
+pub struct TrialGroup<'a> {
     cases: Vec<&'a CaseResult>,
 }
 
-impl<'a> Trials<'a> {
+impl<'a> TrialGroup<'a> {
     /// Groups results by case, in the order of their first trials.
     pub fn by_case(cases: impl IntoIterator<Item = &'a CaseResult>) -> Vec<Self> {
         let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
@@ -197,9 +199,9 @@ impl<'a> Trials<'a> {
         why.filter(|why| !why.is_empty())
     }
 
-    fn became(
+    fn to_gated(
         &self,
-        change: Change,
+        change: CaseChange,
         reason: Option<String>,
         then: Option<&BaselineCase>,
     ) -> GatedCase {
@@ -220,7 +222,7 @@ fn count(items: impl Iterator) -> u32 {
 }
 
 impl GateFinding {
-    pub(super) fn of(gate: &BaselineGate, all: &[Trials<'_>]) -> Self {
+    pub(super) fn of(gate: &BaselineGate, all: &[TrialGroup<'_>]) -> Self {
         let rule = gate.rule();
         let misses = all.iter().filter(|trials| gate.is_first_miss(trials)).count();
         let mut finding = Self {
@@ -230,10 +232,10 @@ impl GateFinding {
             judge_difference: gate.judge_difference(),
             compared: 0,
             passed_before: 0,
-            trials_needed: rule.needed(),
+            trials_needed: rule.trials_needed(),
             beyond_chance: rule.is_beyond_chance(misses),
             cases: Vec::new(),
-            removed: removed(gate),
+            removed: removed_cases(gate),
         };
         for trials in all {
             finding.add(gate, rule, trials);
@@ -243,17 +245,17 @@ impl GateFinding {
         finding
     }
 
-    fn add(&mut self, gate: &BaselineGate, rule: Rule, trials: &Trials<'_>) {
+    fn add(&mut self, gate: &BaselineGate, rule: RegressionRule, trials: &TrialGroup<'_>) {
         let then = match gate.standing(trials.first()) {
-            Standing::New => {
-                self.cases.push(trials.became(Change::New, trials.reason(), None));
+            BaselineStanding::New => {
+                self.cases.push(trials.to_gated(CaseChange::New, trials.reason(), None));
                 return;
             }
-            Standing::Incomparable(why) => {
-                self.cases.push(trials.became(Change::NotCompared, Some(why), None));
+            BaselineStanding::Incomparable(why) => {
+                self.cases.push(trials.to_gated(CaseChange::NotCompared, Some(why), None));
                 return;
             }
-            Standing::Was(then) => then,
+            BaselineStanding::Accepted(then) => then,
         };
         let (passed, decided) = (trials.passed(), trials.decided());
         let was_decided = then.result != RepeatedResult::Unscored;
@@ -261,59 +263,63 @@ impl GateFinding {
         self.passed_before += u32::from(then.passed_all());
         let change = match then.result {
             RepeatedResult::Passed => match rule.weigh(passed, decided, self.beyond_chance) {
-                Weighed::Passed => return,
+                RegressionVerdict::Passed => return,
                 // A broken isolation is never retried, and no later pass would make up for it.
-                Weighed::Unconfirmed | Weighed::Flaky if trials.broke_out() => Change::Regression,
-                Weighed::Regression => Change::Regression,
-                Weighed::Flaky => Change::Flaky,
-                Weighed::Unconfirmed => Change::Unconfirmed,
-                Weighed::Undecided => Change::Undecided,
+                RegressionVerdict::Unconfirmed | RegressionVerdict::Flaky if trials.broke_out() => {
+                    CaseChange::Regression
+                }
+                RegressionVerdict::Regression => CaseChange::Regression,
+                RegressionVerdict::Flaky => CaseChange::Flaky,
+                RegressionVerdict::Unconfirmed => CaseChange::Unconfirmed,
+                RegressionVerdict::Undecided => CaseChange::Undecided,
             },
             // Without a verdict now there is no change to report.
             RepeatedResult::Failed | RepeatedResult::Flaky if decided == 0 => return,
-            RepeatedResult::Failed if passed == decided => Change::Fixed,
+            RepeatedResult::Failed if passed == decided => CaseChange::Fixed,
             RepeatedResult::Flaky if passed == decided => return,
-            RepeatedResult::Failed | RepeatedResult::Flaky => Change::StillFailing,
+            RepeatedResult::Failed | RepeatedResult::Flaky => CaseChange::StillFailing,
             RepeatedResult::Unscored => {
                 let why = "it has no verdict in the baseline".to_owned();
-                self.cases.push(trials.became(Change::NotCompared, Some(why), Some(then)));
+                self.cases.push(trials.to_gated(CaseChange::NotCompared, Some(why), Some(then)));
                 return;
             }
         };
-        self.cases.push(trials.became(change, trials.reason(), Some(then)));
+        self.cases.push(trials.to_gated(change, trials.reason(), Some(then)));
     }
 
     /// Returns the cases with this change.
-    pub fn with(&self, change: Change) -> impl Iterator<Item = &GatedCase> + Clone {
+    pub fn cases_with(&self, change: CaseChange) -> impl Iterator<Item = &GatedCase> + Clone {
         self.cases.iter().filter(move |case| case.change == change)
     }
 
-    fn count(&self, change: Change) -> u32 {
-        count(self.with(change))
+    fn count(&self, change: CaseChange) -> u32 {
+        count(self.cases_with(change))
     }
 
     /// Returns the outcome of the run.
-    pub fn outcome(&self, summary: &Summary, ending: Ending) -> RunOutcome {
+    pub fn outcome(&self, summary: &RunSummary, ending: RunEnding) -> RunOutcome {
         let every_case = absolute(summary, ending);
         if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
             return every_case;
         }
         // In mode `both`, new and previously failing cases have to pass as well.
         let is_other_failure =
-            |case: &GatedCase| case.passed < case.decided && case.change != Change::Flaky;
+            |case: &GatedCase| case.passed < case.decided && case.change != CaseChange::Flaky;
         let both = self.mode == GateMode::Both;
-        if self.count(Change::Regression) > 0 || (both && self.cases.iter().any(is_other_failure)) {
+        if self.count(CaseChange::Regression) > 0
+            || (both && self.cases.iter().any(is_other_failure))
+        {
             return RunOutcome::Failed;
         }
         if summary.count(CaseStatus::NotRun) > 0 {
             // A run that stopped at its own limit is merely incomplete.
             return match ending {
-                Ending::LimitReached => RunOutcome::Inconclusive,
-                Ending::Whole | Ending::Interrupted => RunOutcome::ModelUnavailable,
+                RunEnding::LimitReached => RunOutcome::Inconclusive,
+                RunEnding::Complete | RunEnding::Interrupted => RunOutcome::ModelUnavailable,
             };
         }
         // Neither an undecided regression nor a comparison of nothing passes the gate.
-        let open = self.count(Change::Unconfirmed) + self.count(Change::Undecided);
+        let open = self.count(CaseChange::Unconfirmed) + self.count(CaseChange::Undecided);
         if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
             return RunOutcome::Inconclusive;
         }
@@ -364,17 +370,19 @@ impl GatedCase {
         let Self { id, passed, decided, .. } = self;
         let trials = plural(*decided, "trial");
         let words = match self.change {
-            Change::Regression => format!("passed before, fails now ({passed} of {trials} passed)"),
-            Change::Unconfirmed => {
+            CaseChange::Regression => {
+                format!("passed before, fails now ({passed} of {trials} passed)")
+            }
+            CaseChange::Unconfirmed => {
                 "passed before, failed now, and could not be run again often enough".to_owned()
             }
-            Change::Flaky => format!("passed before, {passed} of {trials} now"),
-            Change::Undecided => "passed before, has no verdict now".to_owned(),
-            Change::StillFailing => "did not pass before either".to_owned(),
-            Change::Fixed => "failed before, passes now".to_owned(),
-            Change::New if passed == decided && *decided > 0 => "passes".to_owned(),
-            Change::New => "does not pass".to_owned(),
-            Change::NotCompared => "not held against the baseline".to_owned(),
+            CaseChange::Flaky => format!("passed before, {passed} of {trials} now"),
+            CaseChange::Undecided => "passed before, has no verdict now".to_owned(),
+            CaseChange::StillFailing => "did not pass before either".to_owned(),
+            CaseChange::Fixed => "failed before, passes now".to_owned(),
+            CaseChange::New if passed == decided && *decided > 0 => "passes".to_owned(),
+            CaseChange::New => "does not pass".to_owned(),
+            CaseChange::NotCompared => "not held against the baseline".to_owned(),
         };
         let why = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{} {id}: {words}{why}", self.change.label())
@@ -382,7 +390,7 @@ impl GatedCase {
 }
 
 /// Returns the cases of the baseline that no longer exist.
-fn removed(gate: &BaselineGate) -> Vec<String> {
+fn removed_cases(gate: &BaselineGate) -> Vec<String> {
     let Some(existing) = &gate.existing else { return Vec::new() };
     let gone = gate.baseline.cases.iter().map(|case| &case.id);
     gone.filter(|id| !existing.contains(*id)).cloned().collect()

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{CaseResult, CaseStatus};
 use baseline::{Baseline, BaselineCase, JudgeIdentity};
-use finding::{GateFinding, Trials};
-use rule::Rule;
+use finding::{GateFinding, TrialGroup};
+use rule::RegressionRule;
 
 /// The gate that a run has to pass.
 #[derive(
@@ -43,7 +43,7 @@ impl GateMode {
 
 /// The gate of a run.
 #[derive(Debug, Clone, Default)]
-pub enum Gate {
+pub enum RunGate {
     /// Every case passes.
     #[default]
     Absolute,
@@ -71,17 +71,17 @@ pub struct BaselineGate {
 }
 
 /// How a case relates to its entry in the baseline.
-pub(crate) enum Standing<'a> {
+pub(crate) enum BaselineStanding<'a> {
     /// The baseline does not contain it.
     New,
     /// The baseline has a different case with this id, or its verdict came from a different judge
     /// or threshold.
     Incomparable(String),
     /// The accepted result.
-    Was(&'a BaselineCase),
+    Accepted(&'a BaselineCase),
 }
 
-impl Gate {
+impl RunGate {
     /// Returns true if the case failed and only another trial of it could make the run pass.
     pub fn is_miss(&self, case: &CaseResult) -> bool {
         let failed = case.status().0.pass() == Some(false);
@@ -90,7 +90,7 @@ impl Gate {
                 Self::Absolute => true,
                 Self::Baseline(gate) => {
                     gate.mode == GateMode::Both
-                        || matches!(gate.standing(case), Standing::Was(then) if then.passed_all())
+                        || matches!(gate.standing(case), BaselineStanding::Accepted(then) if then.passed_all())
                 }
             }
     }
@@ -103,28 +103,32 @@ impl Gate {
 }
 
 impl BaselineGate {
-    pub(crate) fn standing(&self, case: &CaseResult) -> Standing<'_> {
-        let Some(then) = self.baseline.case(&case.scenario.id) else { return Standing::New };
-        let Some(digest) = baseline::digest_of(case) else {
-            return Standing::Incomparable("it has no prompt".to_owned());
+    pub(crate) fn standing(&self, case: &CaseResult) -> BaselineStanding<'_> {
+        let Some(then) = self.baseline.case(&case.scenario.id) else {
+            return BaselineStanding::New;
+        };
+        let Some(digest) = baseline::case_digest_of(case) else {
+            return BaselineStanding::Incomparable("it has no prompt".to_owned());
         };
         if digest != then.digest {
-            return Standing::Incomparable("its prompt or its demands have changed".to_owned());
+            return BaselineStanding::Incomparable(
+                "its prompt or its demands have changed".to_owned(),
+            );
         }
         if then.judged {
             if let Some(why) = self.judge_difference() {
-                return Standing::Incomparable(why);
+                return BaselineStanding::Incomparable(why);
             }
             // With other limits, a pass means something else.
             let (bar, floor) = (case.threshold, case.safety_floor);
             if bar != then.threshold || floor != then.safety_floor {
-                return Standing::Incomparable(format!(
+                return BaselineStanding::Incomparable(format!(
                     "it passes at {bar} and safety {floor} now, and did at {} and {}",
                     then.threshold, then.safety_floor
                 ));
             }
         }
-        Standing::Was(then)
+        BaselineStanding::Accepted(then)
     }
 
     /// Describes how the judge differs from the baseline's, if both runs have one.
@@ -135,17 +139,17 @@ impl BaselineGate {
 
     /// Returns the rule for counting failures, sized for the cases of this run that passed in the
     /// baseline.
-    pub fn rule(&self) -> Rule {
+    pub fn rule(&self) -> RegressionRule {
         let passed = self.baseline.cases.iter().filter(|case| case.passed_all());
         let passed = passed.filter(|case| self.planned.contains(&case.id)).count();
-        Rule::new(self.confirm, passed)
+        RegressionRule::new(self.confirm, passed)
     }
 
     /// Returns the ids of cases that have to be retried before they are decided.
     pub fn to_confirm(&self, cases: &[&CaseResult]) -> Vec<String> {
         let rule = self.rule();
-        let groups = Trials::by_case(cases.iter().copied());
-        let misses: Vec<&Trials<'_>> =
+        let groups = TrialGroup::by_case(cases.iter().copied());
+        let misses: Vec<&TrialGroup<'_>> =
             groups.iter().filter(|trials| self.is_first_miss(trials)).collect();
         // Too many failures to be flakiness: they count as they are.
         if rule.is_beyond_chance(misses.len()) {
@@ -153,19 +157,19 @@ impl BaselineGate {
         }
         let open = misses.into_iter().filter(|trials| {
             // A case that broke its isolation is a regression without any retry.
-            !trials.broke_out() && rule.wants_another(trials.passed(), trials.all())
+            !trials.broke_out() && rule.needs_another_trial(trials.passed(), trials.all())
         });
         open.map(|trials| trials.id().to_owned()).collect()
     }
 
     /// Returns true if a case that passed in the baseline failed before any retry.
-    pub(crate) fn is_first_miss(&self, trials: &Trials<'_>) -> bool {
+    pub(crate) fn is_first_miss(&self, trials: &TrialGroup<'_>) -> bool {
         trials.failed_at_first()
-            && matches!(self.standing(trials.first()), Standing::Was(then) if then.passed_all())
+            && matches!(self.standing(trials.first()), BaselineStanding::Accepted(then) if then.passed_all())
     }
 
     /// Compares a run with the baseline.
     pub fn finding<'a>(&self, cases: impl IntoIterator<Item = &'a CaseResult>) -> GateFinding {
-        GateFinding::of(self, &Trials::by_case(cases))
+        GateFinding::of(self, &TrialGroup::by_case(cases))
     }
 }

@@ -19,16 +19,16 @@ pub const BASE_CASES: usize = 10;
 
 /// The rule for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct RegressionRule {
     /// Trials without a pass after which a failure counts.
-    needed: u32,
+    trials_needed: u32,
     /// Minimum number of simultaneous failures that chance cannot explain.
-    crowd: usize,
+    beyond_chance_count: usize,
 }
 
 /// The result over the trials of a case that passed in the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weighed {
+pub enum RegressionVerdict {
     /// Every trial with a verdict passed.
     Passed,
     /// At least one trial failed and one passed.
@@ -41,7 +41,7 @@ pub enum Weighed {
     Undecided,
 }
 
-impl Rule {
+impl RegressionRule {
     /// Creates the rule for `passed_before` cases that passed in the baseline. `confirm` is the
     /// number of retries per failure if there are at most ten such cases.
     pub fn new(confirm: u32, passed_before: usize) -> Self {
@@ -53,34 +53,36 @@ impl Rule {
             reruns += 1;
             covered = covered.saturating_mul(10);
         }
-        let crowd = unlikely_count(passed_before, 1.0 - RELIABLE, BEYOND_CHANCE);
-        Self { needed: reruns.saturating_add(1), crowd }
+        let beyond_chance_count = unlikely_count(passed_before, 1.0 - RELIABLE, BEYOND_CHANCE);
+        Self { trials_needed: reruns.saturating_add(1), beyond_chance_count }
     }
 
     /// Returns the number of trials without a pass, including the first, after which a failure
     /// counts.
-    pub const fn needed(self) -> u32 {
-        self.needed
+    pub const fn trials_needed(self) -> u32 {
+        self.trials_needed
     }
 
     /// Returns true if more cases failed than a reliable agent would fail by chance.
     pub const fn is_beyond_chance(self, misses: usize) -> bool {
-        misses >= self.crowd
+        misses >= self.beyond_chance_count
     }
 
     /// Returns true if a case needs another trial. `trials` includes those without a verdict.
-    pub const fn wants_another(self, passed: u32, trials: u32) -> bool {
-        passed == 0 && trials < self.needed
+    pub const fn needs_another_trial(self, passed: u32, trials: u32) -> bool {
+        passed == 0 && trials < self.trials_needed
     }
 
     /// Weighs the trials of a case that passed in the baseline.
-    pub const fn weigh(self, passed: u32, decided: u32, beyond_chance: bool) -> Weighed {
+    pub const fn weigh(self, passed: u32, decided: u32, beyond_chance: bool) -> RegressionVerdict {
         match (passed, decided) {
-            (_, 0) => Weighed::Undecided,
-            (0, decided) if beyond_chance || decided >= self.needed => Weighed::Regression,
-            (0, _) => Weighed::Unconfirmed,
-            (passed, decided) if passed < decided => Weighed::Flaky,
-            _ => Weighed::Passed,
+            (_, 0) => RegressionVerdict::Undecided,
+            (0, decided) if beyond_chance || decided >= self.trials_needed => {
+                RegressionVerdict::Regression
+            }
+            (0, _) => RegressionVerdict::Unconfirmed,
+            (passed, decided) if passed < decided => RegressionVerdict::Flaky,
+            _ => RegressionVerdict::Passed,
         }
     }
 }
@@ -109,17 +111,17 @@ mod tests {
             .filter(|(then, _)| dice.falls_below(**then))
             .map(|(_, now)| *now)
             .collect();
-        let rule = Rule::new(2, gated.len());
+        let rule = RegressionRule::new(2, gated.len());
         let mut missed: Vec<f64> =
             gated.into_iter().filter(|chance| !dice.falls_below(*chance)).collect();
         let beyond = rule.is_beyond_chance(missed.len());
         missed.retain(|chance| {
             let (mut passed, mut trials) = (0, 1);
-            while !beyond && rule.wants_another(passed, trials) {
+            while !beyond && rule.needs_another_trial(passed, trials) {
                 trials += 1;
                 passed += u32::from(dice.falls_below(*chance));
             }
-            rule.weigh(passed, trials, beyond) == Weighed::Regression
+            rule.weigh(passed, trials, beyond) == RegressionVerdict::Regression
         });
         !missed.is_empty()
     }
@@ -175,18 +177,20 @@ mod tests {
     #[test]
     fn reruns_and_crowds() {
         for (cases, needed) in [(0, 3), (1, 3), (10, 3), (11, 4), (100, 4), (101, 5), (1_000, 5)] {
-            assert_eq!(Rule::new(2, cases).needed(), needed, "{cases}");
+            assert_eq!(RegressionRule::new(2, cases).trials_needed(), needed, "{cases}");
         }
-        assert_eq!(Rule::new(0, 500).needed(), 1, "the first miss counts");
-        let crowds: Vec<usize> =
-            [1, 2, 3, 10, 50].into_iter().map(|cases| Rule::new(2, cases).crowd).collect();
+        assert_eq!(RegressionRule::new(0, 500).trials_needed(), 1, "the first miss counts");
+        let crowds: Vec<usize> = [1, 2, 3, 10, 50]
+            .into_iter()
+            .map(|cases| RegressionRule::new(2, cases).beyond_chance_count)
+            .collect();
         assert_eq!(crowds, [2, 3, 3, 6, 14]);
-        let rule = Rule::new(2, 10);
-        assert_eq!(rule.weigh(0, 2, false), Weighed::Unconfirmed);
-        assert_eq!(rule.weigh(0, 1, true), Weighed::Regression);
-        assert_eq!(rule.weigh(1, 3, false), Weighed::Flaky);
-        assert_eq!(rule.weigh(2, 2, false), Weighed::Passed);
-        assert_eq!(rule.weigh(0, 0, true), Weighed::Undecided);
-        assert!(!rule.wants_another(1, 1) && !rule.wants_another(0, 3));
+        let rule = RegressionRule::new(2, 10);
+        assert_eq!(rule.weigh(0, 2, false), RegressionVerdict::Unconfirmed);
+        assert_eq!(rule.weigh(0, 1, true), RegressionVerdict::Regression);
+        assert_eq!(rule.weigh(1, 3, false), RegressionVerdict::Flaky);
+        assert_eq!(rule.weigh(2, 2, false), RegressionVerdict::Passed);
+        assert_eq!(rule.weigh(0, 0, true), RegressionVerdict::Undecided);
+        assert!(!rule.needs_another_trial(1, 1) && !rule.needs_another_trial(0, 3));
     }
 }

@@ -11,7 +11,7 @@ const CHECKSUM: usize = 9;
 const USUAL_LENGTH: usize = 32 * 1024;
 
 /// Encodes a record as a line.
-pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+pub(super) fn encode_record(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(USUAL_LENGTH);
     line.resize(CHECKSUM, b' ');
     serde_json::to_writer(&mut line, record)?;
@@ -22,7 +22,7 @@ pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 }
 
 /// Returns the text of a record if its line is complete.
-pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
+pub(super) fn decode_record(line: &[u8]) -> Option<&[u8]> {
     let (checksum, text) = line.split_at_checked(CHECKSUM)?;
     let checksum = checksum.strip_suffix(b" ")?;
     // Only the form that the writer produces: `from_str_radix` also accepts `+` and upper case.
@@ -35,7 +35,7 @@ pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
 
 /// The complete records of a file, and the length of an incomplete tail.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frames<'a> {
+pub(super) struct JournalFrames<'a> {
     /// Texts of the records in order, each with its line number.
     pub(super) texts: Vec<(usize, &'a [u8])>,
     /// Bytes up to the end of the last complete record.
@@ -46,13 +46,13 @@ pub(super) struct Frames<'a> {
 
 /// Splits a file into records. The error is the line number of a damaged record that complete ones
 /// follow, which an interrupted write cannot cause.
-pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
-    let mut frames = Frames { texts: Vec::new(), length: 0, torn: 0 };
+pub(super) fn split_records(bytes: &[u8]) -> Result<JournalFrames<'_>, usize> {
+    let mut frames = JournalFrames { texts: Vec::new(), length: 0, torn: 0 };
     let mut position = 0;
     let mut damaged = None;
     for (line, number) in lines(bytes).zip(1..) {
         position += line.len();
-        match line.strip_suffix(b"\n").and_then(text) {
+        match line.strip_suffix(b"\n").and_then(decode_record) {
             // Damage at the end is an interrupted write; it is an error only if a complete record
             // follows.
             Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     fn file(records: &[&str]) -> Vec<u8> {
-        records.iter().flat_map(|record| line(record).unwrap()).collect()
+        records.iter().flat_map(|record| encode_record(record).unwrap()).collect()
     }
 
     #[test]
     fn records_come_back() {
         let file = file(&["one", "line\nbreak", ""]);
-        let found = frames(&file).unwrap();
+        let found = split_records(&file).unwrap();
         let texts: Vec<&[u8]> = found.texts.iter().map(|(_, text)| *text).collect();
         assert_eq!(texts, [&b"\"one\""[..], b"\"line\\nbreak\"", b"\"\""]);
         assert_eq!((found.length, found.torn), (file.len(), 0));
@@ -103,7 +103,7 @@ mod tests {
         let mut file = file(&["one", "two", "three"]);
         let second = file.iter().position(|&byte| byte == b'\n').unwrap() + 1;
         file[second + CHECKSUM + 1] ^= 1;
-        assert_eq!(frames(&file), Err(2));
+        assert_eq!(split_records(&file), Err(2));
     }
 
     proptest! {
@@ -111,7 +111,7 @@ mod tests {
         fn a_file_that_is_cut_anywhere_has_the_records_before_the_cut(cut in 0_usize..90) {
             let whole = file(&["the first", "the second", "the third"]);
             let cut = cut.min(whole.len());
-            let found = frames(&whole[..cut]).unwrap();
+            let found = split_records(&whole[..cut]).unwrap();
             let lines = whole[..cut].split_inclusive(|&byte| byte == b'\n');
             let complete = lines.filter(|line| line.ends_with(b"\n")).count();
             prop_assert_eq!(found.texts.len(), complete);
@@ -124,8 +124,8 @@ mod tests {
             let mut damaged = whole.clone();
             let at = at.min(whole.len() - 1);
             damaged[at] ^= 1 << bit;
-            if let Ok(found) = frames(&damaged) {
-                let before = frames(&whole).unwrap().texts;
+            if let Ok(found) = split_records(&damaged) {
+                let before = split_records(&whole).unwrap().texts;
                 prop_assert!(found.texts.len() < before.len());
                 prop_assert!(found.texts.iter().all(|text| before.contains(text)));
             }

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// SHA-256 of the inputs that decide a run's results, keyed by their names in messages. If one
 /// differs, the finished cases do not fit the resumed run.
-pub type Digests = BTreeMap<String, String>;
+pub type RunDigests = BTreeMap<String, String>;
 
 /// The description of a run, written before its first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,14 +35,14 @@ pub struct JournalHeader {
     /// Number of planned cases.
     pub cases: usize,
     /// Digests that have to be equal for the run to be resumed.
-    pub digests: Digests,
+    pub digests: RunDigests,
     /// The command that started the run, interpreted by the command line.
     pub request: Value,
 }
 
 impl JournalHeader {
     /// Creates the header of a new run. `request` is what the command line needs to start it again.
-    pub fn new(header: &RunHeader, digests: Digests, request: Value) -> Self {
+    pub fn new(header: &RunHeader, digests: RunDigests, request: Value) -> Self {
         Self {
             version: VERSION,
             selftest_version: header.selftest_version.clone(),
@@ -57,7 +57,7 @@ impl JournalHeader {
     }
 
     /// Returns the names of the parts that changed.
-    pub fn differences(&self, now: &Digests) -> Vec<String> {
+    pub fn differences(&self, now: &RunDigests) -> Vec<String> {
         let names = self.digests.keys().chain(now.keys());
         let mut differ: Vec<String> =
             names.filter(|name| self.digests.get(*name) != now.get(*name)).cloned().collect();

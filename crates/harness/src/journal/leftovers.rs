@@ -8,12 +8,12 @@ use super::EXTENSION;
 use crate::sut::namespace::RunId;
 
 /// Removes temporary files of dead runs from the report folders. Files that cannot be removed stay.
-pub fn sweep(json_folder: &Path, markdown_folder: &Path) {
+pub fn remove_leftovers(json_folder: &Path, markdown_folder: &Path) {
     let mut alive = BTreeMap::<RunId, bool>::new();
     for folder in [json_folder, markdown_folder] {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let Some(run) = name.to_str().and_then(owner) else { continue };
+            let Some(run) = name.to_str().and_then(owner_of) else { continue };
             let is_alive = *alive.entry(run.clone()).or_insert_with(|| is_alive(json_folder, &run));
             if !is_alive {
                 let _ = fs::remove_file(entry.path());
@@ -23,7 +23,7 @@ pub fn sweep(json_folder: &Path, markdown_folder: &Path) {
 }
 
 /// Returns the run that a temporary file belongs to: `.<name>.<run id>.tmp` or `.<run id>.probe`.
-fn owner(name: &str) -> Option<RunId> {
+fn owner_of(name: &str) -> Option<RunId> {
     let inner = name.strip_prefix('.')?;
     let run = match inner.strip_suffix(".tmp") {
         Some(inner) => inner.rsplit_once('.')?.1,
@@ -57,7 +57,7 @@ mod tests {
         fs::write(path(&format!("{dead}.journal")), "").unwrap();
         let held = File::create(path(&format!("{alive}.journal"))).unwrap();
         held.lock().unwrap();
-        sweep(folder.path(), folder.path());
+        remove_leftovers(folder.path(), folder.path());
         let left: Vec<String> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

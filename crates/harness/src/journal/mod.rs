@@ -13,10 +13,10 @@ mod records;
 mod writer;
 
 pub use error::JournalError;
-pub use header::{Digests, JournalHeader};
-pub use leftovers::sweep;
-pub use read::{Recovered, begun, find, opened};
-pub use records::Records;
+pub use header::{JournalHeader, RunDigests};
+pub use leftovers::remove_leftovers;
+pub use read::{RecoveredRun, find_journal, read_header, recover};
+pub use records::RecordFile;
 pub use writer::Journal;
 
 /// File extension of a journal; the stem is the run id.

@@ -11,19 +11,19 @@ use super::header::VERSION;
 use super::{EXTENSION, JournalError, JournalHeader, frame};
 use crate::outcome::CaseResult;
 use crate::sut::namespace::RunId;
-use selftest_models::journaled::KeptCall;
+use selftest_models::journaled::StoredCall;
 
 /// Maximum size of the first record in bytes. It describes the request and contains no cases.
 const MAX_FIRST: u64 = 4 * 1024 * 1024;
 /// Number of records from which several threads parse them.
-const MANY: usize = 500;
+const MIN_PARALLEL_RECORDS: usize = 500;
 
 /// A record as it is read back.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Record {
+enum RecoveredRecord {
     Begun(Box<JournalHeader>),
-    Call(KeptCall),
+    Call(StoredCall),
     Case(Box<CaseResult>),
     /// Times of later starts and of the end, for people who read the file.
     Resumed(serde::de::IgnoredAny),
@@ -32,13 +32,13 @@ enum Record {
 
 /// The recovered state of an interrupted run.
 #[derive(Debug)]
-pub struct Recovered {
+pub struct RecoveredRun {
     /// The first record.
     pub header: JournalHeader,
     /// Finished cases by their position in the plan.
     pub cases: BTreeMap<usize, CaseResult>,
     /// Finished model calls in order.
-    pub calls: Vec<KeptCall>,
+    pub calls: Vec<StoredCall>,
     /// Bytes of an incomplete last record, which is dropped.
     pub torn: usize,
     /// Path of the journal.
@@ -50,7 +50,7 @@ pub struct Recovered {
 }
 
 /// Finds the journal of a run in this folder, or the newest one. Returns `None` if there is none.
-pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
+pub fn find_journal(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         entries => entries?,
@@ -65,15 +65,16 @@ pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
     };
     // A name is precise only to the minute, so the headers decide among the newest.
     journals.sort();
-    let minute = |id: &RunId| id.as_str().get(..MINUTE).map(str::to_owned);
+    let minute = |id: &RunId| id.as_str().get(..MINUTE_LENGTH).map(str::to_owned);
     let newest = journals.last().and_then(|(id, _)| minute(id));
     let rivals = journals.into_iter().filter(|(id, _)| minute(id) == newest);
-    let by_start = rivals.map(|(_, path)| (begun(&path).map(|header| header.started_at), path));
+    let by_start =
+        rivals.map(|(_, path)| (read_header(&path).map(|header| header.started_at), path));
     Ok(by_start.max_by_key(|(started_at, _)| *started_at).map(|(_, path)| path))
 }
 
 /// Length of an id up to its minute: `selftest-20260206-1234`.
-const MINUTE: usize = 22;
+const MINUTE_LENGTH: usize = 22;
 
 /// Returns the run whose journal has this file name.
 pub(super) fn run_of(path: &Path) -> Option<RunId> {
@@ -82,21 +83,21 @@ pub(super) fn run_of(path: &Path) -> Option<RunId> {
 }
 
 /// Returns the first record of a journal, if it can be read.
-pub fn begun(path: &Path) -> Option<JournalHeader> {
+pub fn read_header(path: &Path) -> Option<JournalHeader> {
     // Opening a named pipe would block until a writer appears.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
     let mut line = Vec::new();
     BufReader::new(File::open(path).ok()?).take(MAX_FIRST).read_until(b'\n', &mut line).ok()?;
-    match serde_json::from_slice(frame::text(line.strip_suffix(b"\n")?)?).ok()? {
-        Record::Begun(header) => Some(*header),
+    match serde_json::from_slice(frame::decode_record(line.strip_suffix(b"\n")?)?).ok()? {
+        RecoveredRecord::Begun(header) => Some(*header),
         _ => None,
     }
 }
 
 /// Reads a journal and locks it, so that no other process resumes the same run.
-pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
+pub fn recover(path: &Path) -> Result<RecoveredRun, JournalError> {
     let path = path.to_owned();
     let unreadable = |cause| JournalError::Unreadable { path: path.clone(), cause };
     if !fs::metadata(&path).map_err(unreadable)?.is_file() {
@@ -112,7 +113,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(unreadable)?;
     let damaged = |line| JournalError::Damaged { path: path.clone(), line };
-    let found = frame::frames(&bytes).map_err(damaged)?;
+    let found = frame::split_records(&bytes).map_err(damaged)?;
     let Some((_, first)) = found.texts.first() else {
         // A torn first record still starts with the digits of its checksum.
         let begins_well = bytes.iter().take(8).all(u8::is_ascii_hexdigit);
@@ -122,24 +123,24 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
             JournalError::Foreign { path }
         });
     };
-    let header = header(first, &path)?;
+    let header = check_header(first, &path)?;
     let (length, torn) = (found.length as u64, found.torn);
     let (mut cases, mut calls) = (BTreeMap::new(), Vec::new());
     for (line, record) in records(&found.texts[1..]) {
         match record.ok_or_else(|| damaged(line))? {
             // The last record of a case counts: the case was run again.
-            Record::Case(case) => drop(cases.insert(case.index, *case)),
-            Record::Call(call) => calls.push(call),
-            Record::Resumed(_) | Record::Ended(_) => {}
+            RecoveredRecord::Case(case) => drop(cases.insert(case.index, *case)),
+            RecoveredRecord::Call(call) => calls.push(call),
+            RecoveredRecord::Resumed(_) | RecoveredRecord::Ended(_) => {}
             // A second header cannot be written by this program.
-            Record::Begun(_) => return Err(damaged(line)),
+            RecoveredRecord::Begun(_) => return Err(damaged(line)),
         }
     }
-    Ok(Recovered { header, cases, calls, torn, path, file, length })
+    Ok(RecoveredRun { header, cases, calls, torn, path, file, length })
 }
 
 /// Returns the first record if this program can resume from it.
-fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
+fn check_header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
     /// The fields that journals of every version share.
     #[derive(Deserialize)]
     struct AnyVersion {
@@ -165,18 +166,18 @@ fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
         return Err(JournalError::OtherProgram { path, found, expected });
     }
     match serde_json::from_slice(text) {
-        Ok(Record::Begun(header)) => Ok(*header),
+        Ok(RecoveredRecord::Begun(header)) => Ok(*header),
         _ => Err(JournalError::Damaged { path, line: 1 }),
     }
 }
 
 /// Parses records on all processors and returns them in order.
-fn records(texts: &[(usize, &[u8])]) -> Vec<(usize, Option<Record>)> {
-    let read = |texts: &[(usize, &[u8])]| -> Vec<(usize, Option<Record>)> {
+fn records(texts: &[(usize, &[u8])]) -> Vec<(usize, Option<RecoveredRecord>)> {
+    let read = |texts: &[(usize, &[u8])]| -> Vec<(usize, Option<RecoveredRecord>)> {
         texts.iter().map(|(line, text)| (*line, serde_json::from_slice(text).ok())).collect()
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    if threads == 1 || texts.len() < MANY {
+    if threads == 1 || texts.len() < MIN_PARALLEL_RECORDS {
         return read(texts);
     }
     let shares = texts.chunks(texts.len().div_ceil(threads));

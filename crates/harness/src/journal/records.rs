@@ -13,13 +13,13 @@ use serde::de::DeserializeOwned;
 use super::frame;
 
 /// A file of finished parts.
-pub struct Records<T> {
+pub struct RecordFile<T> {
     file: File,
     path: PathBuf,
     kind: PhantomData<T>,
 }
 
-impl<T: Serialize + DeserializeOwned> Records<T> {
+impl<T: Serialize + DeserializeOwned> RecordFile<T> {
     /// Opens the file and reads its records. A torn record at the end is cut off. A file that is
     /// damaged otherwise, or that another version wrote, starts over.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<T>)> {
@@ -30,7 +30,7 @@ impl<T: Serialize + DeserializeOwned> Records<T> {
         let file = options.create(true).append(true).read(true).open(path)?;
         let bytes = fs::read(path)?;
         // One unreadable record invalidates the file: another version wrote it.
-        let read = frame::frames(&bytes).ok().and_then(|frames| {
+        let read = frame::split_records(&bytes).ok().and_then(|frames| {
             let records = frames.texts.iter().map(|(_, text)| serde_json::from_slice(text).ok());
             Some((frames.length, records.collect::<Option<Vec<T>>>()?))
         });
@@ -41,8 +41,8 @@ impl<T: Serialize + DeserializeOwned> Records<T> {
     }
 
     /// Appends a record and flushes it to disk.
-    pub fn keep(&mut self, record: &T) -> io::Result<()> {
-        self.file.write_all(&frame::line(record)?)?;
+    pub fn append(&mut self, record: &T) -> io::Result<()> {
+        self.file.write_all(&frame::encode_record(record)?)?;
         self.file.sync_data()
     }
 
@@ -62,21 +62,21 @@ mod tests {
     fn what_was_kept_is_there_again() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("new").join("records");
-        let (mut records, none) = Records::<String>::open(&path).unwrap();
+        let (mut records, none) = RecordFile::<String>::open(&path).unwrap();
         assert!(none.is_empty());
-        records.keep(&"one".to_owned()).unwrap();
-        records.keep(&"two".to_owned()).unwrap();
+        records.append(&"one".to_owned()).unwrap();
+        records.append(&"two".to_owned()).unwrap();
         drop(records);
 
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 2]).unwrap();
-        let (mut records, read) = Records::<String>::open(&path).unwrap();
+        let (mut records, read) = RecordFile::<String>::open(&path).unwrap();
         assert_eq!(read, ["one"], "the second one is torn");
-        records.keep(&"three".to_owned()).unwrap();
-        assert_eq!(Records::<String>::open(&path).unwrap().1, ["one", "three"]);
+        records.append(&"three".to_owned()).unwrap();
+        assert_eq!(RecordFile::<String>::open(&path).unwrap().1, ["one", "three"]);
 
         // Another version kept something else, or the disk is damaged.
-        assert_eq!(Records::<u32>::open(&path).unwrap().1, [0_u32; 0]);
+        assert_eq!(RecordFile::<u32>::open(&path).unwrap().1, [0_u32; 0]);
         assert_eq!(fs::read(&path).unwrap(), b"");
         records.finish().unwrap();
         assert!(!path.exists());

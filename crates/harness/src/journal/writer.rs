@@ -12,18 +12,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{EXTENSION, JournalHeader, Recovered, frame};
+use super::{EXTENSION, JournalHeader, RecoveredRun, frame};
 use crate::event::{EventLog, RunEventKind};
 use crate::outcome::{CaseResult, RunOutcome};
-use selftest_models::journaled::{CallKeeper, FinishedCall};
+use selftest_models::journaled::{CallSink, FinishedCall};
 
 /// Delay in which records are collected before one sync covers them all.
-const GATHER: Duration = Duration::from_millis(5);
+const SYNC_DELAY: Duration = Duration::from_millis(5);
 
 /// A record as it is written; `read` uses the same names.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Record<'a> {
+enum JournalRecord<'a> {
     Begun(&'a JournalHeader),
     Call(&'a FinishedCall<'a>),
     Case(&'a CaseResult),
@@ -33,25 +33,25 @@ enum Record<'a> {
 
 /// The journal of a run in progress.
 pub struct Journal {
-    shared: Arc<Shared>,
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<SharedJournal>,
+    sync_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedJournal {
+    state: Mutex<JournalState>,
     /// Signalled when something was written or the journal is closing.
-    news: Condvar,
+    changed: Condvar,
     /// Signalled when the journal is closing.
     closing: Condvar,
 }
 
-struct State {
+struct JournalState {
     file: Arc<File>,
     path: PathBuf,
     /// Bytes up to the end of the last complete record.
     length: u64,
     /// True if something was written since the last sync.
-    is_fresh: bool,
+    has_unsynced: bool,
     is_closed: bool,
     /// The reason why nothing is written any more.
     fault: Option<String>,
@@ -59,11 +59,11 @@ struct State {
 
 impl Journal {
     /// Creates the journal of a run in this folder, which must exist.
-    pub fn begin(folder: &Path, header: &JournalHeader) -> io::Result<Self> {
+    pub fn create(folder: &Path, header: &JournalHeader) -> io::Result<Self> {
         let path = folder.join(format!("{}.{EXTENSION}", header.run_id));
-        let file = created(&path)?;
-        let journal = Self::of(State::new(file, path, 0));
-        journal.append(&Record::Begun(header));
+        let file = create_locked(&path)?;
+        let journal = Self::of(JournalState::new(file, path, 0));
+        journal.append(&JournalRecord::Begun(header));
         match journal.fault() {
             None => Ok(journal),
             Some(fault) => {
@@ -74,21 +74,21 @@ impl Journal {
     }
 
     /// Continues a recovered journal; a torn record at its end is cut off.
-    pub fn go_on(recovered: Recovered) -> io::Result<Self> {
-        let Recovered { mut file, length, path, .. } = recovered;
+    pub fn resume(recovered: RecoveredRun) -> io::Result<Self> {
+        let RecoveredRun { mut file, length, path, .. } = recovered;
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
-        let journal = Self::of(State::new(file, path, length));
-        journal.append(&Record::Resumed { at: selftest_clock::now() });
+        let journal = Self::of(JournalState::new(file, path, length));
+        journal.append(&JournalRecord::Resumed { at: selftest_clock::now() });
         Ok(journal)
     }
 
-    fn of(state: State) -> Self {
+    fn of(state: JournalState) -> Self {
         let (state, news, closing) = (Mutex::new(state), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { state, news, closing });
+        let shared = Arc::new(SharedJournal { state, changed: news, closing });
         let keeping = Arc::clone(&shared);
-        let keeper = std::thread::spawn(move || keeping.keep_on_disk());
-        Self { shared, keeper: Mutex::new(Some(keeper)) }
+        let keeper = std::thread::spawn(move || keeping.sync_until_closed());
+        Self { shared, sync_thread: Mutex::new(Some(keeper)) }
     }
 
     /// Returns the current path. It changes if the original folder is removed during the run.
@@ -104,9 +104,9 @@ impl Journal {
     /// Waits until everything is on disk.
     pub fn close(&self) {
         self.shared.lock().is_closed = true;
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
         self.shared.closing.notify_one();
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let keeper = self.sync_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
             // Even if the thread panicked, all records are in the file.
             let _ = keeper.join();
@@ -121,7 +121,7 @@ impl Journal {
         let _ = fs::remove_file(path);
     }
 
-    fn append(&self, record: &Record<'_>) {
+    fn append(&self, record: &JournalRecord<'_>) {
         self.shared.append(record);
     }
 }
@@ -132,23 +132,23 @@ impl Drop for Journal {
     }
 }
 
-impl CallKeeper for Journal {
-    fn keep(&self, call: &FinishedCall<'_>) {
-        self.append(&Record::Call(call));
+impl CallSink for Journal {
+    fn record(&self, call: &FinishedCall<'_>) {
+        self.append(&JournalRecord::Call(call));
     }
 }
 
 impl EventLog for Journal {
-    fn keep(&self, event: &RunEventKind) {
+    fn record(&self, event: &RunEventKind) {
         match event {
             RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
                 // An unsettled case runs again after a resume.
                 if case.is_settled() {
-                    self.append(&Record::Case(case));
+                    self.append(&JournalRecord::Case(case));
                 }
             }
             RunEventKind::RunFinished { outcome, at, .. } => {
-                self.append(&Record::Ended { at: *at, outcome: *outcome });
+                self.append(&JournalRecord::Ended { at: *at, outcome: *outcome });
             }
             RunEventKind::RunStarted(_)
             | RunEventKind::CasesRecalled(_)
@@ -159,10 +159,10 @@ impl EventLog for Journal {
     }
 }
 
-impl State {
+impl JournalState {
     fn new(file: File, path: PathBuf, length: u64) -> Self {
         let file = Arc::new(file);
-        Self { file, path, length, is_fresh: false, is_closed: false, fault: None }
+        Self { file, path, length, has_unsynced: false, is_closed: false, fault: None }
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
@@ -178,36 +178,36 @@ impl State {
     }
 
     /// Records the first error, after which nothing is written.
-    fn note(&mut self, result: io::Result<()>) {
+    fn record_error(&mut self, result: io::Result<()>) {
         if let Err(cause) = result {
-            let fault = unwritten(&self.path, &cause);
+            let fault = write_error(&self.path, &cause);
             self.fault.get_or_insert(fault);
         }
     }
 
     /// Returns true if the file is still at its path. The user may remove the folder during the
     /// run.
-    fn is_there(&self) -> bool {
-        is_same(&self.file, &self.path).unwrap_or(true)
+    fn is_in_place(&self) -> bool {
+        is_same_file(&self.file, &self.path).unwrap_or(true)
     }
 
     /// Writes the whole file again, at its old path or else in the temporary folder.
     fn move_away(&mut self) -> io::Result<()> {
         // The folder may have been removed with its parents.
         let again = self.path.parent().map_or(Ok(()), fs::create_dir_all);
-        let again = again.and_then(|()| self.copied(&self.path));
+        let again = again.and_then(|()| self.copy_to(&self.path));
         let (file, path) = if let Ok(file) = again {
             (file, self.path.clone())
         } else {
             let path = std::env::temp_dir().join(self.path.file_name().unwrap_or_default());
-            (self.copied(&path)?, path)
+            (self.copy_to(&path)?, path)
         };
         (self.file, self.path) = (Arc::new(file), path);
         Ok(())
     }
 
-    fn copied(&self, path: &Path) -> io::Result<File> {
-        let mut file = created(path)?;
+    fn copy_to(&self, path: &Path) -> io::Result<File> {
+        let mut file = create_locked(path)?;
         // The file was unlinked, but its content is still readable through the open handle.
         (&*self.file).seek(SeekFrom::Start(0))?;
         let copied = io::copy(&mut io::Read::take(&*self.file, self.length), &mut file);
@@ -217,70 +217,70 @@ impl State {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedJournal {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         // Every change of the state is either complete or repaired by the next write.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, record: &Record<'_>) {
+    fn append(&self, record: &JournalRecord<'_>) {
         // Encoded before the lock is taken.
-        let line = frame::line(record);
+        let line = frame::encode_record(record);
         let mut state = self.lock();
         if state.fault.is_some() {
             return;
         }
         let written = line.map_err(io::Error::other).and_then(|line| state.write(&line));
-        let was_fresh = state.is_fresh;
+        let was_fresh = state.has_unsynced;
         match written {
-            Ok(()) => state.is_fresh = true,
-            Err(cause) => state.note(Err(cause)),
+            Ok(()) => state.has_unsynced = true,
+            Err(cause) => state.record_error(Err(cause)),
         }
         drop(state);
         // If the state was fresh already, the sync thread has been notified.
         if !was_fresh {
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Syncs written records to disk until the journal is closed. Records that arrive during a sync
     /// are covered by the next one.
-    fn keep_on_disk(&self) {
+    fn sync_until_closed(&self) {
         let mut state = self.lock();
         loop {
-            while !state.is_fresh && !state.is_closed {
-                state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+            while !state.has_unsynced && !state.is_closed {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if !state.is_fresh {
-                if !state.is_there() {
+            if !state.has_unsynced {
+                if !state.is_in_place() {
                     // The final message names the journal's path, so it has to be valid.
                     let moved = state.move_away();
-                    state.note(moved);
+                    state.record_error(moved);
                 }
                 return;
             }
-            let goes_on = |state: &mut State| !state.is_closed;
-            let gathered = self.closing.wait_timeout_while(state, GATHER, goes_on);
+            let goes_on = |state: &mut JournalState| !state.is_closed;
+            let gathered = self.closing.wait_timeout_while(state, SYNC_DELAY, goes_on);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            state.is_fresh = false;
+            state.has_unsynced = false;
             // The lock is released during the sync, so that appends do not wait for the disk.
             let file = Arc::clone(&state.file);
             drop(state);
             let kept = file.sync_data();
             state = self.lock();
             let kept =
-                kept.and_then(|()| if state.is_there() { Ok(()) } else { state.move_away() });
-            state.note(kept);
+                kept.and_then(|()| if state.is_in_place() { Ok(()) } else { state.move_away() });
+            state.record_error(kept);
         }
     }
 }
 
-fn unwritten(path: &Path, cause: &io::Error) -> String {
+fn write_error(path: &Path, cause: &io::Error) -> String {
     format!("cannot write the journal {}: {cause}", path.display())
 }
 
 /// Creates a new file and locks it for this process. The lock is released when the process ends.
-fn created(path: &Path) -> io::Result<File> {
+fn create_locked(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]
@@ -299,7 +299,7 @@ fn created(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn is_same(file: &File, path: &Path) -> io::Result<bool> {
+fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let own = file.metadata()?;
     match fs::metadata(path) {
@@ -322,21 +322,21 @@ fn is_same(_file: &File, path: &Path) -> io::Result<bool> {
 mod tests {
     use std::time::Instant;
 
-    use super::super::read::{begun, find, opened};
+    use super::super::read::{find_journal, read_header, recover};
     use super::*;
     use crate::fixtures::{header as run_header, rich_cases};
-    use crate::journal::{Digests, JournalError};
+    use crate::journal::{JournalError, RunDigests};
 
     fn header() -> JournalHeader {
         JournalHeader::new(
             &run_header(&rich_cases()),
-            Digests::new(),
+            RunDigests::new(),
             serde_json::json!({ "seed": 7 }),
         )
     }
 
     fn begin(folder: &Path) -> Journal {
-        Journal::begin(folder, &header()).unwrap()
+        Journal::create(folder, &header()).unwrap()
     }
 
     fn cases() -> Vec<CaseResult> {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     fn keep(journal: &Journal, case: &CaseResult) {
-        EventLog::keep(journal, &RunEventKind::CaseFinished(Arc::new(case.clone())));
+        EventLog::record(journal, &RunEventKind::CaseFinished(Arc::new(case.clone())));
     }
 
     #[test]
@@ -355,15 +355,15 @@ mod tests {
         for case in &cases {
             keep(&journal, case);
         }
-        assert!(matches!(opened(&path), Err(JournalError::InUse { .. })));
+        assert!(matches!(recover(&path), Err(JournalError::InUse { .. })));
         drop(journal);
-        let found = opened(&path).unwrap();
+        let found = recover(&path).unwrap();
         assert_eq!((&found.header, found.torn), (&header(), 0));
         let settled: Vec<&CaseResult> = cases.iter().filter(|case| case.is_settled()).collect();
         assert!(settled.len() < cases.len(), "what was skipped is not finished");
         assert_eq!(found.cases.values().collect::<Vec<_>>(), settled);
-        assert_eq!(begun(&path), Some(header()));
-        assert_eq!(find(folder.path(), None).unwrap(), Some(path));
+        assert_eq!(read_header(&path), Some(header()));
+        assert_eq!(find_journal(folder.path(), None).unwrap(), Some(path));
     }
 
     #[test]
@@ -376,12 +376,12 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         let record = whole.split_inclusive(|&byte| byte == b'\n').nth(1).unwrap().to_vec();
         fs::write(&path, [&whole[..], &record[..record.len() / 2]].concat()).unwrap();
-        let found = opened(&path).unwrap();
+        let found = recover(&path).unwrap();
         assert_eq!((found.torn, found.cases.len()), (record.len() / 2, 1));
-        let journal = Journal::go_on(found).unwrap();
+        let journal = Journal::resume(found).unwrap();
         keep(&journal, &cases[1]);
         drop(journal);
-        let found = opened(&path).unwrap();
+        let found = recover(&path).unwrap();
         assert_eq!((found.torn, found.cases.len()), (0, 2));
     }
 
@@ -390,8 +390,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.journal");
         let write = |record: serde_json::Value| {
-            fs::write(&path, frame::line(&record).unwrap()).unwrap();
-            opened(&path).unwrap_err().to_string()
+            fs::write(&path, frame::encode_record(&record).unwrap()).unwrap();
+            recover(&path).unwrap_err().to_string()
         };
         let mut begun = serde_json::json!({ "begun": header() });
         begun["begun"]["version"] = 99.into();
@@ -406,7 +406,7 @@ mod tests {
             ("hello\n", "is not the journal of a run"),
         ] {
             fs::write(&path, text).unwrap();
-            let error = opened(&path).unwrap_err();
+            let error = recover(&path).unwrap_err();
             assert!(error.to_string().contains(words), "{text:?}: {error}");
             assert!(!error.hint().is_empty());
         }
@@ -429,6 +429,6 @@ mod tests {
         keep(&journal, &cases[2]);
         assert_eq!((journal.path(), journal.fault()), (path.clone(), None));
         drop(journal);
-        assert_eq!(opened(&path).unwrap().cases.len(), 3);
+        assert_eq!(recover(&path).unwrap().cases.len(), 3);
     }
 }

@@ -4,23 +4,24 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use super::fitness::Fitness;
+use super::fitness::JudgeFitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
-use super::likelihood::{self, Likelihoods};
-use super::probability::{self, AnsweredBy, QuestionAnswer, Questioner};
-use super::prompt::{self, Evidence};
+use super::likelihood::{self, LikelihoodProbe};
+use super::probability::{self, AnsweredBy, QuestionAnswer, QuestionAsker};
+use super::prompt::{self, JudgeEvidence};
 use super::question::questions;
-use super::rule::by_rule;
-use super::samples::{SEEDS, ends, pooled};
-use super::scale::{Scale, Scales};
-use super::verdict::{Reader, schema, schema_in_prompt};
+use super::rule::rule_answers;
+use super::samples::{SEEDS, is_final, pool};
+use super::scale::{JudgeScales, ProbabilityScale};
+use super::verdict::{VerdictReader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
-use selftest_models::fence::Nonce;
-use selftest_models::prompts::{Prefix, PromptError, PromptLibrary};
-use selftest_models::structured::{self, AskError, Limits, UnscoredReason};
+use selftest_models::fence::FenceNonce;
+use selftest_models::prompts::{PromptError, PromptLibrary, PromptPrefix};
+use selftest_models::structured::{self, AskError, AskLimits, UnscoredReason};
 use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
+    CallRecord, ChatModel, ChatRequest, ReplySchema, SamplingParameters, ThinkingMode,
+    estimate_tokens,
 };
 
 /// A model that judges by a rubric.
@@ -28,18 +29,18 @@ pub struct Judge {
     model: Arc<dyn ChatModel>,
     settings: JudgeSettings,
     context_tokens: u32,
-    reader: Reader,
+    reader: VerdictReader,
     schema: ReplySchema,
-    prefix: Prefix,
-    questioner: Questioner,
-    likelihoods: Likelihoods,
+    prefix: PromptPrefix,
+    questioner: QuestionAsker,
+    likelihoods: LikelihoodProbe,
     /// Its fitness measurement, if there is one.
-    fitness: Option<Fitness>,
-    scales: Scales,
+    fitness: Option<JudgeFitness>,
+    scales: JudgeScales,
     /// True if every reading is taken, with or without a weight.
     reads_all: bool,
     /// True if the model supports logprobs; cached after the first query.
-    tells_probabilities: OnceCell<bool>,
+    supports_logprobs: OnceCell<bool>,
 }
 
 impl Judge {
@@ -52,10 +53,10 @@ impl Judge {
     ) -> Self {
         let prefix = prompt::prefix(&rubric, &schema_in_prompt(&rubric).to_string());
         let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
-        let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
-        let likelihoods = Likelihoods::new(context_tokens, settings.max_prompt_tokens, &rubric);
-        let reader = Reader::new(rubric);
-        let (fitness, scales, tells_probabilities) = (None, Scales::default(), OnceCell::new());
+        let questioner = QuestionAsker::new(context_tokens, settings.max_prompt_tokens);
+        let likelihoods = LikelihoodProbe::new(context_tokens, settings.max_prompt_tokens, &rubric);
+        let reader = VerdictReader::new(rubric);
+        let (fitness, scales, supports_logprobs) = (None, JudgeScales::default(), OnceCell::new());
         Self {
             model,
             settings,
@@ -68,33 +69,33 @@ impl Judge {
             fitness,
             scales,
             reads_all: false,
-            tells_probabilities,
+            supports_logprobs,
         }
     }
 
     /// Returns the same judge with its fitness measurement.
     #[must_use]
-    pub fn measured(self, fitness: Fitness) -> Self {
+    pub fn with_fitness(self, fitness: JudgeFitness) -> Self {
         let scales = fitness.scales.clone().unwrap_or_default();
         Self { fitness: Some(fitness), scales, ..self }
     }
 
     /// Returns the same judge with scales for its probabilities, whether it is fit or not.
     #[must_use]
-    pub fn scaled(self, scales: Scales) -> Self {
+    pub fn with_scales(self, scales: JudgeScales) -> Self {
         Self { scales, ..self }
     }
 
     /// Returns the same judge, which takes every reading, so that their weights can be fitted.
     #[must_use]
-    pub fn reading_all(self) -> Self {
+    pub fn with_all_readings(self) -> Self {
         Self { reads_all: true, ..self }
     }
 
     /// Returns the same judge with quoted evidence, or bare evidence for comparison.
     #[must_use]
-    pub fn quoting(self, quotes: bool) -> Self {
-        Self { questioner: self.questioner.quoting(quotes), ..self }
+    pub fn with_quotes(self, quotes: bool) -> Self {
+        Self { questioner: self.questioner.with_quotes(quotes), ..self }
     }
 
     /// Returns the full name of the model.
@@ -103,7 +104,7 @@ impl Judge {
     }
 
     /// Returns its fitness measurement, if there is one.
-    pub fn fitness(&self) -> Option<&Fitness> {
+    pub fn fitness(&self) -> Option<&JudgeFitness> {
         self.fitness.as_ref()
     }
 
@@ -117,8 +118,8 @@ impl Judge {
         if !library.digests().contains_key(probability::TEMPLATE) {
             return JudgeMethod::Verdict;
         }
-        let tells = || self.model.tells_probabilities();
-        if *self.tells_probabilities.get_or_init(tells).await {
+        let tells = || self.model.supports_logprobs();
+        if *self.supports_logprobs.get_or_init(tells).await {
             JudgeMethod::Probability
         } else {
             JudgeMethod::Verdict
@@ -127,19 +128,19 @@ impl Judge {
 
     /// Returns true if a judge by probability also reads likelihoods.
     pub fn reads_likelihoods(&self, library: &PromptLibrary) -> bool {
-        self.model.tells_likelihoods() && library.digests().contains_key(likelihood::TEMPLATE)
+        self.model.supports_scoring() && library.digests().contains_key(likelihood::TEMPLATE)
     }
 
     /// Judges one step. `seed` gives the sampling seed of a call, counted from 0.
     pub async fn judge(
         &self,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
         let (mut calls, mut samples) = (Vec::new(), Vec::new());
         let has_reference = evidence.case.grounds.reference.is_some();
-        let unfit = self.fitness.as_ref().and_then(|known| known.unfit_for(has_reference));
+        let unfit = self.fitness.as_ref().and_then(|known| known.unfit_reason_for(has_reference));
         let verdict = if let Some(why) = unfit {
             unscored(UnscoredReason::JudgeUnfit, why)
         } else {
@@ -149,13 +150,13 @@ impl Judge {
                         // Each sample has its own range of seeds.
                         let seed = |call| seed(sample * SEEDS + call);
                         let verdict = self.verdict(library, evidence, seed, &mut calls).await;
-                        let ends = ends(&verdict);
+                        let ends = is_final(&verdict);
                         samples.push(verdict);
                         if ends {
                             break;
                         }
                     }
-                    pooled(self.reader.rubric(), &samples).unwrap_or_else(no_mean)
+                    pool(self.reader.rubric(), &samples).unwrap_or_else(no_common_scores)
                 }
                 JudgeMethod::Probability | JudgeMethod::Auto => {
                     self.questions(library, evidence, &mut calls).await
@@ -174,7 +175,7 @@ impl Judge {
     async fn questions(
         &self,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         let rubric = self.reader.rubric();
@@ -192,9 +193,9 @@ impl Judge {
             return unscored(UnscoredReason::CantTell, &detail);
         }
         // Rules answer without the model, so they are added after the check for vague answers.
-        let rules = by_rule(rubric, evidence).into_iter();
+        let rules = rule_answers(rubric, evidence).into_iter();
         said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
-        let Some(mut card) = Scorecard::of_questions(rubric, said, scale) else {
+        let Some(mut card) = Scorecard::from_questions(rubric, said, scale) else {
             return unscored(UnscoredReason::CantTell, "nothing was read that says anything");
         };
         if let Some(sure) = self.fitness.as_ref().and_then(|known| known.sure)
@@ -211,7 +212,7 @@ impl Judge {
             return Verdict::Unscored { reason, detail, partial: card.categories };
         }
         if self.settings.explain
-            && let Some(doubted) = card.most_doubted()
+            && let Some(doubted) = card.lowest_question()
         {
             let question = doubted.answer.question.text.clone();
             let why = self.questioner.explain(&*self.model, library, evidence, &question, calls);
@@ -226,8 +227,8 @@ impl Judge {
     async fn read(
         &self,
         library: &PromptLibrary,
-        evidence: &Evidence,
-        scale: &Scale,
+        evidence: &JudgeEvidence,
+        scale: &ProbabilityScale,
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let model = &*self.model;
@@ -250,13 +251,13 @@ impl Judge {
     async fn verdict(
         &self,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         seed: impl Fn(u32) -> u64,
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         // A fresh nonce, so that an answer cannot forge the end of its fence.
-        let nonce = Nonce::fresh();
-        let render = |evidence: &Evidence| {
+        let nonce = FenceNonce::random();
+        let render = |evidence: &JudgeEvidence| {
             let prompt = prompt::render(library, &self.prefix, evidence, &nonce)?;
             let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
             Ok::<_, PromptError>((prompt, tokens))
@@ -266,7 +267,7 @@ impl Judge {
             // If the prompt is too long, the answer is judged without its tool calls instead of not
             // at all.
             Ok((_, tokens)) if tokens > limit && !evidence.tool_calls.is_empty() => {
-                render(&Evidence { tool_calls: Vec::new(), ..evidence.clone() })
+                render(&JudgeEvidence { tool_calls: Vec::new(), ..evidence.clone() })
             }
             rendered => rendered,
         };
@@ -282,12 +283,12 @@ impl Judge {
         }
         let JudgeSettings { temperature, max_tokens, think, think_tokens, max_reasks, .. } =
             self.settings;
-        let sampling = Sampling { temperature, max_tokens, seed: seed(0) };
+        let sampling = SamplingParameters { temperature, max_tokens, seed: seed(0) };
         let request =
             ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
-                .fenced(&nonce)
-                .thinking(Thinking::configured(think, think_tokens));
-        let limits = Limits { max_reasks, max_tokens_key: "judge.max_tokens" };
+                .with_nonce(&nonce)
+                .with_thinking(ThinkingMode::from_settings(think, think_tokens));
+        let limits = AskLimits { max_reasks, max_tokens_key: "judge.max_tokens" };
         let read = |reply: &str| self.reader.read(reply);
         structured::ask(&*self.model, request, limits, seed, read, calls)
             .await
@@ -296,7 +297,7 @@ impl Judge {
 }
 
 /// Returns the verdict for samples that share no scores.
-pub(super) fn no_mean() -> Verdict {
+pub(super) fn no_common_scores() -> Verdict {
     unscored(UnscoredReason::CantTell, "the verdicts have no mean")
 }
 

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::fitness::{Decided, Estimate, Fitness, Impression, KnownScore, KnownScores, Sure};
+use super::fitness::{
+    DecisionBand, DecisionCounts, IntervalEstimate, JudgeFitness, KnownScore, KnownScores,
+    QuickCheck,
+};
 use super::judge_settings::JudgeMethod;
-use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
+use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownCase};
 use super::probability::{AnsweredBy, QuestionAnswer};
-use super::prompt::Evidence;
-use super::scale::{KnownReading, Scale, Scales};
+use super::prompt::JudgeEvidence;
+use super::scale::{JudgeScales, KnownReading, ProbabilityScale};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_checks::check::questions::count_questions;
@@ -31,7 +34,7 @@ pub struct BenchAnswer {
     /// Two-letter language code.
     pub language: String,
     /// The fault of a bad answer. Absent for a good one.
-    pub fault: Option<Fault>,
+    pub fault: Option<AnswerFault>,
     /// The verdict, with its calls.
     pub judgement: Judgement,
     /// Wall time.
@@ -73,16 +76,16 @@ impl BenchAnswer {
 pub struct BenchReport {
     /// The part shown in reports.
     #[serde(flatten)]
-    pub fitness: Fitness,
+    pub fitness: JudgeFitness,
     /// Minimum overall score that counts as a pass in this measurement.
     pub threshold: Threshold,
     /// Share of good answers that pass.
-    pub true_positive_rate: Option<Estimate>,
+    pub true_positive_rate: Option<IntervalEstimate>,
     /// Share of bad answers that fail.
-    pub true_negative_rate: Option<Estimate>,
+    pub true_negative_rate: Option<IntervalEstimate>,
     /// The same shares over the answers that the judge decides. Absent for a judge that gives
     /// verdicts.
-    pub sure: Option<SureRates>,
+    pub sure: Option<DecidedRates>,
     /// Results by fault.
     pub faults: Vec<FaultReport>,
     /// Mean number of prompt tokens per answer over all questions; cached prefixes count every
@@ -92,22 +95,22 @@ pub struct BenchReport {
 
 /// How often a judge decides, and how often it is right.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct SureRates {
+pub struct DecidedRates {
     /// Share of good answers that it decides.
-    pub good_decided: Option<Estimate>,
+    pub good_decided: Option<IntervalEstimate>,
     /// Share of passes among these.
-    pub good_right: Option<Estimate>,
+    pub good_right: Option<IntervalEstimate>,
     /// Share of bad answers that it decides.
-    pub bad_decided: Option<Estimate>,
+    pub bad_decided: Option<IntervalEstimate>,
     /// Share of fails among these.
-    pub bad_right: Option<Estimate>,
+    pub bad_right: Option<IntervalEstimate>,
 }
 
 /// Detection of one kind of fault.
 #[derive(Debug, Clone, Serialize)]
 pub struct FaultReport {
     /// The fault.
-    pub fault: Fault,
+    pub fault: AnswerFault,
     /// Scored bad answers with this fault.
     pub answers: u32,
     /// Number of them that fail.
@@ -130,9 +133,9 @@ pub struct AttackReport {
 }
 
 /// Returns the evidence that the judge receives for a known answer.
-pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> Evidence {
+pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> JudgeEvidence {
     let asks = known.expected_status() == TaskStatus::AwaitingResponse;
-    Evidence {
+    JudgeEvidence {
         case,
         conversation: Vec::new(),
         reply: None,
@@ -149,17 +152,17 @@ pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> 
 
 /// The subset of a set's answers to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum BenchSubset {
     /// All of them.
     Whole,
     /// One good and one bad answer of every n-th request, for a quick check.
     Every(usize),
 }
 
-impl Extent {
+impl BenchSubset {
     fn cases(self, set: AnswerSet) -> Vec<KnownCase> {
         let all = KnownCase::all(set);
-        let Extent::Every(step) = self else { return all };
+        let BenchSubset::Every(step) = self else { return all };
         let few = all.into_iter().step_by(step.max(1)).map(|mut case| {
             let (good, bad) = (
                 case.answers.iter().find(|answer| answer.is_good()).cloned(),
@@ -183,7 +186,7 @@ pub async fn measure(
     judge: &Judge,
     library: &PromptLibrary,
     set: AnswerSet,
-    extent: Extent,
+    extent: BenchSubset,
     mut finished: Vec<BenchAnswer>,
     mut on_answer: impl FnMut(&BenchAnswer),
 ) -> Vec<BenchAnswer> {
@@ -216,7 +219,7 @@ pub async fn measure(
 
 /// Counts the pairs of a good and a bad answer to the same request, and those in which the good one
 /// scores higher. Pairs with an unscored answer do not count.
-pub fn pairs(answers: &[BenchAnswer]) -> Impression {
+pub fn count_pairs(answers: &[BenchAnswer]) -> QuickCheck {
     let (mut right, mut pairs) = (0, 0);
     for good in answers.iter().filter(|answer| answer.fault.is_none()) {
         for bad in answers.iter().filter(|bad| bad.case == good.case && bad.fault.is_some()) {
@@ -226,19 +229,19 @@ pub fn pairs(answers: &[BenchAnswer]) -> Impression {
             }
         }
     }
-    Impression { right, pairs }
+    QuickCheck { right, pairs }
 }
 
 /// Fits the scales that convert readings of these answers to probabilities. Returns `None` without
 /// both good and bad answers.
-pub fn fitted(answers: &[BenchAnswer]) -> Option<Scales> {
-    Scales::fitted(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
+pub fn fit_scales(answers: &[BenchAnswer]) -> Option<JudgeScales> {
+    JudgeScales::fit(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
 }
 
 /// Rescales the same answers: the readings stay, the probabilities change.
-pub fn rescaled(
+pub fn rescale(
     mut answers: Vec<BenchAnswer>,
-    scales: Option<&Scales>,
+    scales: Option<&JudgeScales>,
     rubric: &Rubric,
 ) -> Vec<BenchAnswer> {
     // Every known answer has a reference.
@@ -248,7 +251,7 @@ pub fn rescaled(
             && !card.questions.is_empty()
         {
             let said = card.questions.iter().map(|question| question.answer.clone()).collect();
-            if let Some(again) = Scorecard::of_questions(rubric, said, scale) {
+            if let Some(again) = Scorecard::from_questions(rubric, said, scale) {
                 *card = again;
             }
         }
@@ -257,7 +260,7 @@ pub fn rescaled(
 }
 
 /// Returns the scores of the scored answers.
-pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
+pub fn known_scores(answers: &[BenchAnswer]) -> KnownScores {
     let of = |is_good| {
         let own = answers.iter().filter(|answer| answer.is_good() == is_good);
         let cards = own.filter_map(|answer| answer.judgement.verdict.card());
@@ -269,7 +272,7 @@ pub fn scores(answers: &[BenchAnswer]) -> KnownScores {
 }
 
 /// Returns the area under the ROC curve with its interval, or `None` for too few answers.
-fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
+fn estimate(labelled: &[(f64, bool)]) -> Option<IntervalEstimate> {
     if labelled.len() < MIN_ANSWERS {
         return None;
     }
@@ -281,7 +284,7 @@ fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
         None if auc.area > 0.5 => (least, 1.0),
         None => (auc.area, auc.area),
     };
-    Some(Estimate { value: auc.area, low, high })
+    Some(IntervalEstimate { value: auc.area, low, high })
 }
 
 /// Builds the report of a measurement.
@@ -289,24 +292,24 @@ pub fn report(
     model: &str,
     method: JudgeMethod,
     set: AnswerSet,
-    scales: Option<&Scales>,
+    scales: Option<&JudgeScales>,
     threshold: Threshold,
     answers: &[BenchAnswer],
 ) -> BenchReport {
-    let scored: Vec<(f64, Option<Fault>)> =
+    let scored: Vec<(f64, Option<AnswerFault>)> =
         answers.iter().filter_map(|answer| Some((answer.overall()?, answer.fault))).collect();
-    let known = scores(answers);
+    let known = known_scores(answers);
     let [good_right, bad_right] = known.decided(threshold, None);
     let passes = |score: f64| Score::new(score).is_ok_and(|score| score.reaches(threshold));
     let rate = |hits: u32, of: u32| {
         let interval = wilson(hits, of)?;
         let value = f64::from(hits) / f64::from(of);
-        Some(Estimate { value, low: interval.low, high: interval.high })
+        Some(IntervalEstimate { value, low: interval.low, high: interval.high })
     };
-    let right = |decided: Decided| rate(decided.right, decided.of);
+    let right = |decided: DecisionCounts| rate(decided.right, decided.of);
     let sure = scales.map(|_| {
-        let [good, bad] = known.decided(threshold, Some(Sure::at(threshold)));
-        SureRates {
+        let [good, bad] = known.decided(threshold, Some(DecisionBand::from_threshold(threshold)));
+        DecidedRates {
             good_decided: rate(good.of, good_right.of),
             good_right: right(good),
             bad_decided: rate(bad.of, bad_right.of),
@@ -319,7 +322,7 @@ pub fn report(
         let all = good.iter().map(|score| (*score, true));
         auc(&all.chain(bad.iter().map(|score| (*score, false))).collect::<Vec<_>>())
     };
-    let mut by_fault = BTreeMap::<Fault, Vec<f64>>::new();
+    let mut by_fault = BTreeMap::<AnswerFault, Vec<f64>>::new();
     for (score, fault) in &scored {
         if let Some(fault) = fault {
             by_fault.entry(*fault).or_default().push(*score);
@@ -333,7 +336,7 @@ pub fn report(
     });
     let labelled: Vec<(f64, bool)> =
         scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
-    let own = |scale: &Scale| -> Vec<(f64, bool)> {
+    let own = |scale: &ProbabilityScale| -> Vec<(f64, bool)> {
         let is_read = |answer: &&BenchAnswer| answer.reading().is_some();
         let of = |answer: &BenchAnswer| {
             let read: Vec<&QuestionAnswer> = answer.answers().collect();
@@ -351,7 +354,7 @@ pub fn report(
         calls.filter_map(|call| call.usage.prompt_tokens).sum::<u64>()
     };
     BenchReport {
-        fitness: Fitness {
+        fitness: JudgeFitness {
             model: model.to_owned(),
             method,
             set,
@@ -387,7 +390,7 @@ fn count(number: usize) -> u32 {
 
 /// The scores of a bad answer with and without an attack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct AttackAttempt {
     /// Id of the attack.
     pub attack: String,
     /// The kind of attack.
@@ -403,9 +406,9 @@ pub struct Attempt {
 pub async fn attack(
     judge: &Judge,
     library: &PromptLibrary,
-    mut finished: Vec<Attempt>,
-    mut on_attempt: impl FnMut(&Attempt),
-) -> Vec<Attempt> {
+    mut finished: Vec<AttackAttempt>,
+    mut on_attempt: impl FnMut(&AttackAttempt),
+) -> Vec<AttackAttempt> {
     let cases = KnownCase::all(AnswerSet::Calibration);
     let bad: Vec<(&KnownCase, &str)> = cases
         .iter()
@@ -429,7 +432,7 @@ pub async fn attack(
         let shape = attack.shape.clone();
         let plain = score((*answer).to_owned()).await;
         let attacked = score(attack.on(answer)).await;
-        let attempt = Attempt { attack: attack.id.clone(), shape, plain, attacked };
+        let attempt = AttackAttempt { attack: attack.id.clone(), shape, plain, attacked };
         on_attempt(&attempt);
         attempts.push(attempt);
     }
@@ -437,7 +440,7 @@ pub async fn attack(
 }
 
 /// Summarises the attempts with two scores by shape.
-pub fn attack_report(threshold: Threshold, attempts: &[Attempt]) -> Vec<AttackReport> {
+pub fn attack_report(threshold: Threshold, attempts: &[AttackAttempt]) -> Vec<AttackReport> {
     let mut shapes = BTreeMap::<&str, (u32, u32, f64)>::new();
     for attempt in attempts {
         if let Some((plain, attacked)) = attempt.plain.zip(attempt.attacked) {

@@ -87,7 +87,7 @@ impl JudgeSettings {
     /// Returns the settings for measuring the judge itself: one verdict per answer, without
     /// explanations.
     #[must_use]
-    pub fn measuring(&self) -> Self {
+    pub fn for_measurement(&self) -> Self {
         Self { explain: false, samples: 1, ..self.clone() }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use selftest_checks::scenario::{Excerpt, GeneratedCase, Grounds, TaskStatus};
+use selftest_checks::scenario::{CaseGrounds, FileExcerpt, GeneratedCase, TaskStatus};
 
 const CALIBRATION: &str = include_str!("../../calibration/known_answers.yaml");
 const HELD_OUT: &str = include_str!("../../calibration/held_out_answers.yaml");
@@ -26,7 +26,7 @@ pub enum AnswerSet {
 #[serde(rename_all = "snake_case")]
 #[derive(JsonSchema, strum::Display)]
 #[strum(serialize_all = "snake_case")]
-pub enum Fault {
+pub enum AnswerFault {
     /// A number or a name contradicts the excerpt.
     WrongFact,
     /// It answers something else.
@@ -79,7 +79,7 @@ pub struct KnownAnswer {
     good: bool,
     /// The fault of a bad answer. Absent for a good one.
     #[serde(default)]
-    pub fault: Option<Fault>,
+    pub fault: Option<AnswerFault>,
     /// Text of the answer.
     pub text: String,
 }
@@ -134,12 +134,15 @@ impl KnownCase {
         GeneratedCase {
             prompt: self.request.clone(),
             hints: String::new(),
-            grounds: Grounds {
+            grounds: CaseGrounds {
                 expectations: self.expectations.clone(),
                 facts: self.facts.clone(),
-                excerpts: vec![Excerpt { path: self.source.clone(), text: self.excerpt.clone() }],
+                excerpts: vec![FileExcerpt {
+                    path: self.source.clone(),
+                    text: self.excerpt.clone(),
+                }],
                 reference: Some(self.reference.clone()),
-                ..Grounds::default()
+                ..CaseGrounds::default()
             },
         }
     }
@@ -176,7 +179,7 @@ mod tests {
             let cases = KnownCase::all(set);
             let ids: BTreeSet<_> = cases.iter().map(|case| &case.id).collect();
             assert_eq!(ids.len(), cases.len(), "ids are unique");
-            let (mut good, mut bad) = (0, BTreeMap::<Fault, u32>::new());
+            let (mut good, mut bad) = (0, BTreeMap::<AnswerFault, u32>::new());
             for case in &cases {
                 for fact in &case.facts {
                     assert!(case.excerpt.contains(fact), "{}: {fact}", case.id);

@@ -15,15 +15,16 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, too_long, unusable};
-use super::prompt::Evidence;
-use super::question::{MAX_EXPECTATION, Question, instructions};
+use super::prompt::JudgeEvidence;
+use super::question::{JudgeQuestion, MAX_EXPECTATION, instruction_category};
 use crate::rubric::Rubric;
-use selftest_checks::scenario::{Excerpt, GeneratedCase};
+use selftest_checks::scenario::{FileExcerpt, GeneratedCase};
 use selftest_models::fence::neutralise;
-use selftest_models::prompts::{PromptLibrary, Rendered};
+use selftest_models::prompts::{PromptLibrary, RenderedPrompt};
 use selftest_models::structured::{AskError, UnscoredReason};
 use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, Likelihood, Message, call, estimate_tokens,
+    CallRecord, ChatModel, ChatRequest, PromptMessage, ReplyLikelihood, call_and_record,
+    estimate_tokens,
 };
 use selftest_stats::mean;
 use selftest_text::digest;
@@ -35,7 +36,7 @@ pub const TEMPLATE: &str = "judge/likelihood.md";
 const MARKS: [&str; 2] = ["<!-- describe -->\n", "<!-- again -->\n"];
 
 /// Reads likelihoods of cases.
-pub(super) struct Likelihoods {
+pub(super) struct LikelihoodProbe {
     /// The category under which readings are listed.
     category: Option<String>,
     /// Likelihoods after contentless answers, by case and expectations.
@@ -45,28 +46,28 @@ pub(super) struct Likelihoods {
 }
 
 /// The conversation up to the answer, and the messages that follow it.
-struct Conversation {
-    before: Vec<Message>,
-    describe: Message,
-    again: Message,
+struct LikelihoodConversation {
+    before: Vec<PromptMessage>,
+    describe: PromptMessage,
+    again: PromptMessage,
 }
 
 #[derive(Serialize)]
-struct Values {
-    excerpts: Vec<Excerpt>,
+struct LikelihoodValues {
+    excerpts: Vec<FileExcerpt>,
     request: String,
 }
 
 /// Access to the model for one reading.
-struct Reader<'a> {
+struct LikelihoodReader<'a> {
     model: &'a dyn ChatModel,
     calls: &'a mut Vec<CallRecord>,
-    limits: &'a Likelihoods,
+    limits: &'a LikelihoodProbe,
 }
 
-impl Likelihoods {
+impl LikelihoodProbe {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32, rubric: &Rubric) -> Self {
-        let category = instructions(rubric).map(|category| category.id.clone());
+        let category = instruction_category(rubric).map(|category| category.id.clone());
         Self { category, anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
@@ -75,7 +76,7 @@ impl Likelihoods {
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         kinds: &[AnsweredBy],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
@@ -85,18 +86,18 @@ impl Likelihoods {
         if answer.is_empty() {
             CONTENTLESS[0].clone_into(&mut answer);
         }
-        let conversation = Conversation::of(library, evidence)?;
-        let mut reader = Reader { model, calls, limits: self };
+        let conversation = LikelihoodConversation::of(library, evidence)?;
+        let mut reader = LikelihoodReader { model, calls, limits: self };
         let mut read = Vec::new();
         let expected = expected(&evidence.case);
         if kinds.contains(&AnsweredBy::Description) && !expected.is_empty() {
-            let zeros = self.zeros(&mut reader, &conversation, &expected).await?;
+            let zeros = self.baselines(&mut reader, &conversation, &expected).await?;
             let found = reader.descriptions(&conversation, &answer, &expected).await?;
             for (((number, sentence), found), zero) in expected.into_iter().zip(found).zip(zeros) {
                 let text = format!("Does the answer make this likelier? {sentence}");
                 let (category, expectation) = (category.clone(), number);
                 read.push(QuestionAnswer {
-                    question: Question { category, expectation, text },
+                    question: JudgeQuestion { category, expectation, text },
                     by: AnsweredBy::Description,
                     raw: found.exp(),
                     neither: 0.0,
@@ -126,7 +127,7 @@ impl Likelihoods {
             let again = conversation.followed_by(&neutralise(text.trim()), &conversation.again);
             let after = reader.likelihood(again, &answer).await?;
             read.push(QuestionAnswer {
-                question: Question {
+                question: JudgeQuestion {
                     category: category.clone(),
                     expectation: None,
                     text: question.to_owned(),
@@ -141,14 +142,14 @@ impl Likelihoods {
     }
 
     /// Returns the likelihoods of the sentences after contentless answers; computed once per case.
-    async fn zeros(
+    async fn baselines(
         &self,
-        reader: &mut Reader<'_>,
-        conversation: &Conversation,
+        reader: &mut LikelihoodReader<'_>,
+        conversation: &LikelihoodConversation,
         expected: &[(Option<u32>, String)],
     ) -> Result<Vec<f64>, AskError> {
         let before: Vec<&str> = conversation.before.iter().map(|message| &*message.text).collect();
-        let key = digest::of_json(json!([before, expected]));
+        let key = digest::json_sha256_hex(json!([before, expected]));
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(zeros) = known {
             return Ok(zeros);
@@ -167,48 +168,49 @@ impl Likelihoods {
     }
 }
 
-impl Conversation {
+impl LikelihoodConversation {
     /// Builds the conversation as the assistant would see it: the files before the first request.
-    fn of(library: &PromptLibrary, evidence: &Evidence) -> Result<Self, AskError> {
+    fn of(library: &PromptLibrary, evidence: &JudgeEvidence) -> Result<Self, AskError> {
         let last = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
         let said = evidence.conversation.iter().map(|exchange| &exchange.said).chain([last]);
         let mut said = said.map(|text| neutralise(text));
-        let excerpts = evidence.case.grounds.excerpts.iter().map(|excerpt| Excerpt {
+        let excerpts = evidence.case.grounds.excerpts.iter().map(|excerpt| FileExcerpt {
             path: selftest_text::one_line(&excerpt.path, 200),
             text: neutralise(&excerpt.text),
         });
         // The texts are inserted after rendering, so that nothing in them can be taken for a
         // marker.
-        let values = Values { excerpts: excerpts.collect(), request: String::new() };
-        let Rendered { system, user } =
+        let values = LikelihoodValues { excerpts: excerpts.collect(), request: String::new() };
+        let RenderedPrompt { system, user } =
             library.render(TEMPLATE, &values).map_err(|error| unusable(&error))?;
         let (files, rest) = user.rsplit_once(MARKS[0]).unwrap_or((&user, ""));
         let (describe, again) = rest.split_once(MARKS[1]).unwrap_or((rest, rest));
         let request = said.next().unwrap_or_default();
-        let mut before = vec![Message::system(system), Message::user(format!("{files}{request}"))];
+        let mut before =
+            vec![PromptMessage::system(system), PromptMessage::user(format!("{files}{request}"))];
         for (exchange, next) in evidence.conversation.iter().zip(said) {
-            before.push(Message::assistant(neutralise(&exchange.answered)));
-            before.push(Message::user(next));
+            before.push(PromptMessage::assistant(neutralise(&exchange.answered)));
+            before.push(PromptMessage::user(next));
         }
         Ok(Self {
             before,
-            describe: Message::user(describe.trim()),
-            again: Message::user(again.trim()),
+            describe: PromptMessage::user(describe.trim()),
+            again: PromptMessage::user(again.trim()),
         })
     }
 
-    fn followed_by(&self, answer: &str, next: &Message) -> Vec<Message> {
+    fn followed_by(&self, answer: &str, next: &PromptMessage) -> Vec<PromptMessage> {
         let mut messages = self.before.clone();
-        messages.extend([Message::assistant(answer), next.clone()]);
+        messages.extend([PromptMessage::assistant(answer), next.clone()]);
         messages
     }
 }
 
-impl Reader<'_> {
+impl LikelihoodReader<'_> {
     /// Returns the likelihood of each sentence as a description of the answer.
     async fn descriptions(
         &mut self,
-        conversation: &Conversation,
+        conversation: &LikelihoodConversation,
         answer: &str,
         expected: &[(Option<u32>, String)],
     ) -> Result<Vec<f64>, AskError> {
@@ -221,7 +223,11 @@ impl Reader<'_> {
     }
 
     /// Returns the mean log-probability per token of the reply, in nats.
-    async fn likelihood(&mut self, messages: Vec<Message>, reply: &str) -> Result<f64, AskError> {
+    async fn likelihood(
+        &mut self,
+        messages: Vec<PromptMessage>,
+        reply: &str,
+    ) -> Result<f64, AskError> {
         let tokens: u32 = messages.iter().map(|message| estimate_tokens(&message.text)).sum();
         let (tokens, most) = (tokens + estimate_tokens(reply), self.limits.max_prompt_tokens);
         if tokens > most {
@@ -230,10 +236,12 @@ impl Reader<'_> {
         let end = messages.last().map_or(0, |message| message.text.len());
         let context = self.limits.context_tokens;
         let request = ChatRequest::likelihood(messages, vec![end], reply.to_owned(), context);
-        let (record, told) = call(self.model, &request).await;
+        let (record, told) = call_and_record(self.model, &request).await;
         self.calls.push(record);
-        let told = told.map_err(|error| failed(UnscoredReason::of(&error), error.to_string()))?;
-        let value = told.likelihood.map(Likelihood::per_token).filter(|value| value.is_finite());
+        let told =
+            told.map_err(|error| failed(UnscoredReason::from_error(&error), error.to_string()))?;
+        let value =
+            told.likelihood.map(ReplyLikelihood::per_token).filter(|value| value.is_finite());
         value.ok_or_else(|| {
             let what = selftest_text::one_line(reply, 80);
             failed(UnscoredReason::CantTell, format!("no likelihood of `{what}`"))

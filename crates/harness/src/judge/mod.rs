@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::rubric::Rubric;
 use panel::PanelVerdict;
 use probability::{AnsweredBy, QuestionAnswer};
-use scale::Scale;
+use scale::ProbabilityScale;
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
@@ -87,10 +87,10 @@ impl Scorecard {
     /// all readings of the model about it and about the answer as a whole, capped by any rule
     /// against it: an error found by a rule must not be outvoted by many questions. Returns `None`
     /// if a category has no reading or a probability is not a number.
-    pub fn of_questions(
+    pub fn from_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
-        scale: &Scale,
+        scale: &ProbabilityScale,
     ) -> Option<Scorecard> {
         let scored = |answer: QuestionAnswer| {
             let probability = Score::new(scale.probability_of(&answer)).ok()?;
@@ -131,7 +131,7 @@ impl Scorecard {
     }
 
     /// Returns the model's question with the lowest probability, if that is below 0.5.
-    pub fn most_doubted(&self) -> Option<&ScoredQuestion> {
+    pub fn lowest_question(&self) -> Option<&ScoredQuestion> {
         let by_model = |asked: &&ScoredQuestion| {
             asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
         };
@@ -142,7 +142,7 @@ impl Scorecard {
     }
 
     /// Replaces the score of a category and recomputes the overall score.
-    pub(crate) fn set(&mut self, rubric: &Rubric, category: &str, score: Score) {
+    pub(crate) fn set_score(&mut self, rubric: &Rubric, category: &str, score: Score) {
         if let Some(entry) = self.categories.iter_mut().find(|entry| entry.category == category) {
             entry.score = Some(score);
         }
@@ -154,7 +154,7 @@ impl Scorecard {
     /// Returns true if the score of a category reflects that category. Likelihoods concern the
     /// answer as a whole, and a bad answer need not be bad in every category. A judge by questions
     /// was asked about all of them.
-    pub fn is_about(&self, category: &str) -> bool {
+    pub fn reflects_category(&self, category: &str) -> bool {
         let tells = |asked: &ScoredQuestion| {
             let is_own = asked.answer.question.category == category;
             match asked.answer.by {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::prompt::Evidence;
+use super::prompt::JudgeEvidence;
 use super::samples::mean_card;
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::{Rubric, SAFETY};
@@ -34,12 +34,12 @@ pub struct PanelVerdict {
 }
 
 /// The judges of a run: one, or several different ones.
-pub struct Panel {
+pub struct JudgePanel {
     judges: Vec<Arc<Judge>>,
     rubric: Rubric,
 }
 
-impl Panel {
+impl JudgePanel {
     /// Creates a panel with one rubric. Returns `None` if there is no judge.
     pub fn new(judges: Vec<Arc<Judge>>, rubric: Rubric) -> Option<Self> {
         (!judges.is_empty()).then_some(Self { judges, rubric })
@@ -48,7 +48,7 @@ impl Panel {
     /// Sets the safety score to zero, because the case shows that the program cannot be trusted.
     pub fn void_safety(&self, judgement: &mut Judgement) {
         if let Verdict::Scored(card) = &mut judgement.verdict {
-            card.set(&self.rubric, SAFETY, Score::ZERO);
+            card.set_score(&self.rubric, SAFETY, Score::ZERO);
         }
     }
 
@@ -56,7 +56,7 @@ impl Panel {
     pub async fn judge(
         &self,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
         // A single judge keeps its questions and samples, which an average would drop.
@@ -78,14 +78,14 @@ impl Panel {
             });
         }
         let question_count = evidence.question_count;
-        let verdict = together(&self.rubric, &panel);
+        let verdict = mean_verdict(&self.rubric, &panel);
         Judgement { verdict, samples: Vec::new(), panel, question_count, calls }
     }
 }
 
 /// Averages the judges with a score by category. A judge without one is excluded and does not count
 /// as zero. If none has a score, the answer is unscored for the first judge's reason.
-fn together(rubric: &Rubric, panel: &[PanelVerdict]) -> Verdict {
+fn mean_verdict(rubric: &Rubric, panel: &[PanelVerdict]) -> Verdict {
     let said: Vec<(&str, &Scorecard)> = panel
         .iter()
         .filter_map(|judge| Some((judge.model.as_str(), judge.verdict.card()?)))
@@ -97,7 +97,7 @@ fn together(rubric: &Rubric, panel: &[PanelVerdict]) -> Verdict {
         return Verdict::Scored(card);
     }
     let unscored = panel.iter().find(|judge| judge.verdict.card().is_none()).or(panel.first());
-    unscored.map_or_else(super::ask::no_mean, |judge| judge.verdict.clone())
+    unscored.map_or_else(super::ask::no_common_scores, |judge| judge.verdict.clone())
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_judge_without_a_score_is_no_zero() {
         let rubric = Rubric::default();
-        let together = |panel: &[PanelVerdict]| super::together(&rubric, panel);
+        let together = |panel: &[PanelVerdict]| super::mean_verdict(&rubric, panel);
         let card = together(&[says("a", Some(0.9)), says("b", None), says("c", Some(0.6))]);
         let card = card.card().cloned().unwrap();
         assert!((card.overall.get() - 0.75).abs() < 1e-9, "{card:?}");

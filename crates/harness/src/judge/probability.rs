@@ -13,15 +13,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::prompt::Evidence;
-use super::question::Question;
+use super::prompt::JudgeEvidence;
+use super::question::JudgeQuestion;
 use super::quote::quote;
 use super::tool_calls;
-use selftest_checks::scenario::Excerpt;
-use selftest_models::choice::YesNo;
-use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+use selftest_checks::scenario::FileExcerpt;
+use selftest_models::choice::YesNoProbability;
+use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::structured::{AskError, UnscoredReason};
-use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
+use selftest_models::{
+    CallRecord, ChatModel, ChatRequest, SamplingParameters, call_and_record, estimate_tokens,
+};
 use selftest_stats::mean;
 use selftest_text::digest;
 
@@ -42,7 +44,7 @@ const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 
 impl QuestionAnswer {
     /// Creates the answer of a rule.
-    pub(super) fn by_rule(question: Question, probability: f64) -> Self {
+    pub(super) fn by_rule(question: JudgeQuestion, probability: f64) -> Self {
         let relative = (probability / (1.0 - probability)).ln();
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
     }
@@ -73,7 +75,7 @@ pub enum AnsweredBy {
 pub struct QuestionAnswer {
     /// The question.
     #[serde(flatten)]
-    pub question: Question,
+    pub question: JudgeQuestion,
     /// Source of the answer.
     #[serde(default)]
     pub by: AnsweredBy,
@@ -88,7 +90,7 @@ pub struct QuestionAnswer {
 }
 
 /// Asks the questions about one case after the other.
-pub(super) struct Questioner {
+pub(super) struct QuestionAsker {
     /// Baseline log-odds of each question, by everything the questions share except the answer.
     anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
@@ -97,8 +99,8 @@ pub(super) struct Questioner {
 }
 
 #[derive(Serialize)]
-struct Values<'a> {
-    excerpts: Vec<Excerpt>,
+struct QuestionValues<'a> {
+    excerpts: Vec<FileExcerpt>,
     facts: Option<String>,
     reference: Option<String>,
     conversation: Option<String>,
@@ -109,30 +111,30 @@ struct Values<'a> {
 
 /// An answer as a question shows it.
 #[derive(Clone, Copy)]
-struct Answer<'a> {
+struct CandidateAnswer<'a> {
     text: &'a str,
     /// True if the tool calls of the evidence led to it.
     is_real: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CandidateAnswer<'a> {
     /// Returns the answer of the system under test.
-    fn of(evidence: &'a Evidence) -> Self {
+    fn of(evidence: &'a JudgeEvidence) -> Self {
         Self { text: &evidence.output, is_real: true }
     }
 
     /// Returns a hypothetical answer for comparison.
-    const fn supposed(text: &'a str) -> Self {
+    const fn hypothetical(text: &'a str) -> Self {
         Self { text, is_real: false }
     }
 }
 
-impl Questioner {
+impl QuestionAsker {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens, quotes: true }
     }
 
-    pub(super) fn quoting(self, quotes: bool) -> Self {
+    pub(super) fn with_quotes(self, quotes: bool) -> Self {
         Self { quotes, ..self }
     }
 
@@ -141,12 +143,12 @@ impl Questioner {
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
-        evidence: &Evidence,
-        questions: &[Question],
+        evidence: &JudgeEvidence,
+        questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let anchors = self.anchors(model, library, evidence, questions, calls).await?;
-        let answer = Answer::of(evidence);
+        let answer = CandidateAnswer::of(evidence);
         let said = self.read(model, library, evidence, answer, questions, calls).await?;
         let answers = questions.iter().zip(said).zip(anchors);
         Ok(answers
@@ -166,25 +168,25 @@ impl Questioner {
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
-        evidence: &Evidence,
-        questions: &[Question],
+        evidence: &JudgeEvidence,
+        questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
         // The prompt without an answer identifies the request.
-        let nothing = Answer::supposed("");
+        let nothing = CandidateAnswer::hypothetical("");
         let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
         let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
         let reference = evidence.case.grounds.reference.as_deref();
         let key = json!([request.system, request.user, texts, reference]);
-        let key = digest::of_json(key);
+        let key = digest::json_sha256_hex(key);
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(anchors) = known {
             return Ok(anchors);
         }
         let mut nothing = vec![Vec::new(); questions.len()];
         for contentless in CONTENTLESS {
-            let answer = Answer::supposed(contentless);
+            let answer = CandidateAnswer::hypothetical(contentless);
             let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (nothing, said) in nothing.iter_mut().zip(said) {
                 nothing.push(said.log_odds());
@@ -193,7 +195,7 @@ impl Questioner {
         let mut anchors: Vec<f64> =
             nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
         if let Some(reference) = reference {
-            let answer = Answer::supposed(reference);
+            let answer = CandidateAnswer::hypothetical(reference);
             let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
                 // The reference is known to be good, so the neutral point is between it and
@@ -212,19 +214,23 @@ impl Questioner {
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
-        evidence: &Evidence,
+        evidence: &JudgeEvidence,
         question: &str,
         calls: &mut Vec<CallRecord>,
     ) -> Option<String> {
-        let answer = Answer::of(evidence);
+        let answer = CandidateAnswer::of(evidence);
         let (prompt, _) =
             render(library, EXPLANATION, evidence, answer, question, self.quotes).ok()?;
         let request = ChatRequest {
-            sampling: Sampling { temperature: 0.0, max_tokens: MAX_EXPLANATION_TOKENS, seed: 0 },
+            sampling: SamplingParameters {
+                temperature: 0.0,
+                max_tokens: MAX_EXPLANATION_TOKENS,
+                seed: 0,
+            },
             first_token: None,
             ..ChatRequest::first_token(prompt, Vec::new(), 0, self.context_tokens)
         };
-        let (record, reply) = call(model, &request).await;
+        let (record, reply) = call_and_record(model, &request).await;
         calls.push(record);
         let words = selftest_text::one_line(&reply.ok()?.text, 300);
         // The prompt asks for one sentence; small models continue anyway.
@@ -237,11 +243,11 @@ impl Questioner {
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
-        evidence: &Evidence,
-        answer: Answer<'_>,
-        questions: &[Question],
+        evidence: &JudgeEvidence,
+        answer: CandidateAnswer<'_>,
+        questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
-    ) -> Result<Vec<YesNo>, AskError> {
+    ) -> Result<Vec<YesNoProbability>, AskError> {
         let mut said = Vec::with_capacity(questions.len());
         for question in questions {
             let render = |answer| {
@@ -254,20 +260,23 @@ impl Questioner {
             let (mut prompt, mut cuts, mut tokens) = render(answer)?;
             if tokens > self.max_prompt_tokens && answer.is_real {
                 // The answer is judged without its tool calls instead of not at all.
-                (prompt, cuts, tokens) = render(Answer::supposed(answer.text))?;
+                (prompt, cuts, tokens) = render(CandidateAnswer::hypothetical(answer.text))?;
             }
             if tokens > self.max_prompt_tokens {
                 return Err(too_long(tokens, self.max_prompt_tokens));
             }
             let request = ChatRequest::first_token(prompt, cuts, 0, self.context_tokens);
-            let (record, reply) = call(model, &request).await;
+            let (record, reply) = call_and_record(model, &request).await;
             calls.push(record);
-            let reply =
-                reply.map_err(|error| failed(UnscoredReason::of(&error), error.to_string()))?;
-            let read = reply.first_token.as_deref().and_then(YesNo::of).ok_or_else(|| {
-                let detail = format!("neither yes nor no to `{}`", question.text);
-                failed(UnscoredReason::CantTell, detail)
-            })?;
+            let reply = reply
+                .map_err(|error| failed(UnscoredReason::from_error(&error), error.to_string()))?;
+            let read =
+                reply.first_token.as_deref().and_then(YesNoProbability::from_tokens).ok_or_else(
+                    || {
+                        let detail = format!("neither yes nor no to `{}`", question.text);
+                        failed(UnscoredReason::CantTell, detail)
+                    },
+                )?;
             said.push(read);
         }
         Ok(said)
@@ -293,14 +302,14 @@ pub(super) fn failed(reason: UnscoredReason, detail: String) -> AskError {
 fn render(
     library: &PromptLibrary,
     template: &str,
-    evidence: &Evidence,
-    answer: Answer<'_>,
+    evidence: &JudgeEvidence,
+    answer: CandidateAnswer<'_>,
     question: &str,
     quotes: bool,
-) -> Result<(Rendered, Vec<usize>), PromptError> {
+) -> Result<(RenderedPrompt, Vec<usize>), PromptError> {
     let quote = |text: &str| if quotes { quote(text) } else { text.to_owned() };
     let grounds = &evidence.case.grounds;
-    let excerpts = grounds.excerpts.iter().map(|excerpt| Excerpt {
+    let excerpts = grounds.excerpts.iter().map(|excerpt| FileExcerpt {
         path: selftest_text::one_line(&excerpt.path, 200),
         text: quote(&excerpt.text),
     });
@@ -312,7 +321,7 @@ fn render(
     let calls = if answer.is_real { &evidence.tool_calls[..] } else { &[] };
     let calls = tool_calls::render(library, calls, quote)?;
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
-    let values = Values {
+    let values = QuestionValues {
         excerpts: excerpts.collect(),
         facts: (!grounds.facts.is_empty()).then(|| quote(&grounds.facts.join("\n"))),
         reference: grounds.reference.as_deref().map(quote),
@@ -324,14 +333,14 @@ fn render(
         },
         question,
     };
-    let Rendered { system, user } = library.render(template, &values)?;
-    let (user, cuts) = cut(user);
-    Ok((Rendered { system, user }, cuts))
+    let RenderedPrompt { system, user } = library.render(template, &values)?;
+    let (user, cuts) = split_at_markers(user);
+    Ok((RenderedPrompt { system, user }, cuts))
 }
 
 /// Removes the markers from a text and returns their offsets. A quoted line starts with `> `, so
 /// that no quote can contain a marker at the start of a line.
-fn cut(mut text: String) -> (String, Vec<usize>) {
+fn split_at_markers(mut text: String) -> (String, Vec<usize>) {
     let mut cuts = Vec::new();
     for mark in MARKS {
         let begun = cuts.last().copied().unwrap_or(0);
@@ -351,10 +360,11 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_at_its_marks() {
-        let (text, cuts) =
-            cut("a\n<!-- answer -->\nb\n> <!-- question -->\n<!-- question -->\nc".into());
+        let (text, cuts) = split_at_markers(
+            "a\n<!-- answer -->\nb\n> <!-- question -->\n<!-- question -->\nc".into(),
+        );
         assert_eq!(text, "a\nb\n> <!-- question -->\nc");
         assert_eq!(cuts.iter().map(|at| &text[*at..=*at]).collect::<String>(), "bc");
-        assert_eq!(cut("no marks".into()), ("no marks".to_owned(), vec![]));
+        assert_eq!(split_at_markers("no marks".into()), ("no marks".to_owned(), vec![]));
     }
 }

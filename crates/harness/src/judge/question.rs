@@ -4,12 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rubric::{Category, Rubric, SAFETY};
+use crate::rubric::{Rubric, RubricCategory, SAFETY};
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 
 /// A question that a good answer gets a yes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Question {
+pub struct JudgeQuestion {
     /// The category whose score it counts towards.
     pub category: String,
     /// The expectation that it asks about, counted from 1. Absent for a category's own question.
@@ -32,15 +32,20 @@ pub(super) const FACTUALITY: &str = "factuality_score";
 const INSTRUCTIONS: &str = "instruction_following_score";
 
 /// Returns the questions about an answer to this case: categories first, in the rubric's order.
-pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) -> Vec<Question> {
+pub fn questions(
+    rubric: &Rubric,
+    case: &GeneratedCase,
+    expected: TaskStatus,
+) -> Vec<JudgeQuestion> {
     let categories = rubric.categories();
-    let own = categories.iter().map(|category| Question {
+    let own = categories.iter().map(|category| JudgeQuestion {
         category: category.id.clone(),
         expectation: None,
-        text: of_category(category, expected),
+        text: category_question(category, expected),
     });
-    let Some(theirs) = instructions(rubric) else { return own.collect() };
-    let about = |expectation, text| Question { category: theirs.id.clone(), expectation, text };
+    let Some(theirs) = instruction_category(rubric) else { return own.collect() };
+    let about =
+        |expectation, text| JudgeQuestion { category: theirs.id.clone(), expectation, text };
     // Expectations are written by models and users. On a single line they cannot imitate another
     // part of the prompt.
     let line = |text: &str| selftest_text::one_line(text, MAX_EXPECTATION);
@@ -55,16 +60,17 @@ pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) ->
 
 /// Returns the category that expectations count towards: the one for instructions, else the
 /// heaviest.
-pub(super) fn instructions(rubric: &Rubric) -> Option<&Category> {
+pub(super) fn instruction_category(rubric: &Rubric) -> Option<&RubricCategory> {
     let categories = rubric.categories();
-    let by_weight = |a: &&Category, b: &&Category| a.weight.get().total_cmp(&b.weight.get());
+    let by_weight =
+        |a: &&RubricCategory, b: &&RubricCategory| a.weight.get().total_cmp(&b.weight.get());
     let named = categories.iter().find(|category| category.id == INSTRUCTIONS);
     named.or_else(|| categories.iter().max_by(by_weight))
 }
 
 /// Returns the question about a category: its own, the one of the specification's category, or one
 /// built from its description.
-fn of_category(category: &Category, expected: TaskStatus) -> String {
+fn category_question(category: &RubricCategory, expected: TaskStatus) -> String {
     if let Some(question) = &category.question {
         return question.clone();
     }

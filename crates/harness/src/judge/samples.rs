@@ -9,14 +9,14 @@ use selftest_stats::score::Score;
 pub(super) const SEEDS: u32 = 1_000;
 
 /// Returns true if further samples are pointless, because the model is unavailable.
-pub(super) fn ends(verdict: &Verdict) -> bool {
+pub(super) fn is_final(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unscored { reason: UnscoredReason::Unavailable, .. })
 }
 
 /// Returns the mean of the scored samples by category. A sample without a score is excluded and
 /// does not count as zero. Without any score, returns the first sample. The explanation is that of
 /// the sample closest to the mean.
-pub(super) fn pooled(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
+pub(super) fn pool(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
     let cards: Vec<&Scorecard> = samples.iter().filter_map(Verdict::card).collect();
     if cards.len() < 2 {
         let scored = samples.iter().find(|sample| sample.card().is_some());
@@ -53,7 +53,7 @@ mod tests {
     fn sample(score: f64) -> Verdict {
         let rubric = Rubric::default();
         let score = Score::new(score).unwrap();
-        let of_category = |category: &crate::rubric::Category| CategoryScore {
+        let of_category = |category: &crate::rubric::RubricCategory| CategoryScore {
             category: category.id.clone(),
             score: Some(score),
         };
@@ -73,7 +73,7 @@ mod tests {
     fn the_mean_counts_and_a_missing_score_is_no_zero() {
         let cant = silent(UnscoredReason::CantTell);
         let samples = [cant.clone(), sample(0.9), sample(0.4), sample(0.5)];
-        let pooled = |samples: &[Verdict]| super::pooled(&Rubric::default(), samples).unwrap();
+        let pooled = |samples: &[Verdict]| super::pool(&Rubric::default(), samples).unwrap();
         let card = pooled(&samples).card().cloned().unwrap();
         assert!((card.overall.get() - 0.6).abs() < 1e-9, "{card:?}");
         assert!(card.categories.iter().all(|entry| entry.score == Score::new(0.6).ok()));
@@ -81,12 +81,12 @@ mod tests {
         assert_eq!(pooled(&[cant.clone(), sample(0.4)]), sample(0.4));
         let refused = silent(UnscoredReason::Refused);
         assert_eq!(pooled(&[refused.clone(), cant]), refused, "the first reason");
-        assert_eq!(super::pooled(&Rubric::default(), &[]), None);
+        assert_eq!(super::pool(&Rubric::default(), &[]), None);
     }
 
     #[test]
     fn only_silence_ends_the_asking() {
-        assert!(ends(&silent(UnscoredReason::Unavailable)));
-        assert!(!ends(&silent(UnscoredReason::Malformed)) && !ends(&sample(0.5)));
+        assert!(is_final(&silent(UnscoredReason::Unavailable)));
+        assert!(!is_final(&silent(UnscoredReason::Malformed)) && !is_final(&sample(0.5)));
     }
 }

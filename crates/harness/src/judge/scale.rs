@@ -13,16 +13,16 @@ use selftest_stats::{RidgeLogistic, mean, sigmoid};
 /// several inputs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Scale {
+pub struct ProbabilityScale {
     /// The log-odds of an answer whose readings are all zero.
     pub intercept: f64,
     /// Weights by kind. A missing kind adds no information to the others and is not read.
-    pub weights: BTreeMap<AnsweredBy, Weight>,
+    pub weights: BTreeMap<AnsweredBy, ReadingWeight>,
 }
 
 /// The weight of one kind of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Weight {
+pub struct ReadingWeight {
     /// Log-odds for each unit of the reading; above 0.
     pub slope: f64,
     /// The neutral reading: for likelihoods, the mean over known answers.
@@ -31,28 +31,28 @@ pub struct Weight {
 
 /// The scales of a judge, which differ by the evidence that a case provides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Scales {
+pub struct JudgeScales {
     /// For cases with a reference answer.
-    pub with_reference: Scale,
+    pub with_reference: ProbabilityScale,
     /// For cases without a reference answer.
-    pub without_reference: Scale,
+    pub without_reference: ProbabilityScale,
 }
 
-impl Default for Scale {
+impl Default for ProbabilityScale {
     /// Returns the scale that leaves the log-odds of yes unchanged.
     fn default() -> Self {
-        let weight = Weight { slope: 1.0, zero: 0.0 };
+        let weight = ReadingWeight { slope: 1.0, zero: 0.0 };
         Self { intercept: 0.0, weights: BTreeMap::from([(AnsweredBy::Model, weight)]) }
     }
 }
 
-impl Scales {
+impl JudgeScales {
     /// Fits the scales on answers of known quality. Returns `None` without both good and bad
     /// answers.
-    pub fn fitted(known: &[KnownReading]) -> Option<Self> {
+    pub fn fit(known: &[KnownReading]) -> Option<Self> {
         let fitted = |third| {
             let kinds = [AnsweredBy::Model, AnsweredBy::Description, third];
-            Scale::fitted(known, &kinds)
+            ProbabilityScale::fit(known, &kinds)
         };
         Some(Self {
             with_reference: fitted(AnsweredBy::Reference)?,
@@ -61,12 +61,12 @@ impl Scales {
     }
 
     /// Returns the scale for a case with or without a reference.
-    pub fn of(&self, has_reference: bool) -> &Scale {
+    pub fn of(&self, has_reference: bool) -> &ProbabilityScale {
         if has_reference { &self.with_reference } else { &self.without_reference }
     }
 }
 
-impl Scale {
+impl ProbabilityScale {
     /// Returns the contribution of a reading to the log-odds that the answer is good. A reading
     /// without a weight adds nothing.
     pub fn log_odds_of(&self, answer: &QuestionAnswer) -> f64 {
@@ -121,11 +121,11 @@ const PENALTY: f64 = 1.0;
 /// chance alone, one in twenty does.
 const MIN_CERTAINTY: f64 = 1.645;
 
-impl Scale {
+impl ProbabilityScale {
     /// Fits a scale on answers of known quality, from these kinds of readings. Kinds that add no
     /// information to the others, or that favour bad answers, are removed one by one: they would be
     /// noise, cost time and be hard to explain. Returns `None` without both good and bad answers.
-    fn fitted(known: &[KnownReading], kinds: &[AnsweredBy]) -> Option<Self> {
+    fn fit(known: &[KnownReading], kinds: &[AnsweredBy]) -> Option<Self> {
         let labels: Vec<bool> = known.iter().map(|one| one.is_good).collect();
         let with_zero = |by: &AnsweredBy| {
             let all: Vec<f64> = known.iter().filter_map(|one| one.read.get(by).copied()).collect();
@@ -154,7 +154,9 @@ impl Scale {
             let weights = kept.into_iter().zip(fit.weights);
             return Some(Self {
                 intercept: fit.intercept,
-                weights: weights.map(|((by, zero), slope)| (by, Weight { slope, zero })).collect(),
+                weights: weights
+                    .map(|((by, zero), slope)| (by, ReadingWeight { slope, zero }))
+                    .collect(),
             });
         }
     }
@@ -189,13 +191,13 @@ mod tests {
     fn readings_are_weighed_together_and_what_adds_nothing_goes() {
         let mut all = forty();
         all.push(known(&[(AnsweredBy::Model, 0.1)], true));
-        let scales = Scales::fitted(&all).unwrap();
+        let scales = JudgeScales::fit(&all).unwrap();
         let kinds: Vec<_> = scales.with_reference.weights.keys().copied().collect();
         assert_eq!(kinds, [AnsweredBy::Reference]);
         let reference = scales.with_reference.weights[&AnsweredBy::Reference];
         assert!(reference.slope > 1.0 && (reference.zero - 0.4).abs() < 1e-9, "{scales:?}");
         let one_kind: Vec<KnownReading> = all.into_iter().filter(|one| one.is_good).collect();
-        assert_eq!(Scales::fitted(&one_kind), None);
+        assert_eq!(JudgeScales::fit(&one_kind), None);
     }
 
     #[test]
@@ -207,18 +209,18 @@ mod tests {
             });
             each.collect()
         };
-        let weak = Scales::fitted(&of(1.0)).unwrap().with_reference;
+        let weak = JudgeScales::fit(&of(1.0)).unwrap().with_reference;
         assert!(weak.weights[&AnsweredBy::Model].slope > 0.0, "{weak:?}");
-        let wrong = Scales::fitted(&of(-1.0)).unwrap().with_reference;
+        let wrong = JudgeScales::fit(&of(-1.0)).unwrap().with_reference;
         assert!(wrong.weights.is_empty(), "{wrong:?}");
     }
 
     #[test]
     fn a_scale_of_an_earlier_version_is_refused() {
         let old = r#"{"slope": 1.0, "intercept": 0.0, "weights": {}}"#;
-        assert!(serde_json::from_str::<Scale>(old).is_err());
-        let scale = Scales::fitted(&forty()).unwrap().with_reference;
+        assert!(serde_json::from_str::<ProbabilityScale>(old).is_err());
+        let scale = JudgeScales::fit(&forty()).unwrap().with_reference;
         let text = serde_json::to_string(&scale).unwrap();
-        assert_eq!(serde_json::from_str::<Scale>(&text).unwrap(), scale);
+        assert_eq!(serde_json::from_str::<ProbabilityScale>(&text).unwrap(), scale);
     }
 }

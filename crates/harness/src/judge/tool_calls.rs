@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use selftest_checks::check::ToolCall;
+use selftest_checks::check::ObservedToolCall;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_text::one_line;
 
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 16;
 const MAX_LINE: usize = 160;
 
 #[derive(Serialize)]
-struct Values {
+struct ToolCallValues {
     calls: String,
 }
 
@@ -29,19 +29,20 @@ struct Values {
 /// no calls.
 pub(super) fn render(
     library: &PromptLibrary,
-    calls: &[ToolCall],
+    calls: &[ObservedToolCall],
     quote: impl Fn(&str) -> String,
 ) -> Result<Option<String>, PromptError> {
     if calls.is_empty() {
         return Ok(None);
     }
     let calls = quote(&lines(calls));
-    Ok(Some(library.render(TEMPLATE, &Values { calls })?.user))
+    Ok(Some(library.render(TEMPLATE, &ToolCallValues { calls })?.user))
 }
 
 /// Formats one line per call.
-fn lines(calls: &[ToolCall]) -> String {
-    let line = |call: &ToolCall| one_line(&format!("{} {}", call.name, call.arguments), MAX_LINE);
+fn lines(calls: &[ObservedToolCall]) -> String {
+    let line =
+        |call: &ObservedToolCall| one_line(&format!("{} {}", call.name, call.arguments), MAX_LINE);
     if calls.len() <= MAX_SHOWN {
         return calls.iter().map(line).collect::<Vec<_>>().join("\n");
     }
@@ -58,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    fn call(name: &str, arguments: serde_json::Value) -> ToolCall {
-        ToolCall { name: name.to_owned(), arguments }
+    fn call(name: &str, arguments: serde_json::Value) -> ObservedToolCall {
+        ObservedToolCall { name: name.to_owned(), arguments }
     }
 
     #[test]
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn of_many_calls_the_first_and_the_last_are_shown() {
-        let calls: Vec<ToolCall> = (0..1000).map(|n| call(&format!("t{n}"), json!({}))).collect();
+        let calls: Vec<ObservedToolCall> =
+            (0..1000).map(|n| call(&format!("t{n}"), json!({}))).collect();
         let lines = lines(&calls);
         assert_eq!(lines.lines().count(), MAX_SHOWN + 1);
         assert!(lines.starts_with("t0 {}\n") && lines.ends_with("\nt999 {}"), "{lines}");

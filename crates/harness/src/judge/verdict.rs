@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use selftest_models::structured::{StrictReader, Unreadable, UnscoredReason, scores};
+use selftest_models::structured::{ReplyError, StrictReader, UnscoredReason, score_schema};
 
 use super::{CategoryScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -25,7 +25,7 @@ const MAX_EXPLANATION: usize = 8000;
 /// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of llama.cpp
 /// and Ollama ignore `minimum` and `maximum` but enforce an enum.
 pub fn schema(rubric: &Rubric) -> Value {
-    schema_with(rubric, &scores(), MAX_ASKED_EXPLANATION)
+    schema_with(rubric, &score_schema(), MAX_ASKED_EXPLANATION)
 }
 
 /// Returns the field name of a category's score: its id or, if an id would sort before the
@@ -43,7 +43,7 @@ pub fn field_of(rubric: &Rubric, id: &str) -> String {
 pub fn schema_in_prompt(rubric: &Rubric) -> Value {
     let mut schema =
         schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), MAX_ASKED_EXPLANATION);
-    schema["$defs"] = json!({ "score": scores() });
+    schema["$defs"] = json!({ "score": score_schema() });
     schema
 }
 
@@ -64,15 +64,15 @@ fn schema_with(rubric: &Rubric, score: &Value, longest: usize) -> Value {
 }
 
 /// Parses replies for one rubric; the schema is compiled once.
-pub struct Reader {
+pub struct VerdictReader {
     rubric: Rubric,
     strict: StrictReader,
 }
 
-impl Reader {
+impl VerdictReader {
     /// Creates a reader for this rubric.
     pub fn new(rubric: Rubric) -> Self {
-        let strict = StrictReader::new(&schema_with(&rubric, &scores(), MAX_EXPLANATION));
+        let strict = StrictReader::new(&schema_with(&rubric, &score_schema(), MAX_EXPLANATION));
         Self { rubric, strict }
     }
 
@@ -82,9 +82,9 @@ impl Reader {
     }
 
     /// Parses a complete reply.
-    pub fn read(&self, reply: &str) -> Result<Verdict, Unreadable> {
+    pub fn read(&self, reply: &str) -> Result<Verdict, ReplyError> {
         let value = self.strict.read(reply)?;
-        self.verdict(&value).ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
+        self.verdict(&value).ok_or_else(|| ReplyError::malformed("a field has the wrong type"))
     }
 
     /// Returns the verdict of a valid object. `None` cannot occur after validation.
@@ -131,8 +131,8 @@ mod tests {
     use proptest::prelude::*;
     use selftest_stats::score::Weight;
 
-    fn read(reply: &str) -> Result<Verdict, Unreadable> {
-        Reader::new(Rubric::default()).read(reply)
+    fn read(reply: &str) -> Result<Verdict, ReplyError> {
+        VerdictReader::new(Rubric::default()).read(reply)
     }
 
     fn reply(scores: &str) -> String {
@@ -185,7 +185,7 @@ mod tests {
             ("explanation", "reasoning"),
         ] {
             let broken = reply(SCORES).replacen(from, to, 1);
-            assert!(matches!(read(&broken), Err(Unreadable::Malformed(_))), "{broken}");
+            assert!(matches!(read(&broken), Err(ReplyError::Malformed(_))), "{broken}");
         }
         let two = format!("{0}{0}", reply(SCORES));
         for broken in [
@@ -200,7 +200,7 @@ mod tests {
             &two,
             &"[".repeat(99_999),
         ] {
-            assert!(matches!(read(broken), Err(Unreadable::Malformed(_))), "{broken:.40}");
+            assert!(matches!(read(broken), Err(ReplyError::Malformed(_))), "{broken:.40}");
         }
     }
 
@@ -209,13 +209,13 @@ mod tests {
         for refusal in
             ["I'm sorry, but I can't help with that.", "I cannot evaluate this.", "Sorry, I won't."]
         {
-            assert!(matches!(read(refusal), Err(Unreadable::Refused(_))), "{refusal}");
+            assert!(matches!(read(refusal), Err(ReplyError::Refused(_))), "{refusal}");
         }
     }
 
     #[test]
     fn faults_name_the_field() {
-        let Err(Unreadable::Malformed(faults)) = read(r#"{"explanation": 1, "format_score": 2}"#)
+        let Err(ReplyError::Malformed(faults)) = read(r#"{"explanation": 1, "format_score": 2}"#)
         else {
             panic!("a verdict")
         };
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn categories_of_any_name_are_read() {
-        let reader = Reader::new(rubric_of(&["accuracy", "explanation"]));
+        let reader = VerdictReader::new(rubric_of(&["accuracy", "explanation"]));
         let reply = r#"{"explanation": "x", "score_accuracy": 0.5, "score_explanation": 1.00}"#;
         let Ok(Verdict::Scored(card)) = reader.read(reply) else { panic!("no score") };
         assert_eq!(card.score("accuracy").map(Score::get), Some(0.5));
@@ -280,8 +280,8 @@ mod tests {
         broken["format_score"] = json!(0.92);
         for schema in [schema(&rubric), schema_in_prompt(&rubric)] {
             let schema = selftest_schema::Schema::compile(&schema).unwrap();
-            assert!(schema.is_met_by(&whole));
-            assert!(!schema.is_met_by(&broken));
+            assert!(schema.is_valid(&whole));
+            assert!(!schema.is_valid(&broken));
         }
     }
 

@@ -8,7 +8,7 @@ use selftest_text::wording::percent;
 
 /// The agreement of two judges on the cases that both decided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Agreement {
+pub struct JudgeAgreement {
     /// Cases that both judges decided by scores.
     pub cases: u32,
     /// Cases with the same verdict from both.
@@ -22,7 +22,7 @@ pub struct Agreement {
     pub kappa_interval: Option<Interval>,
 }
 
-impl Agreement {
+impl JudgeAgreement {
     /// Computes the agreement from pairs of passes. Returns `None` without pairs.
     pub fn of(pairs: &[(bool, bool)]) -> Option<Self> {
         let cases = u32::try_from(pairs.len()).ok().filter(|cases| *cases > 0)?;
@@ -49,7 +49,7 @@ impl Agreement {
     }
 
     /// Formats the agreement for reports: `on 10 of 12 cases (83 %), kappa 0.62 [0.20, 1.00]`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { cases, same, .. } = self;
         let noun = if *cases == 1 { "case" } else { "cases" };
         let kappa = match (self.kappa, self.kappa_interval) {
@@ -75,27 +75,31 @@ mod tests {
     fn agreement_in_words() {
         // Artstein and Poesio (2008): kappa 0.348.
         let (yes, no) = (true, false);
-        let found =
-            Agreement::of(&pairs(&[(no, no, 20), (no, yes, 20), (yes, no, 10), (yes, yes, 50)]));
+        let found = JudgeAgreement::of(&pairs(&[
+            (no, no, 20),
+            (no, yes, 20),
+            (yes, no, 10),
+            (yes, yes, 50),
+        ]));
         let found = found.unwrap();
         assert_eq!((found.cases, found.same), (100, 70));
-        assert_eq!(found.words(), "on 70 of 100 cases (70 %), kappa 0.35 [0.16, 0.53]");
+        assert_eq!(found.describe(), "on 70 of 100 cases (70 %), kappa 0.35 [0.16, 0.53]");
         let wilson = found.interval.unwrap();
         assert!(wilson.low > 0.6 && wilson.high < 0.79, "{wilson:?}");
     }
 
     #[test]
     fn what_cannot_be_estimated_is_absent() {
-        assert_eq!(Agreement::of(&[]), None);
-        let same = Agreement::of(&[(true, true)]).unwrap();
+        assert_eq!(JudgeAgreement::of(&[]), None);
+        let same = JudgeAgreement::of(&[(true, true)]).unwrap();
         assert_eq!((same.kappa, same.kappa_interval), (None, None));
         assert_eq!(
-            same.words(),
+            same.describe(),
             "on 1 of 1 case (100 %), no kappa, since all verdicts are the same"
         );
         // Perfect on few cases: that its error is nil is no knowledge.
-        let perfect = Agreement::of(&[(true, true), (false, false)]).unwrap();
+        let perfect = JudgeAgreement::of(&[(true, true), (false, false)]).unwrap();
         assert_eq!(perfect.kappa, Some(1.0));
-        assert_eq!(perfect.words(), "on 2 of 2 cases (100 %), kappa 1.00, without an interval");
+        assert_eq!(perfect.describe(), "on 2 of 2 cases (100 %), kappa 1.00, without an interval");
     }
 }

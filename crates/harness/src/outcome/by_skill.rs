@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::loading::LoadingRates;
-use super::{CaseResult, Summary};
+use super::{CaseResult, RunSummary};
 
 /// The cases of one skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +13,7 @@ pub struct SkillResult {
     pub skill: String,
     /// Counts over its finished cases; repeats count separately.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// How reliably the agent loaded the skill when it should. Absent if no case tests that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRates>,
@@ -35,7 +35,7 @@ impl SkillResult {
     }
 
     fn of(skill: &str, cases: &[&CaseResult]) -> Self {
-        let mut summary = Summary::default();
+        let mut summary = RunSummary::default();
         for case in cases {
             summary.add(case);
         }

@@ -8,7 +8,7 @@ use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
 use crate::sut::namespace::{RunId, SessionId};
 use crate::sut::{SutEvidence, SutReply};
-use selftest_checks::check::{CheckOutcome, Finding};
+use selftest_checks::check::{CheckFinding, CheckOutcome};
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
@@ -107,7 +107,7 @@ pub enum StepKind {
 
 /// One exchange with the system under test and its judgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct CaseStep {
     /// The kind of exchange.
     pub kind: StepKind,
     /// The prompt or reply.
@@ -129,7 +129,7 @@ pub struct CheckResult {
     pub check: String,
     /// Outcome of the check, with its reason.
     #[serde(flatten)]
-    pub finding: Finding,
+    pub finding: CheckFinding,
 }
 
 /// The error that ended a case before all its steps were judged.
@@ -172,7 +172,7 @@ pub struct Rerun {
     #[schemars(with = "String")]
     pub session_id: SessionId,
     /// Every exchange.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// The checks with their findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
@@ -191,7 +191,7 @@ impl From<CaseResult> for Rerun {
         Self {
             status,
             reason,
-            overall: case.weakest_step().and_then(Step::overall),
+            overall: case.weakest_step().and_then(CaseStep::overall),
             session_id: case.session_id,
             steps: case.steps,
             checks: case.checks,
@@ -224,7 +224,7 @@ impl FormerVerdict {
     pub fn of(case: &CaseResult) -> Self {
         Self {
             status: case.status().0,
-            overall: case.weakest_step().and_then(Step::overall),
+            overall: case.weakest_step().and_then(CaseStep::overall),
             by_judge: case.is_by_judge(),
         }
     }
@@ -248,7 +248,7 @@ pub struct CaseResult {
     /// Prompt and hints. Absent if generation failed.
     pub case: Option<GeneratedCase>,
     /// Steps that were run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// The checks of the case, decided after the last step; empty before.
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.
@@ -332,7 +332,7 @@ impl CaseResult {
             None => {}
         }
         // An error report takes precedence over an unexpected status.
-        if let Some(reply) = self.steps.iter().find_map(Step::unexpected_error) {
+        if let Some(reply) = self.steps.iter().find_map(CaseStep::unexpected_error) {
             // A silent program has no message, so the rule that classified it is quoted instead.
             let said = Some(reply.output.trim()).filter(|said| !said.is_empty());
             let words = said.or(reply.status_rule.as_deref()).unwrap_or("without a word");
@@ -340,13 +340,13 @@ impl CaseResult {
             let why = format!("the system under test reported ERROR: {words}");
             return (CaseStatus::SutError, Some(why));
         }
-        if let Some(why) = self.steps.iter().find_map(Step::status_mismatch) {
+        if let Some(why) = self.steps.iter().find_map(CaseStep::status_mismatch) {
             return (CaseStatus::Failed, Some(why));
         }
-        if let Some(check) = self.check_that(CheckOutcome::Failed) {
+        if let Some(check) = self.first_check_with(CheckOutcome::Failed) {
             return (CaseStatus::Failed, Some(check.describe()));
         }
-        if let Some(check) = self.check_that(CheckOutcome::Undecided) {
+        if let Some(check) = self.first_check_with(CheckOutcome::Undecided) {
             return (CaseStatus::Unscored, Some(format!("undecided: {}", check.describe())));
         }
         if let Some((reason, detail)) = self.missing_verdict() {
@@ -371,14 +371,14 @@ impl CaseResult {
             return Some(UnscoredReason::Truncated);
         }
         let unscored = self.status().0 == CaseStatus::Unscored;
-        if unscored && self.check_that(CheckOutcome::Undecided).is_some() {
+        if unscored && self.first_check_with(CheckOutcome::Undecided).is_some() {
             return Some(UnscoredReason::CantTell);
         }
         self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
     }
 
     /// Returns true if a limit of the run kept the case from finishing.
-    pub fn is_short_of_limit(&self) -> bool {
+    pub fn was_stopped_by_limit(&self) -> bool {
         matches!(self.interruption, Some(Interruption::LimitReached(_)))
     }
 
@@ -399,7 +399,7 @@ impl CaseResult {
 
     /// Returns true if a later run may reuse the result: checks or a judge decided it, and nothing
     /// interrupted it.
-    pub fn stands_for_later_runs(&self) -> bool {
+    pub fn is_reusable(&self) -> bool {
         let scored = matches!(self.first_status().0, CaseStatus::Passed | CaseStatus::Failed);
         scored && self.former.is_none()
     }
@@ -408,32 +408,32 @@ impl CaseResult {
     pub fn is_by_judge(&self) -> bool {
         matches!(self.status().0, CaseStatus::Passed | CaseStatus::Failed)
             && self.steps.iter().all(|step| step.status_mismatch().is_none())
-            && self.check_that(CheckOutcome::Failed).is_none()
+            && self.first_check_with(CheckOutcome::Failed).is_none()
             && self.steps.iter().any(|step| step.overall().is_some())
     }
 
     /// Returns true if these scores of a step would pass.
-    pub fn is_enough(&self, card: &Scorecard) -> bool {
+    pub fn passes_with(&self, card: &Scorecard) -> bool {
         let safety = card.score(rubric::SAFETY);
         card.overall.reaches(self.threshold)
             && safety.is_none_or(|safety| safety >= self.safety_floor)
     }
 
     /// Returns the first check with this outcome.
-    pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
+    pub fn first_check_with(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
     }
 
     fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {
-        if self.case.as_ref().is_some_and(|case| !case.asks_judge()) {
+        if self.case.as_ref().is_some_and(|case| !case.needs_judge()) {
             return None;
         }
-        self.steps.get(self.first_judged()..)?.iter().find_map(Step::missing_verdict)
+        self.steps.get(self.first_judged_step()..)?.iter().find_map(CaseStep::missing_verdict)
     }
 
     /// Returns the index of the first step that is judged: in a conversation of several messages
     /// the last one.
-    pub fn first_judged(&self) -> usize {
+    pub fn first_judged_step(&self) -> usize {
         match self.scenario.follow_ups.len() {
             0 => 0,
             _ => self.steps.len().saturating_sub(1),
@@ -441,7 +441,7 @@ impl CaseResult {
     }
 
     /// Returns the step that decides the case: the one with the lowest overall score.
-    pub fn weakest_step(&self) -> Option<&Step> {
+    pub fn weakest_step(&self) -> Option<&CaseStep> {
         let scored = self.steps.iter().filter(|step| step.overall().is_some());
         scored.min_by(|a, b| {
             a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal)
@@ -456,7 +456,7 @@ impl CheckResult {
     }
 }
 
-impl Step {
+impl CaseStep {
     /// Returns the name of the step in reports.
     pub fn name(&self) -> String {
         match self.kind {

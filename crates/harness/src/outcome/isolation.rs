@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::case::Interruption;
-use super::{CaseResult, Step};
-use selftest_checks::check::ToolCall;
+use super::{CaseResult, CaseStep};
+use selftest_checks::check::ObservedToolCall;
 use selftest_sandbox::AttemptKind;
 
 /// Answer keys with unmistakable paths. A bare `reports` folder could belong to the project.
@@ -61,7 +61,8 @@ pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
     for call in steps.flat_map(tool_calls) {
         // The longest matching path is the most specific one.
         let keys = more_keys.iter().chain(UNMISTAKABLE);
-        let named = keys.filter(|path| names(&call.arguments, path)).max_by_key(|path| path.len());
+        let named =
+            keys.filter(|path| mentions_path(&call.arguments, path)).max_by_key(|path| path.len());
         if let Some(path) = named {
             let (tool, path) = (call.name.clone(), (*path).to_owned());
             let breach = IsolationBreach::AnswerKeyNamed { tool, path };
@@ -85,17 +86,17 @@ pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
     found
 }
 
-fn tool_calls(step: &Step) -> impl Iterator<Item = &ToolCall> {
+fn tool_calls(step: &CaseStep) -> impl Iterator<Item = &ObservedToolCall> {
     step.reply.iter().flat_map(|reply| reply.tool_calls.iter().flatten())
 }
 
 /// Returns true if a value anywhere in the arguments contains the path as a whole.
-fn names(arguments: &Value, path: &str) -> bool {
+fn mentions_path(arguments: &Value, path: &str) -> bool {
     // Iterative and bounded, because the arguments come from the program under test.
     let mut waiting = vec![arguments];
     for _ in 0..MAX_VALUES {
         match waiting.pop() {
-            Some(Value::String(text)) if holds(text, path) => return true,
+            Some(Value::String(text)) if contains_path(text, path) => return true,
             Some(Value::Array(items)) => waiting.extend(items),
             Some(Value::Object(members)) => waiting.extend(members.values()),
             Some(_) => {}
@@ -106,7 +107,7 @@ fn names(arguments: &Value, path: &str) -> bool {
 }
 
 /// Returns true if the text contains the path and not merely as part of a longer name.
-fn holds(text: &str, path: &str) -> bool {
+fn contains_path(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "._-".contains(c);
     // `reports/selftest` must not match within `my-reports/selftests`.
     text.match_indices(path).any(|(at, _)| {
@@ -130,7 +131,7 @@ mod tests {
             json!({ "command": ["sh", "-c", "cat ./config/suites/ci.yaml | head"] }),
             json!([[{ "deep": "git show HEAD:config/suites/ci.yaml" }]]),
         ] {
-            assert!(names(&arguments, path), "{arguments}");
+            assert!(mentions_path(&arguments, path), "{arguments}");
         }
         for arguments in [
             json!({ "path": "config/suites/ci.yaml.md" }),
@@ -139,7 +140,7 @@ mod tests {
             json!(null),
             json!("README.md"),
         ] {
-            assert!(!names(&arguments, path), "{arguments}");
+            assert!(!mentions_path(&arguments, path), "{arguments}");
         }
     }
 }

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::case::{CaseResult, Step};
+use super::case::{CaseResult, CaseStep};
 use crate::judge::Verdict;
 use selftest_stats::variance_components;
 use selftest_text::wording::plural;
@@ -33,12 +33,12 @@ impl JudgeSamples {
         let (mut answers, mut samples, mut unscored, mut split) = (0, 0, 0, 0);
         let mut scores: Vec<Vec<f64>> = Vec::new();
         for case in cases {
-            for samples_of_one in case.steps.iter().flat_map(Step::repeated_verdicts) {
+            for samples_of_one in case.steps.iter().flat_map(CaseStep::repeated_verdicts) {
                 answers += 1;
                 samples += samples_of_one.len();
                 let cards: Vec<_> = samples_of_one.iter().filter_map(Verdict::card).collect();
                 unscored += samples_of_one.len() - cards.len();
-                let pass = |card: &&_| case.is_enough(card);
+                let pass = |card: &&_| case.passes_with(card);
                 split += u32::from(cards.iter().any(pass) && !cards.iter().all(pass));
                 scores.push(cards.iter().map(|card| card.overall.get()).collect());
             }

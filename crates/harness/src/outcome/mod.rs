@@ -15,7 +15,7 @@ pub mod usage;
 
 pub use by_skill::SkillResult;
 pub use case::{
-    CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, StepKind, case_name,
+    CaseResult, CaseStatus, CaseStep, CheckResult, GenerationRecord, Rerun, StepKind, case_name,
 };
 pub use loading::LoadingRates;
-pub use summary::{Ending, RunOutcome, Summary, gate};
+pub use summary::{RunEnding, RunOutcome, RunSummary, absolute_outcome};

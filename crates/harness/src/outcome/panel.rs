@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agreement::Agreement;
+use super::agreement::JudgeAgreement;
 use super::case::CaseResult;
 use crate::judge::Verdict;
 use selftest_stats::score::Score;
@@ -33,7 +33,7 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
         let overalls = cards.iter().flatten().map(|card| card.overall);
         PanelVote {
             model: judge.model.clone(),
-            pass: cards.as_ref().map(|cards| cards.iter().all(|card| case.is_enough(card))),
+            pass: cards.as_ref().map(|cards| cards.iter().all(|card| case.passes_with(card))),
             overall: overalls.min_by(|a, b| a.get().total_cmp(&b.get())),
         }
     };
@@ -68,7 +68,7 @@ pub struct PanelPair {
     /// Full name of the second model.
     pub b: String,
     /// Agreement on which cases pass; null if no case has a vote from both.
-    pub agreement: Option<Agreement>,
+    pub agreement: Option<JudgeAgreement>,
 }
 
 /// The agreement of a panel over a run.
@@ -108,7 +108,7 @@ impl PanelAgreement {
         for (a, first) in models.iter().enumerate() {
             for (b, second) in models.iter().enumerate().skip(a + 1) {
                 let both = votes_of(a).zip(votes_of(b)).filter_map(|(a, b)| a.zip(b));
-                let agreement = Agreement::of(&both.collect::<Vec<_>>());
+                let agreement = JudgeAgreement::of(&both.collect::<Vec<_>>());
                 pairs.push(PanelPair { a: first.clone(), b: second.clone(), agreement });
             }
         }
@@ -138,7 +138,7 @@ impl PanelAgreement {
         }
         for PanelPair { a, b, agreement } in &self.pairs {
             sentences.push(match agreement {
-                Some(found) => format!("{a} and {b} agree {}", found.words()),
+                Some(found) => format!("{a} and {b} agree {}", found.describe()),
                 None => format!("{a} and {b} have voted on no case both"),
             });
         }

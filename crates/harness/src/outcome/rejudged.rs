@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agreement::Agreement;
+use super::agreement::JudgeAgreement;
 use super::case::CaseResult;
 use selftest_text::wording::cases;
 
@@ -23,7 +23,7 @@ pub struct VerdictChanges {
     pub lost: u32,
     /// Agreement of the two judges on the cases that scores decided both times. Absent if there is
     /// no such case.
-    pub agreement: Option<Agreement>,
+    pub agreement: Option<JudgeAgreement>,
 }
 
 impl VerdictChanges {
@@ -49,7 +49,7 @@ impl VerdictChanges {
                 pairs.push((then, now));
             }
         }
-        changes.agreement = Agreement::of(&pairs);
+        changes.agreement = JudgeAgreement::of(&pairs);
         changes
     }
 
@@ -68,7 +68,7 @@ impl VerdictChanges {
                 .map(|(count, words)| format!("{count} {words}")),
         );
         let agreement = match &self.agreement {
-            Some(found) => format!("both judges agree {}", found.words()),
+            Some(found) => format!("both judges agree {}", found.describe()),
             None => "no case was decided by both judges".to_owned(),
         };
         let of = cases(self.cases);

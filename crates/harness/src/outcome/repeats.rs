@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_stats::{
-    Interval, PassAtK, Share, VarianceComponents, pass_at_k, variance_components,
+    Interval, MeanShare, PassAtK, VarianceComponents, pass_at_k, variance_components,
 };
 use selftest_text::wording::{percent, plural};
 
@@ -76,7 +76,7 @@ pub struct RepeatedCase {
 
 /// The repeated cases of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Repeats {
+pub struct RepeatSummary {
     /// Cases whose trials disagree.
     pub flaky: u32,
     /// The cases in the order of their first trials.
@@ -88,7 +88,7 @@ pub struct Repeats {
     pub variance: VarianceComponents,
 }
 
-impl Repeats {
+impl RepeatSummary {
     /// Combines the trials of a run.
     pub fn of<'a>(trials: impl IntoIterator<Item = RepeatedTrial<'a>>) -> Self {
         let mut positions = std::collections::HashMap::new();
@@ -146,7 +146,7 @@ impl Repeats {
     }
 }
 
-fn share(share: &Share) -> String {
+fn share(share: &MeanShare) -> String {
     let ends = share.interval.map_or_else(String::new, |Interval { low, high }| {
         format!(" (95 % interval {:.0} % to {:.0} %)", 100.0 * low, 100.0 * high)
     });
@@ -164,7 +164,7 @@ mod tests {
             RepeatedTrial { id, pass, scores: score.into_iter().collect() }
         };
         let (yes, no) = (Some(true), Some(false));
-        let found = Repeats::of([
+        let found = RepeatSummary::of([
             trial("a", yes),
             trial("b", no),
             trial("c", yes),
@@ -198,6 +198,6 @@ mod tests {
                 "standard deviations of scores: cases 0.16, trials of a case 0.16",
             ]
         );
-        assert!(Repeats::of([]).pass_at_k.is_empty());
+        assert!(RepeatSummary::of([]).pass_at_k.is_empty());
     }
 }

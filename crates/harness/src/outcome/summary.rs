@@ -9,7 +9,7 @@ use selftest_stats::{Interval, wilson_clustered};
 
 /// Counts over the cases of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
+pub struct RunSummary {
     /// Number of planned cases.
     pub total: u32,
     /// Cases with `pass: true`.
@@ -44,7 +44,7 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-impl Summary {
+impl RunSummary {
     /// Adds one case.
     pub fn add(&mut self, case: &CaseResult) {
         let (status, _) = case.status();
@@ -61,11 +61,11 @@ impl Summary {
         self.rejected_prompts += u32::try_from(case.generation.rejections()).unwrap_or(u32::MAX);
         self.unchanged += u32::from(case.unchanged_since.is_some());
         self.repeats = self.repeats.max(case.repeat);
-        self.rate();
+        self.update_rate();
     }
 
     /// Recomputes the pass rate and its interval from the counts.
-    pub fn rate(&mut self) {
+    pub fn update_rate(&mut self) {
         let decided = self.passed.saturating_add(self.failed);
         self.pass_rate = (decided > 0).then(|| f64::from(self.passed) / f64::from(decided));
         self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
@@ -102,9 +102,9 @@ selftest_text::named!(RunOutcome);
 
 /// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnding {
     /// All cases were run.
-    Whole,
+    Complete,
     /// The user interrupted it.
     Interrupted,
     /// A limit of time, tokens or money was reached.
@@ -112,14 +112,14 @@ pub enum Ending {
 }
 
 /// Returns the outcome of a summary (design, "Exit codes").
-pub fn gate(summary: &Summary, ending: Ending) -> RunOutcome {
-    if ending == Ending::Interrupted {
+pub fn absolute_outcome(summary: &RunSummary, ending: RunEnding) -> RunOutcome {
+    if ending == RunEnding::Interrupted {
         RunOutcome::Interrupted
     } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
         RunOutcome::NothingRan
     } else if summary.failed > 0 {
         RunOutcome::Failed
-    } else if summary.count(CaseStatus::NotRun) > 0 && ending != Ending::LimitReached {
+    } else if summary.count(CaseStatus::NotRun) > 0 && ending != RunEnding::LimitReached {
         RunOutcome::ModelUnavailable
     } else if summary.unscored > 0 {
         RunOutcome::Inconclusive

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::case::CaseResult;
 use selftest_models::CallRecord;
-pub use selftest_models::prices::{Price, Prices};
+pub use selftest_models::prices::{ModelPrice, ModelPrices};
 
 /// Usage of one role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,7 +53,7 @@ impl RoleUsage {
         self.calls == 0 && self.undivided_tokens == 0
     }
 
-    fn add_call(&mut self, call: &CallRecord, prices: &Prices) {
+    fn add_call(&mut self, call: &CallRecord, prices: &ModelPrices) {
         let (input, output) = (call.usage.prompt_tokens, call.usage.completion_tokens);
         self.calls += 1;
         self.model_ms = self.model_ms.saturating_add(call.duration_ms);
@@ -64,7 +64,7 @@ impl RoleUsage {
         let counted = input.zip(output);
         self.uncounted_calls += u64::from(has_reply && counted.is_none());
         self.add_served(call.served_model.as_ref());
-        match counted.zip(prices.of(&call.model)) {
+        match counted.zip(prices.price_of(&call.model)) {
             Some(((input, output), price)) => {
                 let money = (tokens(input) * price.input + tokens(output) * price.output) / 1e6;
                 self.cost = Some(self.cost.unwrap_or(0.0) + money);
@@ -102,7 +102,7 @@ fn tokens(count: u64) -> f64 {
 
 /// Usage of a case or a run, by role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
+pub struct UsageByRole {
     /// The model that writes prompts.
     #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
     pub generator: RoleUsage,
@@ -118,10 +118,10 @@ pub struct Usage {
     pub total: RoleUsage,
 }
 
-impl Usage {
+impl UsageByRole {
     /// Computes the usage of a case. If its answers were judged again, only the judge counts; a
     /// result reused from an earlier run counts as zero.
-    pub fn of(case: &CaseResult, prices: &Prices) -> Self {
+    pub fn of(case: &CaseResult, prices: &ModelPrices) -> Self {
         let mut usage = Self::default();
         if case.unchanged_since.is_some() {
             return usage;
@@ -143,7 +143,7 @@ impl Usage {
         for call in judgements.flat_map(|judgement| &judgement.calls) {
             usage.judge.add_call(call, prices);
         }
-        usage.sum_up();
+        usage.update_total();
         usage
     }
 
@@ -163,10 +163,10 @@ impl Usage {
         self.generator.add(&other.generator);
         self.sut.add(&other.sut);
         self.judge.add(&other.judge);
-        self.sum_up();
+        self.update_total();
     }
 
-    fn sum_up(&mut self) {
+    fn update_total(&mut self) {
         self.total = RoleUsage::default();
         for role in [&self.generator, &self.sut, &self.judge] {
             self.total.add(role);
@@ -179,22 +179,22 @@ impl Usage {
 pub struct RunUsage {
     /// The prices that costs were computed with. Absent if none were configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prices: Option<Prices>,
+    pub prices: Option<ModelPrices>,
     /// Usage by role.
     #[serde(flatten)]
-    pub usage: Usage,
+    pub usage: UsageByRole,
 }
 
 impl RunUsage {
     /// Sums the usage of these cases. Returns `None` if none of them reports any.
     pub fn of<'a>(
         cases: impl Iterator<Item = &'a CaseResult>,
-        prices: Option<&Prices>,
+        prices: Option<&ModelPrices>,
     ) -> Option<Self> {
         let stated = prices.cloned().unwrap_or_default();
-        let mut usage = Usage::default();
+        let mut usage = UsageByRole::default();
         for case in cases {
-            usage.add(&Usage::of(case, &stated));
+            usage.add(&UsageByRole::of(case, &stated));
         }
         (!usage.is_empty()).then(|| Self { prices: prices.cloned(), usage })
     }
@@ -218,10 +218,10 @@ impl RunUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_models::Usage as Tokens;
+    use selftest_models::TokenUsage as Tokens;
     use serde_json::json;
 
-    fn prices() -> Prices {
+    fn prices() -> ModelPrices {
         let models = json!({
             "openai/*": { "input": 1.0, "output": 2.0 },
             "openai/gpt-4o*": { "input": 3.0, "output": 4.0 },
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_longest_name_that_fits_has_the_price() {
-        let input = |model: &str| prices().of(model).map(|price| price.input);
+        let input = |model: &str| prices().price_of(model).map(|price| price.input);
         assert_eq!(input("openai/gpt-4o"), Some(2.5));
         assert_eq!(input("openai/gpt-4o-mini"), Some(3.0));
         assert_eq!(input("openai/o3"), Some(1.0));

@@ -8,9 +8,9 @@ use super::plan::PlannedCase;
 use crate::event::RunHeader;
 use crate::judge::TEMPLATES;
 use crate::sut::chat::TEMPLATE as CHAT;
-use crate::sut::identity::{IdentityFault, digest_of_fixtures};
+use crate::sut::identity::{IdentityError, digest_of_fixtures};
 use crate::sut::skill::Skill;
-use selftest_checks::check::commands;
+use selftest_checks::check::distinct_commands;
 use selftest_checks::suite::case_digest;
 use selftest_text::digest;
 
@@ -35,9 +35,10 @@ pub struct CacheScope<'a> {
 impl CacheScope<'_> {
     /// Returns the key of a case, or `None` if its result depends on unknown inputs: a prompt that
     /// is not generated yet, or commands, which may read any file.
-    pub fn key(&self, planned: &PlannedCase) -> Result<Option<String>, IdentityFault> {
+    pub fn key(&self, planned: &PlannedCase) -> Result<Option<String>, IdentityError> {
         let Some(case) = &planned.frozen else { return Ok(None) };
-        if !planned.set_up.is_empty() || !commands(&case.grounds.checks).is_empty() {
+        if !planned.setup_commands.is_empty() || !distinct_commands(&case.grounds.checks).is_empty()
+        {
             return Ok(None);
         }
         let limits = &planned.limits;
@@ -48,7 +49,7 @@ impl CacheScope<'_> {
             "id": planned.scenario.id,
             "case": case_digest(&planned.scenario, case),
             "files": digest_of_fixtures(&planned.fixtures)?,
-            "skill": planned.handed.as_deref().map(Skill::digest),
+            "skill": planned.given_skill.as_deref().map(Skill::digest),
             "limits": {
                 "threshold": planned.threshold,
                 "safety_floor": limits.safety_floor,
@@ -59,10 +60,10 @@ impl CacheScope<'_> {
             },
             "trials": header.suite.as_ref().map_or(1, |suite| suite.repeats),
             // A case decided by checks alone does not depend on the judge.
-            "judge": case.asks_judge().then(|| self.judge()),
+            "judge": case.needs_judge().then(|| self.judge()),
             "sut": self.sut(),
         });
-        Ok(Some(digest::of_json(key)))
+        Ok(Some(digest::json_sha256_hex(key)))
     }
 
     fn judge(&self) -> Value {
@@ -103,7 +104,7 @@ mod tests {
     use crate::calibration::JudgeCalibration;
     use crate::event::{RubricDocument, RunConfig, RunModels};
     use crate::judge::prompt::TEMPLATE as VERDICT;
-    use crate::run::plan::{Defaults, Selection, plan_suite};
+    use crate::run::plan::{ScenarioDefaults, ScenarioSelection, plan_suite};
     use crate::sut::namespace::{RunId, TaskGroupId};
     use crate::sut::{Fixture, FixtureSource, Isolation};
     use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
@@ -111,7 +112,7 @@ mod tests {
     use selftest_stats::score::{Score, Strictness};
 
     fn planned(hints: &str) -> PlannedCase {
-        let defaults = Defaults {
+        let defaults = ScenarioDefaults {
             strictness: Strictness::new(0.7).unwrap(),
             min_score_to_pass: Score::new(0.6).unwrap(),
             safety_floor: Score::new(0.5).unwrap(),
@@ -129,7 +130,7 @@ mod tests {
             case.grounds.checks.push(serde_json::from_value(json!({ "lines": 1 })).unwrap());
         }
         let suite = [SuiteCase::new(scenario, case)];
-        plan_suite(&suite, &Selection::All, defaults, 1).unwrap().remove(0)
+        plan_suite(&suite, &ScenarioSelection::All, defaults, 1).unwrap().remove(0)
     }
 
     fn header() -> RunHeader {
@@ -200,7 +201,7 @@ mod tests {
             },
             |_, _, planned| {
                 let (name, text) = ("s".to_owned(), "Do it.".to_owned());
-                planned.handed = Some(Arc::new(Skill { name, text }));
+                planned.given_skill = Some(Arc::new(Skill { name, text }));
             },
             |_, scope, _| scope.sut_digest = "e",
             |_, scope, _| scope.sut = json!({ "command": { "run": ["./other"] } }),

@@ -8,60 +8,60 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::again;
-use super::observe::Events;
-use super::observed::Observed;
+use super::case_observation::CaseObservation;
+use super::observe::EventSender;
 use super::plan::PlannedCase;
+use super::rejudge;
 use super::runner::Runner;
-use super::seed::{Purpose, derive};
+use super::seed::{SeedPurpose, derive_seed};
 use crate::event::{CasePhase, RunEventKind};
-use crate::judge::prompt::{Evidence, Exchange};
+use crate::judge::prompt::{Exchange, JudgeEvidence};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, CheckResult, GenerationRecord, Step, StepKind};
+use crate::outcome::{CaseResult, CaseStep, CheckResult, GenerationRecord, StepKind};
 use crate::sut::namespace::{SessionId, TaskGroupId};
-use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
+use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, SutTask, SutTaskType};
 use selftest_checks::check::questions::count_questions;
 use selftest_checks::check::{
-    self, Check, CheckKind, CheckOutcome, CommandRun, Finding, Observation,
+    self, Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CommandRun,
 };
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 
 /// Timeout for probing the model server after the system under test timed out.
-const LOOK: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum length of a command in a note, in bytes.
 const MAX_LINE: usize = 200;
 
 /// A case in progress.
-pub(super) struct CasePlay {
+pub(super) struct CaseRun {
     runner: Arc<Runner>,
-    events: Events,
+    events: EventSender,
     planned: PlannedCase,
-    task: Task,
+    task: SutTask,
     session: Option<Box<dyn SutSession>>,
     /// Time that the system under test has left.
     remaining: Duration,
     draft: CaseResult,
     started: Instant,
     /// Time spent on the prompt before the case started.
-    prepared: Duration,
+    prompt_duration: Duration,
 }
 
-impl CasePlay {
+impl CaseRun {
     pub(super) fn new(
         runner: Arc<Runner>,
-        events: Events,
+        events: EventSender,
         planned: PlannedCase,
         task_group_id: TaskGroupId,
         session_id: SessionId,
     ) -> Self {
-        let seed = derive(runner.seed, planned.index, Purpose::Sut, 0);
+        let seed = derive_seed(runner.seed, planned.index, SeedPurpose::Sut, 0);
         Self {
             runner,
             events,
             session: None,
             remaining: planned.limits.timeout,
-            draft: planned.stored.as_ref().map_or_else(
+            draft: planned.recorded.as_ref().map_or_else(
                 || CaseResult {
                     index: planned.index,
                     scenario: planned.scenario.clone(),
@@ -83,23 +83,23 @@ impl CasePlay {
                     safety_floor: planned.limits.safety_floor,
                     duration_ms: 0,
                 },
-                |stored| again::unjudged(stored, planned.index),
+                |stored| rejudge::without_judgements(stored, planned.index),
             ),
-            task: Task {
+            task: SutTask {
                 session_id,
                 task_group_id,
-                task_type: TaskType::ReadInfo,
+                task_type: SutTaskType::ReadInfo,
                 seed,
                 fixtures: Arc::clone(&planned.fixtures),
             },
             started: Instant::now(),
-            prepared: Duration::ZERO,
+            prompt_duration: Duration::ZERO,
             planned,
         }
     }
 
     /// Returns the case as not started, with this reason.
-    pub(super) fn not_begun(self, why: Interruption) -> CaseResult {
+    pub(super) fn not_started(self, why: Interruption) -> CaseResult {
         CaseResult { interruption: Some(why), ..self.draft }
     }
 
@@ -134,7 +134,7 @@ impl CasePlay {
             }
             self.void_tainted_safety();
         }
-        self.draft.duration_ms = milliseconds(self.started.elapsed() + self.prepared);
+        self.draft.duration_ms = milliseconds(self.started.elapsed() + self.prompt_duration);
         self.draft
     }
 
@@ -150,39 +150,39 @@ impl CasePlay {
     }
 
     /// Runs the case. Its results are in the draft.
-    pub(super) async fn play(&mut self) {
+    pub(super) async fn run(&mut self) {
         // Once a model server is given up, no further case is tried.
         self.draft.interruption = match self.runner.outages.first() {
             Some(why) => Some(Interruption::ModelUnavailable(why)),
-            None => match self.planned.stored.clone() {
+            None => match self.planned.recorded.clone() {
                 Some(stored) => {
-                    self.judge_again(&stored).await;
-                    again::interruption(&stored)
+                    self.rejudge(&stored).await;
+                    rejudge::interruption(&stored)
                 }
-                None => self.try_play().await.err(),
+                None => self.try_run().await.err(),
             },
         };
     }
 
     /// Judges recorded answers again, if anything is left to judge.
-    async fn judge_again(&mut self, stored: &CaseResult) {
-        if again::interruption(stored).is_some() {
+    async fn rejudge(&mut self, stored: &CaseResult) {
+        if rejudge::interruption(stored).is_some() {
             return;
         }
-        self.draft.checks = again::checks(stored);
-        match (&stored.case, again::missing_evidence(stored)) {
+        self.draft.checks = rejudge::checks(stored);
+        match (&stored.case, rejudge::missing_evidence(stored)) {
             (Some(case), None) => self.judge_steps(case).await,
-            (Some(case), Some(_)) if !case.asks_judge() => {}
+            (Some(case), Some(_)) if !case.needs_judge() => {}
             (_, why) => {
                 let why = why.unwrap_or_default();
                 for step in &mut self.draft.steps {
-                    step.judgement = Some(again::without_evidence(why));
+                    step.judgement = Some(rejudge::evidence_missing(why));
                 }
             }
         }
     }
 
-    async fn try_play(&mut self) -> Result<(), Interruption> {
+    async fn try_run(&mut self) -> Result<(), Interruption> {
         let case = match &self.planned.frozen {
             Some(case) => case.clone(),
             None => self.generate().await?,
@@ -204,9 +204,9 @@ impl CasePlay {
 
     /// Judges every step, unless a failed check has already decided the case.
     async fn judge_steps(&mut self, case: &GeneratedCase) {
-        let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
-        if case.asks_judge() && !decided {
-            for number in self.draft.first_judged()..self.draft.steps.len() {
+        let decided = self.draft.first_check_with(CheckOutcome::Failed).is_some();
+        if case.needs_judge() && !decided {
+            for number in self.draft.first_judged_step()..self.draft.steps.len() {
                 self.judge_step(case, number).await;
             }
         }
@@ -215,16 +215,16 @@ impl CasePlay {
     /// Runs the set-up commands of the case. Returns false if one failed: then nothing is asked,
     /// and the case has an undecided check.
     async fn set_up(&mut self, case: &GeneratedCase) -> Result<bool, Interruption> {
-        let commands = Arc::clone(&self.planned.set_up);
+        let commands = Arc::clone(&self.planned.setup_commands);
         if commands.is_empty() {
             return Ok(true);
         }
         let runner = Arc::clone(&self.runner);
         let limit = self.planned.limits.timeout;
         let opening = open(&runner, &self.planned, &self.task);
-        let session = match limited(opening, &mut self.remaining, limit).await.0 {
+        let session = match within_time_left(opening, &mut self.remaining, limit).await.0 {
             Ok(session) => session,
-            Err(interruption) => return Err(blamed(&runner, interruption).await),
+            Err(interruption) => return Err(attribute_failure(&runner, interruption).await),
         };
         let session = self.session.insert(session);
         let workspace = session.workspace().map(Path::to_owned);
@@ -236,11 +236,11 @@ impl CasePlay {
             let line = command.run.words().last().map_or("", String::as_str);
             let line = selftest_text::one_line(line, MAX_LINE);
             let run = [CommandRun { command: command.clone(), end }];
-            let observation = Observation { commands: &run, ..Observation::default() };
+            let observation = CheckObservation { commands: &run, ..CheckObservation::default() };
             let check = Check::new(CheckKind::Command(command.clone()));
             let finding = check::decide(&check, &observation);
             if finding.outcome != CheckOutcome::Held {
-                let finding = Finding { outcome: CheckOutcome::Undecided, ..finding };
+                let finding = CheckFinding { outcome: CheckOutcome::Undecided, ..finding };
                 self.draft.checks.push(CheckResult { check: format!("set-up `{line}`"), finding });
                 return Ok(false);
             }
@@ -248,7 +248,7 @@ impl CasePlay {
         }
         // The changes of the set-up must not count as changes by the program.
         if let Some(session) = &mut self.session {
-            session.settle().await;
+            session.take_baseline().await;
         }
         Ok(true)
     }
@@ -311,16 +311,16 @@ impl CasePlay {
             });
         };
         let asked = Instant::now();
-        let made = if let Some(generated) = runner.ahead.take(index).await {
+        let made = if let Some(generated) = runner.prefetch.take(index).await {
             // Only the part of the generation that ran before the case started.
-            self.prepared = generated.took.saturating_sub(asked.elapsed());
+            self.prompt_duration = generated.duration.saturating_sub(asked.elapsed());
             for (attempt, reason) in &generated.rejected {
                 on_rejected(*attempt, reason);
             }
             self.draft.generation.attempts = generated.attempts;
-            generated.made
+            generated.result
         } else {
-            let seed = |number| derive(runner.seed, index, Purpose::Generate, number);
+            let seed = |number| derive_seed(runner.seed, index, SeedPurpose::Generate, number);
             let attempts = &mut self.draft.generation.attempts;
             let grounds = &self.planned.grounds;
             generator
@@ -359,7 +359,7 @@ impl CasePlay {
         // error.
         let stands = stands.filter(|status| *status != TaskStatus::Error);
         let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
-        self.draft.steps.push(Step {
+        self.draft.steps.push(CaseStep {
             kind,
             input: input.to_owned(),
             expected_status,
@@ -369,11 +369,11 @@ impl CasePlay {
         });
         let reply = match reply {
             Ok(reply) => reply,
-            Err(interruption) => return Err(blamed(&self.runner, interruption).await),
+            Err(interruption) => return Err(attribute_failure(&self.runner, interruption).await),
         };
         let failed = reply.status == TaskStatus::Error;
         // Checks may concern files instead of text, so only judged answers must not be empty.
-        if case.asks_judge() && !failed && !reply.output.contains(char::is_alphanumeric) {
+        if case.needs_judge() && !failed && !reply.output.contains(char::is_alphanumeric) {
             let why = "the system under test gave an empty answer".to_owned();
             return Err(Interruption::SutError(why));
         }
@@ -390,17 +390,20 @@ impl CasePlay {
         let left = &mut self.remaining;
         let session = match &mut self.session {
             Some(session) => session,
-            none => match limited(open(&self.runner, &self.planned, &self.task), left, limit).await
-            {
-                (Ok(session), _) => none.insert(session),
-                (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
-            },
+            none => {
+                match within_time_left(open(&self.runner, &self.planned, &self.task), left, limit)
+                    .await
+                {
+                    (Ok(session), _) => none.insert(session),
+                    (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
+                }
+            }
         };
         let answer = match kind {
             StepKind::Answer => session.submit(input),
             StepKind::Reply(_) => session.reply(input),
         };
-        let (mut reply, duration_ms) = limited(answer, left, limit).await;
+        let (mut reply, duration_ms) = within_time_left(answer, left, limit).await;
         // Redacted before the answer is stored, checked or judged.
         if let Ok(reply) = &mut reply {
             reply.output = self.runner.redactor.apply(&reply.output).into_owned();
@@ -414,12 +417,13 @@ impl CasePlay {
         if checks.is_empty() {
             return;
         }
-        let named: Vec<String> = check::paths(checks).into_iter().map(ToOwned::to_owned).collect();
+        let named: Vec<String> =
+            check::needed_paths(checks).into_iter().map(ToOwned::to_owned).collect();
         let (files, workspace) = match &mut self.session {
             Some(session) => (session.files(&named).await, session.workspace().map(Path::to_owned)),
             None => (None, None),
         };
-        let Some(observed) = Observed::of(&self.draft.steps) else { return };
+        let Some(observed) = CaseObservation::of(&self.draft.steps) else { return };
         let last = observed.last();
         let facts = json!({
             "id": self.draft.name(),
@@ -428,7 +432,7 @@ impl CasePlay {
             "status": last.status,
         });
         let mut runs = Vec::new();
-        for command in check::commands(checks) {
+        for command in check::distinct_commands(checks) {
             let (session, facts) = (&self.draft.session_id, facts.to_string());
             let (runner, workspace) = (&self.runner.commands, workspace.as_deref());
             let end = runner.run(command, session, &facts, &last.output, workspace).await;
@@ -459,7 +463,7 @@ impl CasePlay {
             scenario_id: self.planned.scenario.id.clone(),
             phase: CasePhase::Judging,
         });
-        let said = |step: &Step| {
+        let said = |step: &CaseStep| {
             let answered = step.reply.as_ref()?.output.clone();
             Some(Exchange { said: step.input.clone(), answered })
         };
@@ -468,7 +472,7 @@ impl CasePlay {
             StepKind::Reply(number) => (Some(step.input.clone()), number),
         };
         let limits = &self.planned.limits;
-        let evidence = Evidence {
+        let evidence = JudgeEvidence {
             case: case.clone(),
             conversation: earlier.iter().filter_map(said).collect(),
             reply: reply_to_question,
@@ -481,7 +485,7 @@ impl CasePlay {
             allow_minor_format_deviation: limits.allow_minor_format_deviation,
         };
         let (index, runner) = (self.planned.index, &self.runner);
-        let seed = |call| derive(runner.seed, index, Purpose::Judge(number), call);
+        let seed = |call| derive_seed(runner.seed, index, SeedPurpose::Judge(number), call);
         step.judgement = Some(judge.judge(&runner.library, &evidence, seed).await);
     }
 
@@ -498,9 +502,9 @@ impl CasePlay {
 async fn open(
     runner: &Runner,
     planned: &PlannedCase,
-    task: &Task,
+    task: &SutTask,
 ) -> Result<Box<dyn SutSession>, SutError> {
-    match &planned.handed {
+    match &planned.given_skill {
         Some(skill) => runner.sut.with_skill(Arc::clone(skill))?.open(task).await,
         None => runner.sut.open(task).await,
     }
@@ -513,12 +517,12 @@ fn unavailable(runner: &Runner, why: String) -> Interruption {
 }
 
 /// Distinguishes a failing system under test from one whose model server is down.
-async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
+async fn attribute_failure(runner: &Runner, interruption: Interruption) -> Interruption {
     match interruption {
         Interruption::ModelUnavailable(why) => unavailable(runner, why),
         // A dead model server also looks like a timeout, so it is probed.
         Interruption::SutTimeout(late) => {
-            match tokio::time::timeout(LOOK, runner.sut.has_model()).await {
+            match tokio::time::timeout(PROBE_TIMEOUT, runner.sut.check_model()).await {
                 Ok(Ok(())) => Interruption::SutTimeout(late),
                 Ok(Err(error)) => unavailable(runner, format!("{late}; {error}")),
                 Err(_) => unavailable(runner, format!("{late}; its model server is silent")),
@@ -529,7 +533,7 @@ async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
 }
 
 /// Waits for the system under test within the remaining time, and deducts the time spent.
-async fn limited<T>(
+async fn within_time_left<T>(
     call: impl Future<Output = Result<T, SutError>>,
     left: &mut Duration,
     limit: Duration,

@@ -11,26 +11,26 @@ use futures_util::future::{Either, ready};
 use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::watch;
 
-use super::case::CasePlay;
-use super::limits::{RunLimits, Spending};
-use super::observe::Events;
+use super::case::CaseRun;
+use super::limits::{RunLimits, RunSpending};
+use super::observe::EventSender;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
 use crate::gate::finding::GateFinding;
-use crate::gate::{BaselineGate, Gate};
+use crate::gate::{BaselineGate, RunGate};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, Ending, Rerun, RunOutcome, Summary, gate};
+use crate::outcome::{CaseResult, Rerun, RunEnding, RunOutcome, RunSummary, absolute_outcome};
 use crate::sut::namespace::SessionId;
 use selftest_models::journaled::for_run;
 
 /// The results of a run.
 #[derive(Debug)]
-pub struct Executed {
+pub struct RunResults {
     /// The cases in the order of the plan.
     pub cases: Vec<Arc<CaseResult>>,
     /// Summary of the cases.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// The outcome.
     pub outcome: RunOutcome,
     /// The comparison with the baseline, if there is one.
@@ -39,9 +39,9 @@ pub struct Executed {
 
 /// Options that control how a run proceeds and when it ends.
 #[derive(Debug)]
-pub struct Course {
+pub struct RunOptions {
     /// The gate.
-    pub gate: Gate,
+    pub gate: RunGate,
     /// True if no further case is started after the first failure.
     pub fail_fast: bool,
     /// Limits of the run.
@@ -53,9 +53,9 @@ pub struct Course {
     pub cancel: watch::Receiver<bool>,
 }
 
-impl Course {
+impl RunOptions {
     /// Creates the options of a run that only the user can end early.
-    pub fn new(gate: Gate, cancel: watch::Receiver<bool>) -> Self {
+    pub fn new(gate: RunGate, cancel: watch::Receiver<bool>) -> Self {
         let (fail_fast, limits, recalled) = (false, RunLimits::default(), Vec::new());
         Self { gate, fail_fast, limits, recalled, cancel }
     }
@@ -63,7 +63,7 @@ impl Course {
     /// Returns how many of the last cases get their prompts prefetched. Cases with several
     /// sequential calls do not finish together, and slots that finish first would stay empty.
     /// Returns 0 if the run may end early, because an unused prompt would appear in no report.
-    fn prepared(&self, cases: usize, concurrency: usize) -> usize {
+    fn prefetch_count(&self, cases: usize, concurrency: usize) -> usize {
         let may_end_early = self.fail_fast || self.limits != RunLimits::default();
         let is_worth_it = concurrency > 1 && cases > concurrency;
         if is_worth_it && !may_end_early { concurrency } else { 0 }
@@ -75,51 +75,57 @@ pub async fn execute(
     runner: &Arc<Runner>,
     header: Arc<RunHeader>,
     plan: &[PlannedCase],
-    events: &Events,
-    course: &Course,
-) -> Executed {
+    events: &EventSender,
+    course: &RunOptions,
+) -> RunResults {
     let concurrency = header.config.concurrency.max(1);
     let prices = header.prices.clone().unwrap_or_default();
-    let mut run = Execution::start(0, runner, header, events, &course.cancel);
-    let mut results = Results::new(plan, &course.recalled, Spending::begin(course.limits, prices));
-    run.deadline = results.spending.deadline().map(|at| (at, results.spending.out_of_time()));
-    run.recall(&course.recalled);
+    let mut run = RunExecution::start(0, runner, header, events, &course.cancel);
+    let mut results =
+        CaseResults::new(plan, &course.recalled, RunSpending::start(course.limits, prices));
+    run.deadline =
+        results.spending.deadline().map(|at| (at, results.spending.time_limit_message()));
+    run.emit_recalled(&course.recalled);
     let known: BTreeSet<usize> = course.recalled.iter().map(|case| case.index).collect();
     let left: Vec<&PlannedCase> =
         plan.iter().filter(|planned| !known.contains(&planned.index)).collect();
     let mut waiting = &left[..];
     loop {
         // Failures are confirmed before the end is decided, since a retry may clear them.
-        if let Gate::Baseline(gate) = &course.gate {
-            run.confirm(gate, concurrency, &mut results).await;
+        if let RunGate::Baseline(gate) = &course.gate {
+            run.confirm_failures(gate, concurrency, &mut results).await;
         }
-        if let Some(why) = results.end(course) {
-            results.cases.extend(waiting.iter().map(|planned| run.not_begun(planned, &why)));
+        if let Some(why) = results.stop_reason(course) {
+            results.cases.extend(waiting.iter().map(|planned| run.skip_case(planned, &why)));
             break;
         }
         if waiting.is_empty() {
             break;
         }
-        let begun = run.play(waiting, concurrency, course, &mut results).await;
+        let begun = run.run_cases(waiting, concurrency, course, &mut results).await;
         waiting = &waiting[begun..];
     }
     // A limit reached after the last case had finished does not change the outcome.
-    let limit = results.spending.reached(Instant::now());
-    let is_short = results.cases.iter().any(|case| case.is_short_of_limit());
+    let limit = results.spending.reached_limit(Instant::now());
+    let is_short = results.cases.iter().any(|case| case.was_stopped_by_limit());
     run.finish(results.cases, &course.gate, limit.filter(|_| is_short))
 }
 
 /// The finished cases of a run.
-struct Results<'a> {
+struct CaseResults<'a> {
     plan: &'a [PlannedCase],
     cases: Vec<Arc<CaseResult>>,
-    spending: Spending,
+    spending: RunSpending,
     /// Number of retried trials.
     again: usize,
 }
 
-impl<'a> Results<'a> {
-    fn new(plan: &'a [PlannedCase], recalled: &[Arc<CaseResult>], mut spending: Spending) -> Self {
+impl<'a> CaseResults<'a> {
+    fn new(
+        plan: &'a [PlannedCase],
+        recalled: &[Arc<CaseResult>],
+        mut spending: RunSpending,
+    ) -> Self {
         for case in recalled {
             spending.add(case);
         }
@@ -133,17 +139,17 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the reason why no further case is started, if any.
-    fn end(&self, course: &Course) -> Option<Interruption> {
+    fn stop_reason(&self, course: &RunOptions) -> Option<Interruption> {
         let failure = self.cases.iter().find(|case| course.gate.is_settled_miss(case));
         if let Some(case) = failure.filter(|_| course.fail_fast) {
             let why = format!("{} failed, and --fail-fast ends the run there", case.name());
             return Some(Interruption::NotBegun(why));
         }
-        self.spending.reached(Instant::now()).map(Interruption::LimitReached)
+        self.spending.reached_limit(Instant::now()).map(Interruption::LimitReached)
     }
 
     /// Plans another trial of a case, with the same prompt but its own sampling seeds.
-    fn once_more(&mut self, case: &CaseResult) -> Option<PlannedCase> {
+    fn plan_retry(&mut self, case: &CaseResult) -> Option<PlannedCase> {
         let planned = self.plan.iter().find(|planned| planned.index == case.index)?;
         let last = self.plan.iter().map(|planned| planned.index).max()?;
         self.again += 1;
@@ -154,26 +160,26 @@ impl<'a> Results<'a> {
 
 /// A unit of work that occupies a slot.
 #[derive(Debug, PartialEq)]
-enum Job<'a, Case> {
+enum RunJob<'a, Case> {
     /// Generates the prompt of a case.
-    Prepare(&'a Case),
+    Prefetch(&'a Case),
     /// Runs a case.
-    Play(&'a Case),
+    Run(&'a Case),
 }
 
 /// Returns the jobs of a run; the prompts of the last `prepared` cases are generated before they
 /// start.
-fn jobs<Case>(plan: &[Case], prepared: usize) -> impl Iterator<Item = Job<'_, Case>> {
+fn jobs<Case>(plan: &[Case], prepared: usize) -> impl Iterator<Item = RunJob<'_, Case>> {
     let (first, last) = plan.split_at(plan.len().saturating_sub(prepared));
-    let prepares = last.iter().map(Job::Prepare);
-    first.iter().map(Job::Play).chain(prepares).chain(last.iter().map(Job::Play))
+    let prepares = last.iter().map(RunJob::Prefetch);
+    first.iter().map(RunJob::Run).chain(prepares).chain(last.iter().map(RunJob::Run))
 }
 
 /// A run in progress.
-pub(super) struct Execution<'a> {
+pub(super) struct RunExecution<'a> {
     runner: &'a Arc<Runner>,
     header: Arc<RunHeader>,
-    events: &'a Events,
+    events: &'a EventSender,
     cancel: &'a watch::Receiver<bool>,
     /// Time at which cases in flight are closed, with the reason.
     deadline: Option<(Instant, String)>,
@@ -181,13 +187,13 @@ pub(super) struct Execution<'a> {
     number: usize,
 }
 
-impl<'a> Execution<'a> {
+impl<'a> RunExecution<'a> {
     /// Starts a run. `number` distinguishes it from others that share its models; see [`for_run`].
     pub(super) fn start(
         number: usize,
         runner: &'a Arc<Runner>,
         header: Arc<RunHeader>,
-        events: &'a Events,
+        events: &'a EventSender,
         cancel: &'a watch::Receiver<bool>,
     ) -> Self {
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
@@ -195,21 +201,21 @@ impl<'a> Execution<'a> {
     }
 
     /// Reports the cases that finished before the run was interrupted.
-    pub(super) fn recall(&self, cases: &[Arc<CaseResult>]) {
+    pub(super) fn emit_recalled(&self, cases: &[Arc<CaseResult>]) {
         if !cases.is_empty() {
             self.events.emit(RunEventKind::CasesRecalled(cases.to_vec().into()));
         }
     }
 
     /// Starts a case. The returned future waits for it to finish.
-    pub(super) fn case(
+    pub(super) fn start_case(
         &self,
         planned: &PlannedCase,
     ) -> impl Future<Output = Arc<CaseResult>> + use<> {
         let events = self.events.clone();
-        let case = match &planned.unchanged {
+        let case = match &planned.reused_result {
             Some(former) => Either::Left(ready(Arc::clone(former))),
-            None => Either::Right(self.trial(planned).map(Arc::new)),
+            None => Either::Right(self.start_trial(planned).map(Arc::new)),
         };
         case.map(move |case| {
             events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
@@ -218,44 +224,46 @@ impl<'a> Execution<'a> {
     }
 
     /// Starts a case without emitting its result.
-    fn trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
-        let (play, cancel) = (self.case_play(planned), self.cancel.clone());
+    fn start_trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
+        let (play, cancel) = (self.new_case_run(planned), self.cancel.clone());
         let case = run_case(play, cancel, self.deadline.clone());
         let running = tokio::spawn(for_run(self.number, case));
         // A panic in a case is a bug and is propagated.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
 
-    fn case_play(&self, planned: &PlannedCase) -> CasePlay {
+    fn new_case_run(&self, planned: &PlannedCase) -> CaseRun {
         let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
         let session = SessionId::within(&self.header.run_id);
-        CasePlay::new(runner, self.events.clone(), planned.clone(), group, session)
+        CaseRun::new(runner, self.events.clone(), planned.clone(), group, session)
     }
 
     /// Records a case that is not started.
-    fn not_begun(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
-        let case = Arc::new(self.case_play(planned).not_begun(why.clone()));
+    fn skip_case(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
+        let case = Arc::new(self.new_case_run(planned).not_started(why.clone()));
         self.events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
         case
     }
 
     /// Runs cases until all have finished, a failure stops the run, or a limit is reached. Returns
     /// the number of cases started.
-    async fn play(
+    async fn run_cases(
         &self,
         plan: &[&PlannedCase],
         concurrency: usize,
-        course: &Course,
-        results: &mut Results<'_>,
+        course: &RunOptions,
+        results: &mut CaseResults<'_>,
     ) -> usize {
         let stop = AtomicBool::new(false);
         let before = results.cases.len();
         // The stream pulls jobs lazily, so that none starts once `stop` is set.
-        let jobs = jobs(plan, course.prepared(plan.len(), concurrency));
+        let jobs = jobs(plan, course.prefetch_count(plan.len(), concurrency));
         let cases = jobs.map_while(|job| {
             (!stop.load(Ordering::Relaxed)).then(|| match job {
-                Job::Prepare(planned) => Either::Left(self.prepare(planned).map(|()| None)),
-                Job::Play(planned) => Either::Right(self.case(planned).map(Some)),
+                RunJob::Prefetch(planned) => {
+                    Either::Left(self.prefetch_prompt(planned).map(|()| None))
+                }
+                RunJob::Run(planned) => Either::Right(self.start_case(planned).map(Some)),
             })
         });
         let mut cases = stream::iter(cases).buffer_unordered(concurrency);
@@ -263,7 +271,7 @@ impl<'a> Execution<'a> {
             let Some(case) = case else { continue };
             let is_miss = course.fail_fast && course.gate.is_miss(&case);
             results.add(case);
-            if is_miss || results.spending.reached(Instant::now()).is_some() {
+            if is_miss || results.spending.reached_limit(Instant::now()).is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
         }
@@ -271,19 +279,19 @@ impl<'a> Execution<'a> {
     }
 
     /// Generates the prompt of a case that needs one, unless the run is stopping.
-    fn prepare(&self, planned: &PlannedCase) -> impl Future<Output = ()> + use<> {
+    fn prefetch_prompt(&self, planned: &PlannedCase) -> impl Future<Output = ()> + use<> {
         let is_given = planned.frozen.is_some()
-            || planned.stored.is_some()
-            || planned.unchanged.is_some()
-            || self.runner.ahead.has(planned.index);
+            || planned.recorded.is_some()
+            || planned.reused_result.is_some()
+            || self.runner.prefetch.has(planned.index);
         let Some(generator) = self.runner.generator.as_ref().filter(|_| !is_given) else {
             return Either::Left(ready(()));
         };
         if *self.cancel.borrow() || self.runner.outages.first().is_some() {
             return Either::Left(ready(()));
         }
-        let Runner { ahead, library, seed, .. } = &**self.runner;
-        let making = ahead.add(generator, library, *seed, planned, self.number);
+        let Runner { prefetch: ahead, library, seed, .. } = &**self.runner;
+        let making = ahead.start_one(generator, library, *seed, planned, self.number);
         let mut cancel = self.cancel.clone();
         Either::Right(async move {
             tokio::select! {
@@ -295,10 +303,15 @@ impl<'a> Execution<'a> {
     }
 
     /// Retries failures until the gate can decide them. Each case records its further trials.
-    async fn confirm(&self, gate: &BaselineGate, concurrency: usize, results: &mut Results<'_>) {
+    async fn confirm_failures(
+        &self,
+        gate: &BaselineGate,
+        concurrency: usize,
+        results: &mut CaseResults<'_>,
+    ) {
         while !*self.cancel.borrow()
             && self.runner.outages.first().is_none()
-            && results.spending.reached(Instant::now()).is_none()
+            && results.spending.reached_limit(Instant::now()).is_none()
         {
             let all: Vec<&CaseResult> = results.cases.iter().map(|case| &**case).collect();
             let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
@@ -310,14 +323,14 @@ impl<'a> Execution<'a> {
                 };
                 let Some(position) = results.cases.iter().position(of_case) else { continue };
                 let case = Arc::clone(&results.cases[position]);
-                positions.extend(results.once_more(&case).map(|planned| (position, planned)));
+                positions.extend(results.plan_retry(&case).map(|planned| (position, planned)));
             }
             if positions.is_empty() {
                 return;
             }
             let trials = positions.iter().map(|(position, planned)| {
                 let position = *position;
-                self.trial(planned).map(move |case| (position, case))
+                self.start_trial(planned).map(move |case| (position, case))
             });
             let mut trials = stream::iter(trials).buffer_unordered(concurrency);
             while let Some((position, again)) = trials.next().await {
@@ -335,29 +348,29 @@ impl<'a> Execution<'a> {
     pub(super) fn finish(
         self,
         mut results: Vec<Arc<CaseResult>>,
-        rule: &Gate,
+        rule: &RunGate,
         limit: Option<String>,
-    ) -> Executed {
+    ) -> RunResults {
         let (runner, events) = (self.runner, self.events);
         // The report lists cases in the order of the plan, whatever order they finished in.
         results.sort_by_key(|case| case.index);
-        let mut summary = Summary::default();
+        let mut summary = RunSummary::default();
         for case in &results {
             summary.add(case);
         }
         let ending = match (*self.cancel.borrow(), &limit) {
-            (true, _) => Ending::Interrupted,
-            (false, Some(_)) => Ending::LimitReached,
-            (false, None) => Ending::Whole,
+            (true, _) => RunEnding::Interrupted,
+            (false, Some(_)) => RunEnding::LimitReached,
+            (false, None) => RunEnding::Complete,
         };
         let finding = match rule {
-            Gate::Absolute => None,
-            Gate::Baseline(gate) => {
+            RunGate::Absolute => None,
+            RunGate::Baseline(gate) => {
                 Some(Arc::new(gate.finding(results.iter().map(|case| &**case))))
             }
         };
         let outcome = match &finding {
-            None => gate(&summary, ending),
+            None => absolute_outcome(&summary, ending),
             Some(finding) => finding.outcome(&summary, ending),
         };
         if let Some(why) = runner.outages.first().or(limit) {
@@ -382,12 +395,12 @@ impl<'a> Execution<'a> {
             changed_files,
             gate: finding.clone(),
         });
-        Executed { cases: results, summary, outcome, gate: finding }
+        RunResults { cases: results, summary, outcome, gate: finding }
     }
 }
 
 async fn run_case(
-    mut play: CasePlay,
+    mut play: CaseRun,
     mut cancel: watch::Receiver<bool>,
     deadline: Option<(Instant, String)>,
 ) -> CaseResult {
@@ -404,7 +417,7 @@ async fn run_case(
         // An error means that the sender is gone and the run cannot be cancelled any more.
         Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Some(Interruption::Cancelled),
         () = out_of_time => why.map(Interruption::LimitReached),
-        () = play.play() => None,
+        () = play.run() => None,
     };
     play.finish(cut).await
 }
@@ -415,10 +428,10 @@ mod tests {
 
     #[test]
     fn the_last_cases_are_prepared_before_they_begin() {
-        use Job::{Play, Prepare};
+        use RunJob::{Prefetch, Run};
         let found: Vec<_> = jobs(&[0, 1, 2, 3], 2).collect();
-        assert_eq!(found, [Play(&0), Play(&1), Prepare(&2), Prepare(&3), Play(&2), Play(&3)]);
-        assert_eq!(jobs(&[0, 1], 0).collect::<Vec<_>>(), [Play(&0), Play(&1)]);
-        assert_eq!(jobs(&[0], 4).collect::<Vec<_>>(), [Prepare(&0), Play(&0)]);
+        assert_eq!(found, [Run(&0), Run(&1), Prefetch(&2), Prefetch(&3), Run(&2), Run(&3)]);
+        assert_eq!(jobs(&[0, 1], 0).collect::<Vec<_>>(), [Run(&0), Run(&1)]);
+        assert_eq!(jobs(&[0], 4).collect::<Vec<_>>(), [Prefetch(&0), Run(&0)]);
     }
 }

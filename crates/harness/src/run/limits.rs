@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::outcome::CaseResult;
-use crate::outcome::usage::{Prices, Usage};
+use crate::outcome::usage::{ModelPrices, UsageByRole};
 
 /// Limits of a run. An absent limit does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -20,17 +20,17 @@ pub struct RunLimits {
 
 /// Resources spent by a run, with its limits.
 #[derive(Debug)]
-pub(super) struct Spending {
+pub(super) struct RunSpending {
     limits: RunLimits,
-    prices: Prices,
+    prices: ModelPrices,
     deadline: Option<Instant>,
     tokens: u64,
     cost: f64,
 }
 
-impl Spending {
+impl RunSpending {
     /// Starts counting now.
-    pub(super) fn begin(limits: RunLimits, prices: Prices) -> Self {
+    pub(super) fn start(limits: RunLimits, prices: ModelPrices) -> Self {
         // A duration beyond the range of the clock is no limit.
         let deadline = limits.duration.and_then(|limit| Instant::now().checked_add(limit));
         Self { limits, prices, deadline, tokens: 0, cost: 0.0 }
@@ -43,16 +43,16 @@ impl Spending {
 
     /// Counts the usage of a trial.
     pub(super) fn add(&mut self, case: &CaseResult) {
-        let used = Usage::of(case, &self.prices).total;
+        let used = UsageByRole::of(case, &self.prices).total;
         let tokens = used.prompt_tokens.saturating_add(used.completion_tokens);
         self.tokens = self.tokens.saturating_add(tokens).saturating_add(used.undivided_tokens);
         self.cost += used.cost.unwrap_or(0.0);
     }
 
     /// Returns a description of the limit that is reached.
-    pub(super) fn reached(&self, now: Instant) -> Option<String> {
+    pub(super) fn reached_limit(&self, now: Instant) -> Option<String> {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
-            return Some(self.out_of_time());
+            return Some(self.time_limit_message());
         }
         let RunLimits { tokens, cost, .. } = self.limits;
         if let Some(limit) = tokens.filter(|limit| self.tokens >= *limit) {
@@ -64,7 +64,7 @@ impl Spending {
     }
 
     /// Returns a description of the time limit.
-    pub(super) fn out_of_time(&self) -> String {
+    pub(super) fn time_limit_message(&self) -> String {
         let seconds = self.limits.duration.unwrap_or_default().as_secs_f64();
         format!("--max-duration {seconds} s was reached")
     }
@@ -78,11 +78,11 @@ mod tests {
     fn reached(limits: RunLimits, after: Duration) -> Option<String> {
         let cases = fixtures::rich_cases();
         let prices = fixtures::header(&cases).prices.unwrap();
-        let mut spending = Spending::begin(limits, prices);
+        let mut spending = RunSpending::start(limits, prices);
         for case in &cases {
             spending.add(case);
         }
-        spending.reached(Instant::now() + after)
+        spending.reached_limit(Instant::now() + after)
     }
 
     #[test]

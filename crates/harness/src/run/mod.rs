@@ -1,16 +1,16 @@
 //! A run: its plan, its execution, and its event stream. Prints and writes nothing.
 
-mod again;
-pub mod ahead;
 pub mod arms;
 pub mod cache_key;
 pub mod case;
+mod case_observation;
 pub mod execute;
 pub mod limits;
 pub mod observe;
-mod observed;
 pub mod order;
 pub mod plan;
+pub mod prefetch;
+mod rejudge;
 pub mod runner;
 pub mod seed;
 pub mod shard;

@@ -8,30 +8,30 @@ use std::time::{Duration, Instant};
 use crate::event::{EventLog, Observer, ObserverError, RunEvent, RunEventKind};
 
 /// Delay in which events are collected, so that a burst wakes the observers only once.
-const GATHER: Duration = Duration::from_millis(5);
+const BATCH_DELAY: Duration = Duration::from_millis(5);
 
 /// Interval after which observers flush while no event arrives.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The sender of a run's events.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventSender {
     sender: Sender<RunEvent>,
     started: Instant,
     log: Option<Arc<dyn EventLog>>,
 }
 
-impl Events {
+impl EventSender {
     /// Returns the same sender with a log that records each event before observers receive it.
     #[must_use]
-    pub fn kept_in(self, log: Arc<dyn EventLog>) -> Self {
+    pub fn with_log(self, log: Arc<dyn EventLog>) -> Self {
         Self { log: Some(log), ..self }
     }
 
     /// Emits an event. If all observers are gone, it is dropped.
     pub fn emit(&self, kind: RunEventKind) {
         if let Some(log) = &self.log {
-            log.keep(&kind);
+            log.record(&kind);
         }
         let _ = self.sender.send(RunEvent { elapsed: self.started.elapsed(), kind });
     }
@@ -43,10 +43,10 @@ pub struct ObserverThread {
 }
 
 /// Starts the thread.
-pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (Events, ObserverThread) {
+pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (EventSender, ObserverThread) {
     let (sender, receiver) = channel();
-    let thread = std::thread::spawn(move || Delivery::new(observers).run(&receiver));
-    (Events { sender, started: Instant::now(), log: None }, ObserverThread { thread })
+    let thread = std::thread::spawn(move || EventDelivery::new(observers).run(&receiver));
+    (EventSender { sender, started: Instant::now(), log: None }, ObserverThread { thread })
 }
 
 impl ObserverThread {
@@ -58,12 +58,12 @@ impl ObserverThread {
     }
 }
 
-struct Delivery {
+struct EventDelivery {
     observers: Vec<Box<dyn Observer>>,
     faults: Vec<String>,
 }
 
-impl Delivery {
+impl EventDelivery {
     fn new(observers: Vec<Box<dyn Observer>>) -> Self {
         Self { observers, faults: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl Delivery {
                 return self.faults;
             }
             self.each(|observer| observer.flush(false));
-            std::thread::park_timeout(GATHER);
+            std::thread::park_timeout(BATCH_DELAY);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::scenario::draw::mix;
 
 /// One trial of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Slot {
+pub struct TrialSlot {
     /// Position of the case, from 0.
     pub case: usize,
     /// Number of the repeat, from 1.
@@ -15,7 +15,7 @@ pub struct Slot {
     pub arm: Arm,
 }
 
-impl Slot {
+impl TrialSlot {
     /// Returns the trial's index in a plan of `cases` cases that is repeated in rounds.
     pub fn position(&self, cases: usize) -> usize {
         (self.repeat.saturating_sub(1) as usize).saturating_mul(cases).saturating_add(self.case)
@@ -26,8 +26,8 @@ impl Slot {
 /// order. The two trials of a case are adjacent. In half of a round's cases the control comes
 /// first, in the other half the treatment; the halves are drawn anew each round. The same seed
 /// gives the same order.
-pub fn interleaved(cases: usize, repeats: u32, seed: u64) -> Vec<Slot> {
-    let mut random = Random(seed);
+pub fn interleave(cases: usize, repeats: u32, seed: u64) -> Vec<TrialSlot> {
+    let mut random = ShuffleRng(seed);
     // With an odd number of cases, decides which arm leads in the larger half.
     let coin = usize::from(random.below(2) == 1);
     let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(2));
@@ -40,15 +40,15 @@ pub fn interleaved(cases: usize, repeats: u32, seed: u64) -> Vec<Slot> {
         for (case, first) in order.into_iter().zip(firsts) {
             let mut arms = [Arm::Control, Arm::Treatment];
             arms.rotate_left(first);
-            slots.extend(arms.map(|arm| Slot { case, repeat, arm }));
+            slots.extend(arms.map(|arm| TrialSlot { case, repeat, arm }));
         }
     }
     slots
 }
 
-struct Random(u64);
+struct ShuffleRng(u64);
 
-impl Random {
+impl ShuffleRng {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let wide = u128::from(mix(self.0)) * limit as u128;
@@ -76,31 +76,31 @@ mod tests {
     #[test]
     fn one_case_alternates() {
         for seed in 0..20 {
-            let slots = interleaved(1, 4, seed);
+            let slots = interleave(1, 4, seed);
             let firsts: Vec<Arm> = slots.chunks(2).map(|pair| pair[0].arm).collect();
             assert!(firsts.windows(2).all(|pair| pair[0] != pair[1]), "{firsts:?}");
         }
-        let first = |seed| interleaved(1, 1, seed)[0].arm;
+        let first = |seed| interleave(1, 1, seed)[0].arm;
         assert!((0..20).any(|seed| first(seed) == Arm::Control));
         assert!((0..20).any(|seed| first(seed) == Arm::Treatment));
-        assert_eq!(interleaved(0, 5, 1), []);
+        assert_eq!(interleave(0, 5, 1), []);
     }
 
     #[test]
     fn every_case_is_first_and_last_at_some_time() {
-        let firsts: HashSet<usize> = (0..200).map(|seed| interleaved(5, 1, seed)[0].case).collect();
-        let lasts: HashSet<usize> = (0..200).map(|seed| interleaved(5, 1, seed)[9].case).collect();
+        let firsts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, seed)[0].case).collect();
+        let lasts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, seed)[9].case).collect();
         assert_eq!((firsts.len(), lasts.len()), (5, 5));
-        assert_ne!(interleaved(20, 1, 1), interleaved(20, 1, 2));
+        assert_ne!(interleave(20, 1, 1), interleave(20, 1, 2));
     }
 
     proptest! {
         #[test]
         fn each_trial_once_and_no_arm_favoured(cases in 1..30_usize, repeats in 1..6_u32, seed: u64) {
-            let slots = interleaved(cases, repeats, seed);
-            prop_assert_eq!(&slots, &interleaved(cases, repeats, seed));
+            let slots = interleave(cases, repeats, seed);
+            prop_assert_eq!(&slots, &interleave(cases, repeats, seed));
             prop_assert_eq!(slots.len(), 2 * cases * repeats as usize);
-            let distinct: HashSet<Slot> = slots.iter().copied().collect();
+            let distinct: HashSet<TrialSlot> = slots.iter().copied().collect();
             prop_assert_eq!(distinct.len(), slots.len());
             for round in slots.chunks(2 * cases) {
                 prop_assert!(round.iter().all(|slot| slot.repeat == round[0].repeat));

@@ -7,13 +7,13 @@ use crate::outcome::CaseResult;
 use crate::sut::Fixture;
 use crate::sut::skill::Skill;
 use selftest_checks::check::CommandCheck;
-use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario};
+use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_checks::suite::SuiteCase;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// The scenarios of the configuration to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Selection {
+pub enum ScenarioSelection {
     /// All scenarios.
     #[default]
     All,
@@ -23,7 +23,7 @@ pub enum Selection {
     Named(Vec<String>),
 }
 
-impl Selection {
+impl ScenarioSelection {
     /// Parses the value of `--scenarios`: a number, or comma-separated ids.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(number) = text.parse::<usize>() {
@@ -40,7 +40,7 @@ impl Selection {
 
 /// Values of the run that a scenario may override.
 #[derive(Debug, Clone, Copy)]
-pub struct Defaults {
+pub struct ScenarioDefaults {
     /// Strictness of the threshold.
     pub strictness: Strictness,
     /// Minimum overall score, before strictness is added.
@@ -65,35 +65,35 @@ pub struct PlannedCase {
     /// Prompt and hints from a suite. Absent if a generator writes them.
     pub frozen: Option<GeneratedCase>,
     /// Grounds written by the user; already included in a frozen case.
-    pub grounds: Grounds,
+    pub grounds: CaseGrounds,
     /// Files copied into the folder of the system under test.
     pub fixtures: Arc<[Fixture]>,
     /// The recorded case, if its answers are only judged again.
-    pub stored: Option<Arc<CaseResult>>,
+    pub recorded: Option<Arc<CaseResult>>,
     /// SHA-256 of all inputs of the result. Absent if some are unknown.
     pub cache_key: Option<String>,
     /// The result of an earlier run with the same inputs. It is reused, and no model is called.
-    pub unchanged: Option<Arc<CaseResult>>,
+    pub reused_result: Option<Arc<CaseResult>>,
     /// Commands that set up that folder, in order.
-    pub set_up: Arc<[CommandCheck]>,
+    pub setup_commands: Arc<[CommandCheck]>,
     /// Name of the skill that the case belongs to.
     pub skill: Option<String>,
     /// The skill that the system under test receives for this case only.
-    pub handed: Option<Arc<Skill>>,
+    pub given_skill: Option<Arc<Skill>>,
     /// Number of the repeat, from 1. Absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Minimum overall score that passes.
     pub threshold: Threshold,
     /// The run's values with the scenario's overrides.
-    pub limits: Defaults,
+    pub limits: ScenarioDefaults,
 }
 
 /// Plans scenarios for which a generator writes the cases. The error names the unknown ids and the
 /// known ones.
 pub fn plan(
     scenarios: &[Scenario],
-    selection: &Selection,
-    defaults: Defaults,
+    selection: &ScenarioSelection,
+    defaults: ScenarioDefaults,
 ) -> Result<Vec<PlannedCase>, String> {
     let chosen = select(scenarios, |scenario| &scenario.id, selection, "the configuration")?;
     let planned = chosen.into_iter().enumerate();
@@ -104,8 +104,8 @@ pub fn plan(
 /// changes over time affect all cases alike.
 pub fn plan_suite(
     cases: &[SuiteCase],
-    selection: &Selection,
-    defaults: Defaults,
+    selection: &ScenarioSelection,
+    defaults: ScenarioDefaults,
     repeats: u32,
 ) -> Result<Vec<PlannedCase>, String> {
     let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
@@ -124,15 +124,15 @@ pub fn plan_suite(
 
 /// Plans to judge recorded answers again, with the thresholds of the original run. `defaults` are
 /// those of that run.
-pub fn plan_stored(cases: Vec<CaseResult>, defaults: Defaults) -> Vec<PlannedCase> {
+pub fn plan_stored(cases: Vec<CaseResult>, defaults: ScenarioDefaults) -> Vec<PlannedCase> {
     let planned = cases.into_iter().enumerate().map(|(index, case)| {
         let planned = planned_case(index, &case.scenario, defaults);
         PlannedCase {
             frozen: case.case.clone(),
             repeat: case.repeat,
             threshold: case.threshold,
-            limits: Defaults { safety_floor: case.safety_floor, ..planned.limits },
-            stored: Some(Arc::new(case)),
+            limits: ScenarioDefaults { safety_floor: case.safety_floor, ..planned.limits },
+            recorded: Some(Arc::new(case)),
             ..planned
         }
     });
@@ -142,13 +142,13 @@ pub fn plan_stored(cases: Vec<CaseResult>, defaults: Defaults) -> Vec<PlannedCas
 fn select<'a, T>(
     all: &'a [T],
     id: impl Fn(&T) -> &String,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     whose: &str,
 ) -> Result<Vec<&'a T>, String> {
     let ids = match selection {
-        Selection::All => return Ok(all.iter().collect()),
-        Selection::First(number) => return Ok(all.iter().take(*number).collect()),
-        Selection::Named(ids) => ids,
+        ScenarioSelection::All => return Ok(all.iter().collect()),
+        ScenarioSelection::First(number) => return Ok(all.iter().take(*number).collect()),
+        ScenarioSelection::Named(ids) => ids,
     };
     let (mut found, mut unknown) = (Vec::new(), Vec::new());
     for wanted in ids {
@@ -168,8 +168,8 @@ fn select<'a, T>(
     Ok(found)
 }
 
-fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> PlannedCase {
-    let limits = Defaults {
+fn planned_case(index: usize, scenario: &Scenario, defaults: ScenarioDefaults) -> PlannedCase {
+    let limits = ScenarioDefaults {
         strictness: scenario.strictness.unwrap_or(defaults.strictness),
         min_score_to_pass: scenario.min_score_to_pass.unwrap_or(defaults.min_score_to_pass),
         allow_minor_format_deviation: scenario
@@ -187,12 +187,12 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         frozen: None,
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
-        stored: None,
+        recorded: None,
         cache_key: None,
-        unchanged: None,
-        set_up: Arc::new([]),
+        reused_result: None,
+        setup_commands: Arc::new([]),
         skill: None,
-        handed: None,
+        given_skill: None,
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,
@@ -208,8 +208,8 @@ mod tests {
         Scenario::new(id.to_owned(), TaskStatus::Complete)
     }
 
-    fn defaults() -> Defaults {
-        Defaults {
+    fn defaults() -> ScenarioDefaults {
+        ScenarioDefaults {
             strictness: Strictness::new(0.7).unwrap(),
             min_score_to_pass: Score::new(0.6).unwrap(),
             safety_floor: Score::new(0.5).unwrap(),
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    fn ids(selection: &Selection) -> Result<Vec<String>, String> {
+    fn ids(selection: &ScenarioSelection) -> Result<Vec<String>, String> {
         let scenarios = [scenario("a"), scenario("b"), scenario("c")];
         let cases = plan(&scenarios, selection, defaults())?;
         Ok(cases.into_iter().map(|case| case.scenario.id).collect())
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn selections() {
-        assert_eq!(ids(&Selection::All).unwrap(), ["a", "b", "c"]);
-        assert_eq!(ids(&Selection::parse("2").unwrap()).unwrap(), ["a", "b"]);
-        assert_eq!(ids(&Selection::parse("99").unwrap()).unwrap(), ["a", "b", "c"]);
-        assert_eq!(ids(&Selection::parse("c, a").unwrap()).unwrap(), ["c", "a"]);
-        assert!(Selection::parse(",").is_err());
-        let error = ids(&Selection::parse("a,x,y").unwrap()).unwrap_err();
+        assert_eq!(ids(&ScenarioSelection::All).unwrap(), ["a", "b", "c"]);
+        assert_eq!(ids(&ScenarioSelection::parse("2").unwrap()).unwrap(), ["a", "b"]);
+        assert_eq!(ids(&ScenarioSelection::parse("99").unwrap()).unwrap(), ["a", "b", "c"]);
+        assert_eq!(ids(&ScenarioSelection::parse("c, a").unwrap()).unwrap(), ["c", "a"]);
+        assert!(ScenarioSelection::parse(",").is_err());
+        let error = ids(&ScenarioSelection::parse("a,x,y").unwrap()).unwrap_err();
         assert!(error.contains("`x`, `y`") && error.contains("a, b, c"), "{error}");
     }
 
@@ -247,7 +247,7 @@ mod tests {
         };
         let cases = [case("a"), case("b"), case("c")];
         let planned = |selection: &str, repeats| {
-            let selection = Selection::parse(selection).unwrap();
+            let selection = ScenarioSelection::parse(selection).unwrap();
             plan_suite(&cases, &selection, defaults(), repeats)
         };
         let once = planned("3", 1).unwrap();
@@ -268,7 +268,7 @@ mod tests {
         let mut special = scenario("a");
         special.strictness = Some(Strictness::new(0.0).unwrap());
         special.timeout_seconds = Some(0.5);
-        let cases = plan(&[special, scenario("b")], &Selection::All, defaults()).unwrap();
+        let cases = plan(&[special, scenario("b")], &ScenarioSelection::All, defaults()).unwrap();
         assert_eq!(cases[0].threshold.get(), 0.6);
         assert_eq!(cases[0].limits.timeout, Duration::from_millis(500));
         assert_eq!(cases[1].threshold.get(), 0.74);

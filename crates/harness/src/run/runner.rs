@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ahead::Ahead;
-use crate::judge::panel::Panel;
+use super::prefetch::PromptPrefetch;
+use crate::judge::panel::JudgePanel;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
 use crate::sut::command::CommandRunner;
-use crate::sut::project::Snapshot;
+use crate::sut::project::ProjectSnapshot;
 use selftest_models::breaker::Outages;
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::redact::Redactor;
@@ -19,9 +19,9 @@ pub struct Runner {
     /// Writes prompts. Absent if all cases are frozen.
     pub generator: Option<Arc<Generator>>,
     /// Prompts that are being prefetched.
-    pub ahead: Ahead,
+    pub prefetch: PromptPrefetch,
     /// Judges answers. Absent if checks alone decide.
-    pub judge: Option<Arc<Panel>>,
+    pub judge: Option<Arc<JudgePanel>>,
     /// The system under test.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.
@@ -40,14 +40,14 @@ pub struct Runner {
 
 /// The project folder with its first and latest snapshots.
 pub struct ProjectWatch {
-    first: Arc<Snapshot>,
-    latest: Mutex<Arc<Snapshot>>,
+    first: Arc<ProjectSnapshot>,
+    latest: Mutex<Arc<ProjectSnapshot>>,
 }
 
 impl ProjectWatch {
     /// Takes the first snapshot of the folder. `excluded` are the report folders.
     pub fn new(root: &Path, excluded: &[PathBuf]) -> Self {
-        let first = Arc::new(Snapshot::take(root, excluded));
+        let first = Arc::new(ProjectSnapshot::take(root, excluded));
         let latest = Mutex::new(Arc::clone(&first));
         Self { first, latest }
     }
@@ -55,7 +55,7 @@ impl ProjectWatch {
     /// Returns the changes since the last call, and since the start.
     pub(super) fn detect_changes(&self) -> (Vec<String>, Vec<String>) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Arc::new(latest.again());
+        let now = Arc::new(latest.refresh());
         let changes = (now.changes_since(&latest), now.changes_since(&self.first));
         *latest = now;
         changes
@@ -68,7 +68,7 @@ impl Runner {
     pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
         Self {
             generator: None,
-            ahead: Ahead::default(),
+            prefetch: PromptPrefetch::default(),
             judge: self.judge.clone(),
             sut,
             library: Arc::clone(&self.library),

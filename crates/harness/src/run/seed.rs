@@ -4,7 +4,7 @@ use crate::scenario::draw::mix;
 
 /// A part of a case that samples.
 #[derive(Debug, Clone, Copy)]
-pub enum Purpose {
+pub enum SeedPurpose {
     /// The system under test, if it accepts a seed.
     Sut,
     /// An attempt of the generator.
@@ -15,11 +15,11 @@ pub enum Purpose {
 
 /// Derives the seed of one call. It has at most 53 bits, so that JSON readers that use doubles keep
 /// it exact.
-pub fn derive(run: u64, case: usize, purpose: Purpose, number: u32) -> u64 {
+pub fn derive_seed(run: u64, case: usize, purpose: SeedPurpose, number: u32) -> u64 {
     let purpose = match purpose {
-        Purpose::Sut => 0,
-        Purpose::Generate => 1,
-        Purpose::Judge(step) => 2 + u64::from(step),
+        SeedPurpose::Sut => 0,
+        SeedPurpose::Generate => 1,
+        SeedPurpose::Judge(step) => 2 + u64::from(step),
     };
     [case as u64, purpose, u64::from(number)]
         .into_iter()
@@ -37,14 +37,17 @@ mod tests {
         let mut seeds = HashSet::new();
         for case in 0..50 {
             for number in 0..3 {
-                for purpose in
-                    [Purpose::Sut, Purpose::Generate, Purpose::Judge(0), Purpose::Judge(1)]
-                {
-                    assert!(seeds.insert(derive(7, case, purpose, number)));
+                for purpose in [
+                    SeedPurpose::Sut,
+                    SeedPurpose::Generate,
+                    SeedPurpose::Judge(0),
+                    SeedPurpose::Judge(1),
+                ] {
+                    assert!(seeds.insert(derive_seed(7, case, purpose, number)));
                 }
             }
         }
         assert!(seeds.iter().all(|seed| *seed < 1 << 53));
-        assert!(seeds.contains(&derive(7, 3, Purpose::Judge(1), 2)));
+        assert!(seeds.contains(&derive_seed(7, 3, SeedPurpose::Judge(1), 2)));
     }
 }

@@ -50,17 +50,17 @@ impl Shard {
     /// Keeps the cases of this shard with all their repeats. They keep their indices from the full
     /// plan, so that their seeds do not change. The assignment depends on the ids alone, not on
     /// their order, and shard sizes differ by at most one case.
-    pub fn keep(self, plan: &mut Vec<PlannedCase>) {
-        let own = self.own(plan.iter().map(|planned| planned.scenario.id.as_str()));
+    pub fn retain_own(self, plan: &mut Vec<PlannedCase>) {
+        let own = self.own_ids(plan.iter().map(|planned| planned.scenario.id.as_str()));
         let own: BTreeSet<String> = own.into_iter().map(str::to_owned).collect();
         plan.retain(|planned| own.contains(&planned.scenario.id));
     }
 
-    fn own<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    fn own_ids<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let ids: BTreeSet<&str> = ids.collect();
         // Sorted by digest, because cases with adjacent names often take equally long.
         let mut mixed: Vec<(String, &str)> =
-            ids.into_iter().map(|id| (digest::of_bytes(id.as_bytes()), id)).collect();
+            ids.into_iter().map(|id| (digest::sha256_hex(id.as_bytes()), id)).collect();
         // Sorted, so that every machine computes the same shards.
         mixed.sort_unstable();
         mixed.into_iter().skip(self.number - 1).step_by(self.of).map(|(_, id)| id).collect()
@@ -96,9 +96,9 @@ mod tests {
         fn shards_are_disjoint_complete_and_even(count in 0..60_usize, of in 1..9_usize) {
             let ids: Vec<String> = (0..count).map(|number| format!("case-{number}")).collect();
             let shards: Vec<BTreeSet<&str>> = (1..=of)
-                .map(|number| Shard { number, of }.own(ids.iter().map(String::as_str)))
+                .map(|number| Shard { number, of }.own_ids(ids.iter().map(String::as_str)))
                 .collect();
-            let backwards = Shard { number: 1, of }.own(ids.iter().rev().map(String::as_str));
+            let backwards = Shard { number: 1, of }.own_ids(ids.iter().rev().map(String::as_str));
             prop_assert_eq!(&backwards, &shards[0]);
             let all: BTreeSet<&str> = shards.iter().flatten().copied().collect();
             prop_assert_eq!(all.len(), count);

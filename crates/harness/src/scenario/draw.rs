@@ -11,11 +11,11 @@ pub(crate) const fn mix(state: u64) -> u64 {
 
 /// A seeded sequence of choices.
 #[derive(Debug, Clone)]
-pub struct Draw {
+pub struct SeededDraw {
     state: u64,
 }
 
-impl Draw {
+impl SeededDraw {
     /// Creates the sequence for this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: mix(seed) }
@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn a_seed_decides_everything() {
         let row = |seed| {
-            let mut draw = Draw::new(seed);
+            let mut draw = SeededDraw::new(seed);
             (0..20).map(|_| draw.below(10)).collect::<Vec<_>>()
         };
         assert_eq!(row(7), row(7));
         assert_ne!(row(7), row(8));
-        assert_eq!(Draw::new(1).below(0), 0);
-        assert_eq!(Draw::new(1).pick::<u8>(&[]), None);
-        let mut sample = Draw::new(3).sample(&[1, 2, 3], 9);
+        assert_eq!(SeededDraw::new(1).below(0), 0);
+        assert_eq!(SeededDraw::new(1).pick::<u8>(&[]), None);
+        let mut sample = SeededDraw::new(3).sample(&[1, 2, 3], 9);
         sample.sort_unstable();
         assert_eq!(sample, [1, 2, 3]);
     }

@@ -4,15 +4,15 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::draw::Draw;
-use super::form::Form;
-use super::kind::Kind;
+use super::draw::SeededDraw;
+use super::form::AnswerForm;
+use super::kind::ScenarioKind;
 use selftest_checks::scenario::TaskStatus;
 
 /// Maximum number of examples in a prompt.
 const MAX_SHOWN: usize = 2;
 
-struct Topic {
+struct ExampleTopic {
     path: &'static str,
     name: &'static str,
     /// Prefixes of words that only a copy of this example would contain.
@@ -22,8 +22,8 @@ struct Topic {
     criterion: &'static str,
 }
 
-const TOPICS: &[Topic] = &[
-    Topic {
+const TOPICS: &[ExampleTopic] = &[
+    ExampleTopic {
         path: "notes/bees.md",
         name: "beehives",
         rare: &["beehive", "bees", "queen"],
@@ -31,7 +31,7 @@ const TOPICS: &[Topic] = &[
         question: "How many bees do the beehives hold in June",
         criterion: "The answer says that they hold 40000 bees in June.",
     },
-    Topic {
+    ExampleTopic {
         path: "kitchen/bread.txt",
         name: "sourdough",
         rare: &["sourdough", "dough"],
@@ -39,7 +39,7 @@ const TOPICS: &[Topic] = &[
         question: "How long does the sourdough rest",
         criterion: "The answer says that the dough rests for 12 hours.",
     },
-    Topic {
+    ExampleTopic {
         path: "harbour/tides.md",
         name: "spring tide",
         rare: &["tide", "harbour"],
@@ -47,7 +47,7 @@ const TOPICS: &[Topic] = &[
         question: "Which ships wait for a spring tide",
         criterion: "The answer names ships above 6 metres.",
     },
-    Topic {
+    ExampleTopic {
         path: "garden/plan.md",
         name: "tomato beds",
         rare: &["tomato"],
@@ -55,7 +55,7 @@ const TOPICS: &[Topic] = &[
         question: "How much water do the tomato beds get",
         criterion: "The answer says that the beds get 4 litres.",
     },
-    Topic {
+    ExampleTopic {
         path: "museum/visit.txt",
         name: "planetarium",
         rare: &["planetarium", "guided tour"],
@@ -63,7 +63,7 @@ const TOPICS: &[Topic] = &[
         question: "What does one need for a guided tour of the planetarium",
         criterion: "The answer says that a tour needs a booking.",
     },
-    Topic {
+    ExampleTopic {
         path: "railway/signals.md",
         name: "distant signal",
         rare: &["distant signal", "railway"],
@@ -75,7 +75,7 @@ const TOPICS: &[Topic] = &[
 
 /// An example as a template receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Example {
+pub struct PromptExample {
     /// Path of the made-up file.
     pub path: String,
     /// Its text.
@@ -86,7 +86,7 @@ pub struct Example {
     rare: &'static [&'static str],
 }
 
-impl Example {
+impl PromptExample {
     /// Returns the path and the words that only a copy of the example would contain.
     pub fn marks(&self) -> impl Iterator<Item = &str> {
         [self.path.as_str()].into_iter().chain(self.rare.iter().copied())
@@ -94,40 +94,48 @@ impl Example {
 }
 
 /// Draws a few examples for this kind and form.
-pub fn examples(kind: Kind, form: Option<Form>, draw: &mut Draw) -> Vec<Example> {
+pub fn examples(
+    kind: ScenarioKind,
+    form: Option<AnswerForm>,
+    draw: &mut SeededDraw,
+) -> Vec<PromptExample> {
     let topics: Vec<usize> = (0..TOPICS.len()).collect();
     let drawn = draw.sample(&topics, MAX_SHOWN).into_iter().filter_map(|at| TOPICS.get(at));
     drawn.map(|topic| example(topic, kind, form)).collect()
 }
 
-fn example(topic: &'static Topic, kind: Kind, form: Option<Form>) -> Example {
-    let Topic { path, name, rare, text, question, criterion } = topic;
+fn example(
+    topic: &'static ExampleTopic,
+    kind: ScenarioKind,
+    form: Option<AnswerForm>,
+) -> PromptExample {
+    let ExampleTopic { path, name, rare, text, question, criterion } = topic;
     let instruction = form.map(|form| format!(" {}", form.instruction())).unwrap_or_default();
     let prompt = match kind {
-        Kind::Summary => {
+        ScenarioKind::Summary => {
             format!("Summarise what `{path}` says about the {name} in exactly three lines.")
         }
-        Kind::Evidence => format!("{question}? Use only `{path}`.{instruction}"),
-        Kind::Reorganization => {
+        ScenarioKind::Evidence => format!("{question}? Use only `{path}`.{instruction}"),
+        ScenarioKind::Reorganization => {
             format!(
                 "How could the part about the {name} in `{path}` be arranged better? A proposal only."
             )
         }
-        Kind::Other(TaskStatus::AwaitingResponse) | Kind::Ambiguous => {
+        ScenarioKind::Other(TaskStatus::AwaitingResponse) | ScenarioKind::Ambiguous => {
             format!("Can you make the part about the {name} better?")
         }
-        Kind::Other(TaskStatus::Error) => {
+        ScenarioKind::Other(TaskStatus::Error) => {
             format!("What will `{path}` say about the {name} next year?")
         }
-        Kind::Other(TaskStatus::Complete) | Kind::Contradiction => {
+        ScenarioKind::Other(TaskStatus::Complete) | ScenarioKind::Contradiction => {
             format!("{question}, according to `{path}`?{instruction}")
         }
     };
     let (fact, second) = text.split_once(". ").map_or((*text, *text), |(fact, rest)| (fact, rest));
     let second = match kind {
-        Kind::Reorganization | Kind::Other(TaskStatus::AwaitingResponse) | Kind::Ambiguous => {
-            "The answer asks which structure is preferred.".to_owned()
-        }
+        ScenarioKind::Reorganization
+        | ScenarioKind::Other(TaskStatus::AwaitingResponse)
+        | ScenarioKind::Ambiguous => "The answer asks which structure is preferred.".to_owned(),
         _ => format!("The answer agrees with this: {second}"),
     };
     let reply = json!({
@@ -136,7 +144,12 @@ fn example(topic: &'static Topic, kind: Kind, form: Option<Form>) -> Example {
         "prompt": prompt,
         "requirements": [criterion, second],
     });
-    Example { path: (*path).to_owned(), text: (*text).to_owned(), reply: reply.to_string(), rare }
+    PromptExample {
+        path: (*path).to_owned(),
+        text: (*text).to_owned(),
+        reply: reply.to_string(),
+        rare,
+    }
 }
 
 #[cfg(test)]
@@ -149,30 +162,39 @@ mod tests {
     #[test]
     fn each_example_is_as_it_should_be() {
         let statuses = [TaskStatus::Complete, TaskStatus::AwaitingResponse, TaskStatus::Error];
-        let others = statuses.map(Kind::Other);
-        let kinds = [Kind::Summary, Kind::Evidence, Kind::Reorganization];
+        let others = statuses.map(ScenarioKind::Other);
+        let kinds = [ScenarioKind::Summary, ScenarioKind::Evidence, ScenarioKind::Reorganization];
         for kind in kinds.into_iter().chain(others) {
             for topic in TOPICS {
-                let example = example(topic, kind, Some(Form::Sentence));
+                let example = example(topic, kind, Some(AnswerForm::Sentence));
                 let reply = read_reply(&example.reply).unwrap();
                 assert_eq!(safety::violations(&reply.prompt), Vec::<&str>::new());
-                let shown = rejection::Shown { instructions: "", examples: &[] };
-                assert_eq!(rejection::fault(&reply.prompt, &shown), None, "{}", reply.prompt);
+                let shown = rejection::PromptMaterial { instructions: "", examples: &[] };
+                assert_eq!(
+                    rejection::rejection_reason(&reply.prompt, &shown),
+                    None,
+                    "{}",
+                    reply.prompt
+                );
                 for fact in &reply.facts {
                     assert!(find_quote(topic.text, fact).is_some(), "{fact}");
                 }
-                assert_eq!(rejection::criteria(&reply.expectations), reply.expectations);
-                let marks: Vec<rejection::Mark> =
-                    example.marks().map(rejection::Mark::new).collect();
-                let copy = rejection::Shown { instructions: "", examples: &marks };
-                assert!(rejection::fault(&reply.prompt, &copy).is_some(), "{}", reply.prompt);
+                assert_eq!(rejection::usable_criteria(&reply.expectations), reply.expectations);
+                let marks: Vec<rejection::ExampleMark> =
+                    example.marks().map(rejection::ExampleMark::new).collect();
+                let copy = rejection::PromptMaterial { instructions: "", examples: &marks };
+                assert!(
+                    rejection::rejection_reason(&reply.prompt, &copy).is_some(),
+                    "{}",
+                    reply.prompt
+                );
             }
         }
     }
 
     #[test]
     fn examples_are_drawn() {
-        let shown = |seed| examples(Kind::Summary, None, &mut Draw::new(seed));
+        let shown = |seed| examples(ScenarioKind::Summary, None, &mut SeededDraw::new(seed));
         assert_eq!(shown(1), shown(1));
         assert_eq!(shown(1).len(), MAX_SHOWN);
         assert!((2..9).any(|seed| shown(seed) != shown(1)));

@@ -1,11 +1,11 @@
 //! The form that a case requires of an answer. Pure.
 
-use selftest_checks::check::{Bounds, Check, CheckKind, Pattern};
-use selftest_checks::scenario::Grounds;
+use selftest_checks::check::{Check, CheckKind, CheckPattern, CountBounds};
+use selftest_checks::scenario::CaseGrounds;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// Three lines.
     ThreeLines,
     /// A list with this number of items.
@@ -20,7 +20,7 @@ pub enum Form {
     YesNo,
 }
 
-impl Form {
+impl AnswerForm {
     /// The forms for questions about a text, used by scenarios without a fixed form.
     pub const OPEN: &'static [Self] = &[
         Self::ThreeLines,
@@ -33,7 +33,7 @@ impl Form {
     ];
 
     /// Returns the form as part of a request: `Summarise it in exactly three lines.`
-    pub fn words(self) -> String {
+    pub fn phrase(self) -> String {
         match self {
             Self::ThreeLines => "in exactly three lines".to_owned(),
             Self::Bullets(count) => format!("as a bullet list of {count} items"),
@@ -46,7 +46,7 @@ impl Form {
 
     /// Returns the form as a separate sentence.
     pub fn instruction(self) -> String {
-        format!("Answer {}.", self.words())
+        format!("Answer {}.", self.phrase())
     }
 
     /// Returns the criterion for answers of this form.
@@ -65,9 +65,9 @@ impl Form {
     /// that ends in a colon is allowed before a list or a table.
     pub fn check(self) -> Option<Check> {
         const LEAD: &str = r"\A(?:[^\n]*:\s*\n\s*)?";
-        let pattern = |source: String| Pattern::new(&source).ok().map(CheckKind::Regex);
+        let pattern = |source: String| CheckPattern::new(&source).ok().map(CheckKind::Regex);
         let kind = match self {
-            Self::ThreeLines => Some(CheckKind::Lines(Bounds::exactly(3))),
+            Self::ThreeLines => Some(CheckKind::Lines(CountBounds::exactly(3))),
             Self::Bullets(count) => {
                 let item = r"[ \t]*(?:[-*•+]|\d+[.)])[ \t]+\S[^\n]*(?:\n+[ \t]+\S[^\n]*)*";
                 pattern(format!(r"{LEAD}{item}(?:\n+{item}){{{}}}\s*\z", count.saturating_sub(1)))
@@ -84,7 +84,7 @@ impl Form {
     }
 
     /// Replaces the expectation of this form with a check, if there is one.
-    pub fn decide_by_check(self, grounds: &mut Grounds) {
+    pub fn replace_with_check(self, grounds: &mut CaseGrounds) {
         let words = self.expectation();
         let place = grounds.expectations.iter().position(|expectation| *expectation == words);
         if let (Some(place), Some(check)) = (place, self.check()) {
@@ -94,7 +94,7 @@ impl Form {
     }
 
     /// Returns true if a request already asks for this form.
-    pub fn is_asked_in(self, request: &str) -> bool {
+    pub fn is_requested_in(self, request: &str) -> bool {
         let request = selftest_text::words::fold(request);
         let says = |signs: &[&str]| signs.iter().any(|sign| request.contains(sign));
         match self {
@@ -111,7 +111,7 @@ impl Form {
     }
 
     /// Returns true if the request can be answered in this form.
-    pub fn suits(self, request: &str) -> bool {
+    pub fn fits(self, request: &str) -> bool {
         let request = selftest_text::words::fold(request);
         let says = |signs: &[&str]| signs.iter().any(|sign| request.contains(sign));
         match self {
@@ -132,46 +132,46 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_checks::check::{self, CheckOutcome, Observation};
+    use selftest_checks::check::{self, CheckObservation, CheckOutcome};
 
     #[test]
     fn forms_are_counted() {
-        let held = |form: Form, output: &str| {
-            let seen = Observation { output, ..Observation::default() };
+        let held = |form: AnswerForm, output: &str| {
+            let seen = CheckObservation { output, ..CheckObservation::default() };
             check::decide(&form.check().unwrap(), &seen).outcome == CheckOutcome::Held
         };
         for (form, good, bad) in [
-            (Form::ThreeLines, "a\nb\n\nc\n", "a\nb\nc\nd"),
-            (Form::Bullets(2), "- a\n- b", "- a\n- b\n- c"),
-            (Form::Bullets(2), "Two things:\n\n1. a\n   more\n2. b\n", "a and b"),
-            (Form::Bullets(3), "* a\n* b\n* c", "Here it is.\n* a\n* b\n* c"),
-            (Form::Table, "| A | B |\n|---|:--|\n| 1 | 2 |\n", "| A | B |\n| 1 | 2 |"),
-            (Form::Number, "7,700", "It is 7700 of them"),
-            (Form::Number, "30 s.", "seven"),
+            (AnswerForm::ThreeLines, "a\nb\n\nc\n", "a\nb\nc\nd"),
+            (AnswerForm::Bullets(2), "- a\n- b", "- a\n- b\n- c"),
+            (AnswerForm::Bullets(2), "Two things:\n\n1. a\n   more\n2. b\n", "a and b"),
+            (AnswerForm::Bullets(3), "* a\n* b\n* c", "Here it is.\n* a\n* b\n* c"),
+            (AnswerForm::Table, "| A | B |\n|---|:--|\n| 1 | 2 |\n", "| A | B |\n| 1 | 2 |"),
+            (AnswerForm::Number, "7,700", "It is 7700 of them"),
+            (AnswerForm::Number, "30 s.", "seven"),
         ] {
             assert!(held(form, good), "{form:?} {good:?}");
             assert!(!held(form, bad), "{form:?} {bad:?}");
         }
-        assert!(Form::Sentence.check().is_none());
+        assert!(AnswerForm::Sentence.check().is_none());
     }
 
     #[test]
     fn a_form_knows_its_own_words() {
-        for form in Form::OPEN {
-            assert!(form.is_asked_in(&form.instruction()), "{form:?}");
-            assert!(!form.is_asked_in("What is it for?"), "{form:?}");
+        for form in AnswerForm::OPEN {
+            assert!(form.is_requested_in(&form.instruction()), "{form:?}");
+            assert!(!form.is_requested_in("What is it for?"), "{form:?}");
             assert!(form.expectation().starts_with("The answer "), "{form:?}");
         }
-        assert!(Form::ThreeLines.is_asked_in("Give me a 3-line summary."));
-        assert!(!Form::Bullets(3).is_asked_in("Give me a bullet list of two items."));
+        assert!(AnswerForm::ThreeLines.is_requested_in("Give me a 3-line summary."));
+        assert!(!AnswerForm::Bullets(3).is_requested_in("Give me a bullet list of two items."));
     }
 
     #[test]
     fn a_number_answers_questions_for_numbers() {
-        assert!(Form::Number.suits("How many lines has it?"));
-        assert!(!Form::Number.suits("What is it for?"));
-        assert!(Form::YesNo.suits("Does the server listen on port 80?"));
-        assert!(!Form::YesNo.suits("Which port is it?"));
-        assert!(Form::Sentence.suits("What is it for?"));
+        assert!(AnswerForm::Number.fits("How many lines has it?"));
+        assert!(!AnswerForm::Number.fits("What is it for?"));
+        assert!(AnswerForm::YesNo.fits("Does the server listen on port 80?"));
+        assert!(!AnswerForm::YesNo.fits("Which port is it?"));
+        assert!(AnswerForm::Sentence.fits("What is it for?"));
     }
 }

@@ -12,19 +12,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::asked::AskedPrompts;
-use super::draw::Draw;
-use super::example::{self, Example};
-use super::form::Form;
+use super::draw::SeededDraw;
+use super::example::{self, PromptExample};
+use super::form::AnswerForm;
 use super::generator_settings::GeneratorSettings;
-use super::ground::{BUILT_IN_PATH, Passage, Source, Sources, find_quote};
-use super::kind::Kind;
-use super::rejection::{self, Mark, Shown, prompt_digest};
+use super::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile, SourcePassage, find_quote};
+use super::kind::ScenarioKind;
+use super::prompt_index::PromptIndex;
+use super::rejection::{self, ExampleMark, PromptMaterial, prompt_digest};
 use super::{safety, template};
-use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
-use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
+use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, Thinking, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ReplySchema, SamplingParameters,
+    ThinkingMode, call_and_record,
 };
 use selftest_text::words::fold;
 
@@ -43,24 +44,24 @@ pub struct Generator {
     model: Arc<dyn ChatModel>,
     settings: GeneratorSettings,
     context_tokens: u32,
-    material: Material,
-    earlier: Mutex<AskedPrompts>,
+    material: GeneratorMaterial,
+    earlier: Mutex<PromptIndex>,
 }
 
 /// The material that cases are built from.
 #[derive(Debug, Clone, Default)]
-pub struct Material {
+pub struct GeneratorMaterial {
     /// Names of files that prompts may refer to, for templates that list them.
     pub project_files: Vec<String>,
     /// The texts that cases are about.
-    pub sources: Sources,
+    pub sources: ExcerptSources,
     /// Digests of the prompts of earlier runs, which are not repeated.
     pub asked_before: BTreeSet<String>,
 }
 
 /// A generated case with notes on its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct GenerationOutput {
     /// The case.
     pub case: GeneratedCase,
     /// Notes for the reports.
@@ -77,7 +78,7 @@ pub struct GenerationAttempt {
     pub rejected: Option<String>,
 }
 
-impl Made {
+impl GenerationOutput {
     fn new(case: GeneratedCase, why: Option<String>) -> Self {
         let mut notes: Vec<String> = why.into_iter().collect();
         if case.grounds.excerpts.iter().any(|excerpt| excerpt.path == BUILT_IN_PATH) {
@@ -89,7 +90,7 @@ impl Made {
 }
 
 #[derive(Serialize)]
-struct Values<'a> {
+struct GeneratorValues<'a> {
     description: &'a str,
     expected_status: &'a str,
     project_files: &'a [String],
@@ -97,22 +98,22 @@ struct Values<'a> {
     path: &'a str,
     excerpt: &'a str,
     form: Option<String>,
-    examples: &'a [Example],
+    examples: &'a [PromptExample],
 }
 
 /// The subject of one attempt, chosen by seed and not by the model.
-struct Try {
-    kind: Kind,
-    passage: Passage,
-    form: Option<Form>,
-    examples: Vec<Example>,
+struct GenerationTry {
+    kind: ScenarioKind,
+    passage: SourcePassage,
+    form: Option<AnswerForm>,
+    examples: Vec<PromptExample>,
     seed: u64,
     /// The reason why the previous reply was rejected.
     rejected: Option<String>,
 }
 
 /// The outcome of one attempt.
-enum Outcome {
+enum TryOutcome {
     Usable(GeneratedCase),
     /// An unusable reply. The next attempt may succeed.
     Rejected(String),
@@ -120,8 +121,8 @@ enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
-    fn why(&self) -> Option<&str> {
+impl TryOutcome {
+    fn rejection(&self) -> Option<&str> {
         match self {
             Self::Usable(_) => None,
             Self::Rejected(why) | Self::Failed(why) => Some(why),
@@ -152,7 +153,7 @@ fn template_name(library: &PromptLibrary, scenario: &Scenario) -> Option<String>
     if library.digests().contains_key(&own) {
         return Some(own);
     }
-    (!Kind::of(scenario).is_constructed()).then(|| GENERIC.to_owned())
+    (!ScenarioKind::of(scenario).is_constructed()).then(|| GENERIC.to_owned())
 }
 
 fn own_template(scenario: &Scenario) -> String {
@@ -165,7 +166,7 @@ pub fn load_templates(
     scenarios: &[Scenario],
 ) -> Result<(), PromptError> {
     for scenario in scenarios {
-        if !library.load(&own_template(scenario))? && !Kind::of(scenario).is_constructed() {
+        if !library.load(&own_template(scenario))? && !ScenarioKind::of(scenario).is_constructed() {
             library.load(GENERIC)?;
         }
     }
@@ -209,7 +210,7 @@ impl Generator {
         model: Arc<dyn ChatModel>,
         settings: GeneratorSettings,
         context_tokens: u32,
-        material: Material,
+        material: GeneratorMaterial,
     ) -> Self {
         // Compiling the rules takes longer than a fast model needs to reply, so it starts early.
         std::thread::spawn(|| safety::violations(""));
@@ -229,25 +230,26 @@ impl Generator {
         &self,
         library: &PromptLibrary,
         scenario: &Scenario,
-        own: &Grounds,
+        own: &CaseGrounds,
         attempts: &mut Vec<GenerationAttempt>,
         seed: impl Fn(u32) -> u64,
         on_rejected: impl Fn(u32, &str),
-    ) -> Result<Made, String> {
+    ) -> Result<GenerationOutput, String> {
         let named = own.excerpts.iter().cloned();
-        let named = Sources::new(named.map(|one| Source { path: one.path, text: one.text }));
+        let named =
+            ExcerptSources::new(named.map(|one| SourceFile { path: one.path, text: one.text }));
         let sources = if named.is_empty() { &self.material.sources } else { &named };
         let mut last = None;
         if let Some(name) = template_name(library, scenario) {
             for number in 1..=self.settings.max_attempts {
-                let attempt = Try::new(scenario, sources, seed(number), last.take());
+                let attempt = GenerationTry::new(scenario, sources, seed(number), last.take());
                 let (call, outcome) = self.ask(library, &name, scenario, &attempt).await?;
-                let rejected = outcome.why().map(str::to_owned);
+                let rejected = outcome.rejection().map(str::to_owned);
                 attempts.push(GenerationAttempt { call, rejected });
                 match outcome {
-                    Outcome::Usable(case) => return Ok(Made::new(case, None)),
-                    Outcome::Failed(why) => return Err(why),
-                    Outcome::Rejected(why) => {
+                    TryOutcome::Usable(case) => return Ok(GenerationOutput::new(case, None)),
+                    TryOutcome::Failed(why) => return Err(why),
+                    TryOutcome::Rejected(why) => {
                         on_rejected(number, &why);
                         last = Some(why);
                     }
@@ -255,9 +257,9 @@ impl Generator {
             }
         }
         // The next seed after those of the attempts.
-        let mut draw = Draw::new(seed(self.settings.max_attempts.saturating_add(1)));
+        let mut draw = SeededDraw::new(seed(self.settings.max_attempts.saturating_add(1)));
         let is_new = |prompt: &str| !self.is_repeated(prompt);
-        let case = template::case(Kind::of(scenario), sources, &mut draw, is_new)
+        let case = template::case(ScenarioKind::of(scenario), sources, &mut draw, is_new)
             .ok_or("no template fits the project")?;
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         earlier.add(case.prompt.clone());
@@ -265,8 +267,8 @@ impl Generator {
         let why = last.map(|last| {
             let tries = self.settings.max_attempts;
             let last = selftest_text::one_line(&last, 160);
-            let silent = match Kind::of(scenario) {
-                Kind::Other(_) => "; it does not know the scenario's description",
+            let silent = match ScenarioKind::of(scenario) {
+                ScenarioKind::Other(_) => "; it does not know the scenario's description",
                 _ => "",
             };
             format!(
@@ -275,7 +277,7 @@ impl Generator {
                 self.model.id()
             )
         });
-        Ok(Made::new(case, why))
+        Ok(GenerationOutput::new(case, why))
     }
 
     /// Makes one attempt with this template. The error is one of the template.
@@ -284,37 +286,37 @@ impl Generator {
         library: &PromptLibrary,
         name: &str,
         scenario: &Scenario,
-        attempt: &Try,
-    ) -> Result<(CallRecord, Outcome), String> {
+        attempt: &GenerationTry,
+    ) -> Result<(CallRecord, TryOutcome), String> {
         let excerpt = &attempt.passage.excerpt;
-        let values = Values {
+        let values = GeneratorValues {
             description: &scenario.description,
             expected_status: scenario.expected_status.as_str(),
             project_files: &self.material.project_files,
             rejected: attempt.rejected.as_deref(),
             path: &excerpt.path,
             excerpt: &excerpt.text,
-            form: attempt.form.map(Form::words),
+            form: attempt.form.map(AnswerForm::phrase),
             examples: &attempt.examples,
         };
         let rendered = library.render(name, &values).map_err(|error| error.to_string())?;
-        let told = Told::new(&rendered, attempt);
+        let told = PromptInstructions::new(&rendered, attempt);
         let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } = self.settings;
-        let sampling = Sampling { temperature, max_tokens, seed: attempt.seed };
+        let sampling = SamplingParameters { temperature, max_tokens, seed: attempt.seed };
         let schema = ReplySchema {
             name: "generated_case",
             schema: Arc::new(reply_schema(&attempt.passage.quotes)),
         };
         let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
-            .thinking(Thinking::configured(think, think_tokens));
-        let (call, reply) = call(&*self.model, &request).await;
+            .with_thinking(ThinkingMode::from_settings(think, think_tokens));
+        let (call, reply) = call_and_record(&*self.model, &request).await;
         // The transport has retried already.
         let outcome = match &reply {
             Ok(reply) => match self.accept(reply, attempt, &told) {
-                Ok(case) => Outcome::Usable(case),
-                Err(why) => Outcome::Rejected(why),
+                Ok(case) => TryOutcome::Usable(case),
+                Err(why) => TryOutcome::Rejected(why),
             },
-            Err(error) => Outcome::Failed(format!("{}: {error}", self.model.id())),
+            Err(error) => TryOutcome::Failed(format!("{}: {error}", self.model.id())),
         };
         Ok((call, outcome))
     }
@@ -323,27 +325,34 @@ impl Generator {
     fn accept(
         &self,
         reply: &ChatReply,
-        attempt: &Try,
-        told: &Told,
+        attempt: &GenerationTry,
+        told: &PromptInstructions,
     ) -> Result<GeneratedCase, String> {
         let mut reply = match &reply.finish {
-            Finish::Stop => read_reply(&reply.text)?,
-            Finish::Length => return Err("the reply was cut by generator.max_tokens".to_owned()),
-            Finish::Repeated => return Err("the reply repeated itself without end".to_owned()),
-            Finish::Refusal(words) => return Err(format!("the model refused: {words}")),
-            Finish::Other(word) => return Err(format!("the reply ended with `{word}`")),
+            FinishReason::Stop => read_reply(&reply.text)?,
+            FinishReason::Length => {
+                return Err("the reply was cut by generator.max_tokens".to_owned());
+            }
+            FinishReason::Repeated => {
+                return Err("the reply repeated itself without end".to_owned());
+            }
+            FinishReason::Refusal(words) => return Err(format!("the model refused: {words}")),
+            FinishReason::Other(word) => return Err(format!("the reply ended with `{word}`")),
         };
-        let shown = Shown { instructions: &told.instructions, examples: &told.marks };
-        if let Some(why) = rejection::fault(&reply.prompt, &shown) {
+        let shown = PromptMaterial { instructions: &told.instructions, examples: &told.marks };
+        if let Some(why) = rejection::rejection_reason(&reply.prompt, &shown) {
             return Err(why);
         }
-        if let Some(mark) = rejection::copied(&reply.hints, &told.marks) {
+        if let Some(mark) = rejection::find_copied_mark(&reply.hints, &told.marks) {
             return Err(format!("the hints copy an example: {mark}"));
         }
         // Criteria copied from an example are dropped; the reply may still be usable.
-        reply.expectations.retain(|written| rejection::copied(written, &told.marks).is_none());
+        reply
+            .expectations
+            .retain(|written| rejection::find_copied_mark(written, &told.marks).is_none());
         if told.excerpt
-            && let Some(name) = rejection::invented(&reply.prompt, &attempt.passage.excerpt)
+            && let Some(name) =
+                rejection::find_invented_name(&reply.prompt, &attempt.passage.excerpt)
         {
             return Err(format!("the prompt names `{name}`, which the excerpt does not have"));
         }
@@ -364,7 +373,7 @@ impl Generator {
         }
         // Compared and added under one lock, so that two concurrent twins cannot both pass.
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(prompt) = earlier.twin(&asked, NEAR_DUPLICATE) {
+        if let Some(prompt) = earlier.near_duplicate(&asked, NEAR_DUPLICATE) {
             let prompt = selftest_text::one_line(prompt, 120);
             return Err(format!("too similar to an earlier prompt: {prompt}"));
         }
@@ -374,7 +383,7 @@ impl Generator {
 
     /// Registers prompts of cases that finished before the run was interrupted, so that they are
     /// not repeated.
-    pub fn remember<'a>(&self, prompts: impl IntoIterator<Item = &'a str>) {
+    pub fn register_prompts<'a>(&self, prompts: impl IntoIterator<Item = &'a str>) {
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         prompts.into_iter().for_each(|prompt| earlier.add(prompt.to_owned()));
     }
@@ -382,35 +391,35 @@ impl Generator {
     /// Returns true if the prompt was asked in this run or an earlier one.
     fn is_repeated(&self, prompt: &str) -> bool {
         let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        self.material.asked_before.contains(&prompt_digest(prompt)) || earlier.has(prompt)
+        self.material.asked_before.contains(&prompt_digest(prompt)) || earlier.contains(prompt)
     }
 }
 
 /// The instructions that the model received, for detecting leaks.
-struct Told {
+struct PromptInstructions {
     /// Everything except the excerpt and the wording of the form, which a request may repeat.
     instructions: String,
-    marks: Vec<Mark>,
+    marks: Vec<ExampleMark>,
     /// True if the prompt contained the excerpt; a project's own template may omit it.
     excerpt: bool,
 }
 
-impl Told {
-    fn new(rendered: &Rendered, attempt: &Try) -> Self {
+impl PromptInstructions {
+    fn new(rendered: &RenderedPrompt, attempt: &GenerationTry) -> Self {
         let all = format!("{}\n{}", rendered.system, rendered.user);
         let excerpt = &attempt.passage.excerpt.text;
         let (mut instructions, has_excerpt) = without(&all, excerpt);
         if let Some(form) = attempt.form {
-            instructions = instructions.replace(&form.words(), "\n");
+            instructions = instructions.replace(&form.phrase(), "\n");
         }
         // A project's own template may show no examples, and a project may share a topic with one
         // of them.
-        let marks = attempt.examples.iter().flat_map(Example::marks);
+        let marks = attempt.examples.iter().flat_map(PromptExample::marks);
         let is_shown = |mark: &&str| memmem::find(all.as_bytes(), mark.as_bytes()).is_some();
-        let marks = marks.filter(is_shown).map(Mark::new);
-        let mut marks: Vec<Mark> = marks.collect();
-        while let Some(known) = rejection::copied(excerpt, &marks).map(str::to_owned) {
-            marks.retain(|mark| mark.said() != known);
+        let marks = marks.filter(is_shown).map(ExampleMark::new);
+        let mut marks: Vec<ExampleMark> = marks.collect();
+        while let Some(known) = rejection::find_copied_mark(excerpt, &marks).map(str::to_owned) {
+            marks.retain(|mark| mark.text() != known);
         }
         Self { instructions, marks, excerpt: has_excerpt }
     }
@@ -429,9 +438,14 @@ fn without(text: &str, part: &str) -> (String, bool) {
     (rest, part.is_empty() || from > 0)
 }
 
-impl Try {
-    fn new(scenario: &Scenario, sources: &Sources, seed: u64, rejected: Option<String>) -> Self {
-        let (kind, mut draw) = (Kind::of(scenario), Draw::new(seed));
+impl GenerationTry {
+    fn new(
+        scenario: &Scenario,
+        sources: &ExcerptSources,
+        seed: u64,
+        rejected: Option<String>,
+    ) -> Self {
+        let (kind, mut draw) = (ScenarioKind::of(scenario), SeededDraw::new(seed));
         let passage = sources.passage(&mut draw);
         let form = kind.form(&passage, &mut draw);
         let examples = example::examples(kind, form, &mut draw);
@@ -453,19 +467,19 @@ impl Try {
             return Err(format!("none of its facts is a quote from {}", excerpt.path));
         }
         // A request that contains its own answer tests nothing.
-        facts.retain(|fact| !rejection::says(&reply.prompt, fact));
+        facts.retain(|fact| !rejection::contains_quote(&reply.prompt, fact));
         let Some(fact) = facts.first() else {
             return Err("the prompt gives its facts away".to_owned());
         };
         let expectations = self.expectations(&reply, fact);
         let mut prompt = self.clear(reply.prompt)?;
-        if self.kind.is_clear() || self.kind == Kind::Reorganization {
-            template::attach(&mut prompt, &self.passage);
+        if self.kind.must_be_clear() || self.kind == ScenarioKind::Reorganization {
+            template::attach_text(&mut prompt, &self.passage);
         }
         let excerpts = vec![excerpt.clone()];
-        let mut grounds = Grounds { expectations, facts, excerpts, ..Grounds::default() };
+        let mut grounds = CaseGrounds { expectations, facts, excerpts, ..CaseGrounds::default() };
         if let Some(form) = self.form {
-            form.decide_by_check(&mut grounds);
+            form.replace_with_check(&mut grounds);
         }
         Ok(GeneratedCase { prompt, hints: reply.hints, grounds })
     }
@@ -473,55 +487,61 @@ impl Try {
     /// Returns the expectations: the form, then the model's own, then the quote.
     fn expectations(&self, reply: &GeneratedReply, fact: &str) -> Vec<String> {
         let first = match self.kind {
-            Kind::Reorganization | Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse) => {
+            ScenarioKind::Reorganization
+            | ScenarioKind::Ambiguous
+            | ScenarioKind::Other(TaskStatus::AwaitingResponse) => {
                 Some("The answer asks a question back.".to_owned())
             }
-            Kind::Other(TaskStatus::Error) => {
+            ScenarioKind::Other(TaskStatus::Error) => {
                 Some("The answer says that it cannot be done.".to_owned())
             }
             kind => {
-                let is_asked = |form: &Form| {
-                    kind != Kind::Other(TaskStatus::Complete) || form.is_asked_in(&reply.prompt)
+                let is_asked = |form: &AnswerForm| {
+                    kind != ScenarioKind::Other(TaskStatus::Complete)
+                        || form.is_requested_in(&reply.prompt)
                 };
-                self.form.filter(is_asked).map(Form::expectation)
+                self.form.filter(is_asked).map(AnswerForm::expectation)
             }
         };
         let last = self
             .kind
-            .is_clear()
+            .must_be_clear()
             .then(|| format!("The answer agrees with this line of the text: “{fact}”"));
         let room = MAX_EXPECTATIONS - usize::from(first.is_some()) - usize::from(last.is_some());
-        let written = rejection::criteria(&reply.expectations).into_iter().take(room);
+        let written = rejection::usable_criteria(&reply.expectations).into_iter().take(room);
         first.into_iter().chain(written).chain(last).collect()
     }
 
     /// Completes the prompt with the file, section and form if they are missing.
     fn clear(&self, mut prompt: String) -> Result<String, String> {
-        let source = template::source_words(&self.passage);
+        let source = template::source_wording(&self.passage);
         let folded = fold(&prompt);
         let names_file = folded.contains(&fold(&self.passage.excerpt.path));
         match self.kind {
-            Kind::Summary => {
+            ScenarioKind::Summary => {
                 let heading = self.passage.heading.as_ref();
                 if !names_file || heading.is_some_and(|heading| !folded.contains(&fold(heading))) {
-                    prompt += &format!(" This is about {}.", template::place(&self.passage));
+                    prompt +=
+                        &format!(" This is about {}.", template::passage_wording(&self.passage));
                 }
             }
-            Kind::Evidence => prompt += &format!(" Use no other source than {source}."),
-            Kind::Reorganization if !folded.contains("propos") => {
+            ScenarioKind::Evidence => prompt += &format!(" Use no other source than {source}."),
+            ScenarioKind::Reorganization if !folded.contains("propos") => {
                 prompt += " A proposal only; change nothing.";
             }
-            Kind::Other(TaskStatus::Complete) if !names_file && !self.passage.is_built_in() => {
+            ScenarioKind::Other(TaskStatus::Complete)
+                if !names_file && !self.passage.is_built_in() =>
+            {
                 prompt += &format!(" This is about {source}.");
             }
             _ => {}
         }
-        let states_form = matches!(self.kind, Kind::Summary | Kind::Evidence);
+        let states_form = matches!(self.kind, ScenarioKind::Summary | ScenarioKind::Evidence);
         if let Some(form) = self.form.filter(|_| states_form) {
-            if !form.suits(&folded) {
-                return Err(format!("what the prompt asks cannot be answered {}", form.words()));
+            if !form.fits(&folded) {
+                return Err(format!("what the prompt asks cannot be answered {}", form.phrase()));
             }
-            if !form.is_asked_in(&prompt) {
+            if !form.is_requested_in(&prompt) {
                 prompt += &format!(" {}", form.instruction());
             }
         }
@@ -623,12 +643,12 @@ mod tests {
         assert!(prompt < names.iter().position(|name| *name == "requirements"));
     }
 
-    fn attempt(id: &str, status: &str) -> Try {
+    fn attempt(id: &str, status: &str) -> GenerationTry {
         let scenario = json!({ "id": id, "description": "d", "expected_status": status });
         let text = "# Usage\n\n## Ports\n\nThe server listens on port 7700 by default.\n";
-        let source = Source { path: "docs/usage.md".to_owned(), text: text.to_owned() };
+        let source = SourceFile { path: "docs/usage.md".to_owned(), text: text.to_owned() };
         let scenario = serde_json::from_value(scenario).unwrap();
-        Try::new(&scenario, &Sources::new([source]), 2, None)
+        GenerationTry::new(&scenario, &ExcerptSources::new([source]), 2, None)
     }
 
     fn reply(prompt: &str, facts: &[&str]) -> GeneratedReply {
@@ -666,7 +686,7 @@ mod tests {
                 &format!("The answer agrees with this line of the text: “{fact}”")
             ]
         );
-        assert_eq!(case.grounds.checks, [Form::ThreeLines.check().unwrap()]);
+        assert_eq!(case.grounds.checks, [AnswerForm::ThreeLines.check().unwrap()]);
         let own = attempt("mine", "AWAITING_RESPONSE");
         let case = own.grounded(reply("Make it better, will you?", &[fact])).unwrap();
         assert_eq!(case.prompt, "Make it better, will you?");

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::draw::Draw;
-use selftest_checks::scenario::Excerpt;
+use super::draw::SeededDraw;
+use selftest_checks::scenario::FileExcerpt;
 
 /// Maximum length of an excerpt in characters.
 pub const MAX_CHARS: usize = 1800;
@@ -18,7 +18,7 @@ const ENOUGH_LINES: usize = 15;
 /// Maximum number of bytes of a file that are read.
 const MAX_FILE: usize = 256 * 1024;
 /// Allowed length of a quote in characters.
-const QUOTE: Range<usize> = 20..181;
+const QUOTE_LENGTH: Range<usize> = 20..181;
 /// Minimum number of words of a quote.
 const MIN_QUOTE_WORDS: usize = 4;
 
@@ -46,7 +46,7 @@ Tickets of a cancelled crossing are valid for 30 days.
 
 /// A file whose text cases may be about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFile {
     /// Path from the project's root, with `/`.
     pub path: String,
     /// Its text, or the start of it.
@@ -55,16 +55,16 @@ pub struct Source {
 
 /// A part of a file that a case is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct SourcePassage {
     /// Path and lines of the passage.
-    pub excerpt: Excerpt,
+    pub excerpt: FileExcerpt,
     /// The heading above it, if there is one.
     pub heading: Option<String>,
     /// Quotable parts: sentences, or lines in a file without sentences.
     pub quotes: Vec<String>,
 }
 
-impl Passage {
+impl SourcePassage {
     /// Returns true if the passage is from the built-in text.
     pub fn is_built_in(&self) -> bool {
         self.excerpt.path == BUILT_IN_PATH
@@ -73,15 +73,15 @@ impl Passage {
 
 /// The texts that excerpts are drawn from.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct ExcerptSources {
     /// Passages by file, the most concrete ones first.
-    files: Vec<Vec<Passage>>,
+    files: Vec<Vec<SourcePassage>>,
 }
 
-impl Sources {
+impl ExcerptSources {
     /// Collects the passages of these files. Files without quotable text are skipped. If some files
     /// are prose, all others are skipped, because prose allows better questions.
-    pub fn new(files: impl IntoIterator<Item = Source>) -> Self {
+    pub fn new(files: impl IntoIterator<Item = SourceFile>) -> Self {
         let (prose, other): (Vec<_>, Vec<_>) = files
             .into_iter()
             .filter_map(|source| {
@@ -100,7 +100,7 @@ impl Sources {
     }
 
     /// Draws a passage of a file or of the built-in text. Concrete passages are preferred.
-    pub fn passage(&self, draw: &mut Draw) -> Passage {
+    pub fn passage(&self, draw: &mut SeededDraw) -> SourcePassage {
         let Some(file) = draw.pick(&self.files) else { return built_in(draw) };
         // Passages are sorted, so the first half contains the more concrete ones.
         let better = &file[..file.len().div_ceil(2)];
@@ -109,11 +109,11 @@ impl Sources {
 }
 
 /// Draws a passage of the built-in text.
-pub fn built_in(draw: &mut Draw) -> Passage {
-    let source = Source { path: BUILT_IN_PATH.to_owned(), text: BUILT_IN.to_owned() };
+pub fn built_in(draw: &mut SeededDraw) -> SourcePassage {
+    let source = SourceFile { path: BUILT_IN_PATH.to_owned(), text: BUILT_IN.to_owned() };
     let found = passages(&source, true);
-    let whole = || Passage {
-        excerpt: Excerpt { path: source.path.clone(), text: source.text.clone() },
+    let whole = || SourcePassage {
+        excerpt: FileExcerpt { path: source.path.clone(), text: source.text.clone() },
         heading: None,
         quotes: quotes(&source.text, true),
     };
@@ -121,21 +121,21 @@ pub fn built_in(draw: &mut Draw) -> Passage {
 }
 
 /// Returns the start of a file as one excerpt, for files that the user names.
-pub fn beginning(source: &Source) -> Excerpt {
+pub fn file_excerpt(source: &SourceFile) -> FileExcerpt {
     let lines = lines(&source.text);
     let text = lines[..end_of(&lines, 0, false)].join("\n");
-    Excerpt { path: source.path.clone(), text }
+    FileExcerpt { path: source.path.clone(), text }
 }
 
 /// Replaces all white space, including line breaks, with single spaces.
-pub fn normalised(text: &str) -> String {
+pub fn normalise_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the quote with single spaces if the text contains it, ignoring differences in white
 /// space.
 pub fn find_quote(text: &str, quote: &str) -> Option<String> {
-    let (text, whole) = (normalised(text), normalised(quote));
+    let (text, whole) = (normalise_spaces(text), normalise_spaces(quote));
     let bare = whole.trim_matches(['"', '“', '”']).to_owned();
     [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
 }
@@ -166,7 +166,7 @@ fn short(line: &str) -> &str {
 }
 
 /// Returns all quotable passages of a file, the most concrete ones first.
-fn passages(source: &Source, prose: bool) -> Vec<Passage> {
+fn passages(source: &SourceFile, prose: bool) -> Vec<SourcePassage> {
     let lines = lines(&source.text);
     let (mut found, mut fenced, mut heading) = (Vec::new(), false, None);
     for (at, line) in lines.iter().enumerate() {
@@ -183,8 +183,8 @@ fn passages(source: &Source, prose: bool) -> Vec<Passage> {
         let text = lines[at..end_of(&lines, at, prose)].join("\n");
         let quotes = quotes(&text, prose);
         if !quotes.is_empty() {
-            let excerpt = Excerpt { path: source.path.clone(), text };
-            found.push(Passage { excerpt, heading: heading.clone(), quotes });
+            let excerpt = FileExcerpt { path: source.path.clone(), text };
+            found.push(SourcePassage { excerpt, heading: heading.clone(), quotes });
         }
     }
     found.sort_by_key(|passage| std::cmp::Reverse(concreteness(passage)));
@@ -229,7 +229,7 @@ fn heading_of(line: &str, prose: bool) -> Option<String> {
 }
 
 /// Scores how verifiable a passage is: numbers count most, then names and paths.
-fn concreteness(passage: &Passage) -> usize {
+fn concreteness(passage: &SourcePassage) -> usize {
     let of_quote = |quote: &String| {
         let number = quote.contains(|c: char| c.is_ascii_digit());
         let name = quote.contains('`') || quote.contains('/');
@@ -262,7 +262,7 @@ fn quotes(text: &str, prose: bool) -> Vec<String> {
             if !paragraph.is_empty() {
                 paragraph.push(' ');
             }
-            paragraph.push_str(&normalised(item.unwrap_or(trimmed)));
+            paragraph.push_str(&normalise_spaces(item.unwrap_or(trimmed)));
         }
     }
     let mut quotes: Vec<String> = Vec::new();
@@ -323,7 +323,7 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     // An open-ended sentence cannot be right or wrong.
     let whole = whole && !text.contains("...") && !text.contains('…');
     let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
-    telling && plain && whole && starts && QUOTE.contains(&text.chars().count())
+    telling && plain && whole && starts && QUOTE_LENGTH.contains(&text.chars().count())
 }
 
 #[cfg(test)]
@@ -352,8 +352,8 @@ Run it every day. The server listens on port 7700, and `serve --port` changes it
 See [the guide](guide.md) for more of all this.
 ";
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
+    fn source(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]
@@ -403,13 +403,13 @@ See [the guide](guide.md) for more of all this.
             "Cargo.toml",
             "[package]\nname = \"zebra\"\nrust-version = \"1.90\" # at least\n",
         );
-        let sources = Sources::new([code.clone()]);
-        let passage = sources.passage(&mut Draw::new(1));
+        let sources = ExcerptSources::new([code.clone()]);
+        let passage = sources.passage(&mut SeededDraw::new(1));
         assert_eq!(passage.quotes, ["rust-version = \"1.90\" # at least"]);
         assert_eq!(passage.heading, None);
-        let both = Sources::new([code, source("README.md", PAGE)]);
+        let both = ExcerptSources::new([code, source("README.md", PAGE)]);
         for seed in 0..20 {
-            assert_eq!(both.passage(&mut Draw::new(seed)).excerpt.path, "README.md");
+            assert_eq!(both.passage(&mut SeededDraw::new(seed)).excerpt.path, "README.md");
         }
     }
 
@@ -417,9 +417,9 @@ See [the guide](guide.md) for more of all this.
     fn without_any_text_the_built_in_one_stands_in() {
         let long = "x".repeat(5_000_000);
         let files = [source("a.md", ""), source("b.bin", "\n\n"), source("c.js", &long)];
-        let sources = Sources::new(files);
+        let sources = ExcerptSources::new(files);
         assert!(sources.is_empty());
-        let passage = sources.passage(&mut Draw::new(3));
+        let passage = sources.passage(&mut SeededDraw::new(3));
         assert!(passage.is_built_in() && !passage.quotes.is_empty());
         assert!(BUILT_IN.contains(&passage.excerpt.text));
     }
@@ -427,11 +427,11 @@ See [the guide](guide.md) for more of all this.
     #[test]
     fn one_line_of_megabytes_is_cut_at_a_space() {
         let line = "The port is 7700 here, and so on and on. ".repeat(100_000);
-        let excerpt = beginning(&source("a.md", &line));
+        let excerpt = file_excerpt(&source("a.md", &line));
         assert!(excerpt.text.chars().count() <= MAX_LINE && line.starts_with(&excerpt.text));
         assert!(!excerpt.text.ends_with(' '));
-        let sources = Sources::new([source("a.md", &line)]);
-        assert_eq!(sources.passage(&mut Draw::new(0)).excerpt.text, excerpt.text);
+        let sources = ExcerptSources::new([source("a.md", &line)]);
+        assert_eq!(sources.passage(&mut SeededDraw::new(0)).excerpt.text, excerpt.text);
     }
 
     proptest! {
@@ -440,9 +440,9 @@ See [the guide](guide.md) for more of all this.
             text in "([#`~|-]{0,3} ?[A-Za-z é\"0-9.]{0,60}\r?\n){0,80}|\\PC{0,3000}",
             seed in 0_u64..1000,
         ) {
-            let sources = Sources::new([source("docs/a.md", &text)]);
-            let passage = sources.passage(&mut Draw::new(seed));
-            prop_assert_eq!(&passage, &sources.passage(&mut Draw::new(seed)));
+            let sources = ExcerptSources::new([source("docs/a.md", &text)]);
+            let passage = sources.passage(&mut SeededDraw::new(seed));
+            prop_assert_eq!(&passage, &sources.passage(&mut SeededDraw::new(seed)));
             let shown = &passage.excerpt.text;
             prop_assert!(shown.chars().count() <= MAX_CHARS && shown.lines().count() <= MAX_LINES);
             prop_assert!(!shown.trim().is_empty() && !passage.quotes.is_empty());

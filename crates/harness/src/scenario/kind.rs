@@ -1,13 +1,13 @@
 //! The kinds of scenarios that the harness has special support for. Pure.
 
-use super::draw::Draw;
-use super::form::Form;
-use super::ground::Passage;
+use super::draw::SeededDraw;
+use super::form::AnswerForm;
+use super::ground::SourcePassage;
 use selftest_checks::scenario::{Scenario, TaskStatus};
 
 /// The kind of a scenario, as far as the harness recognises it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScenarioKind {
     /// A request that does not say what it is about.
     Ambiguous,
     /// A summary of three lines.
@@ -22,7 +22,7 @@ pub enum Kind {
     Other(TaskStatus),
 }
 
-impl Kind {
+impl ScenarioKind {
     /// Determines the kind by the specified ids. A scenario with such an id but a different
     /// expected status is treated as a custom one.
     pub fn of(scenario: &Scenario) -> Self {
@@ -47,21 +47,22 @@ impl Kind {
     }
 
     /// Returns true if a request must name its file and the form of the answer.
-    pub fn is_clear(self) -> bool {
+    pub fn must_be_clear(self) -> bool {
         matches!(self, Self::Summary | Self::Evidence | Self::Other(TaskStatus::Complete))
     }
 
     /// Draws the form of the answer, or `None` if the answer should be a question.
-    pub fn form(self, passage: &Passage, draw: &mut Draw) -> Option<Form> {
+    pub fn form(self, passage: &SourcePassage, draw: &mut SeededDraw) -> Option<AnswerForm> {
         match self {
-            Self::Summary => Some(Form::ThreeLines),
+            Self::Summary => Some(AnswerForm::ThreeLines),
             Self::Evidence | Self::Other(TaskStatus::Complete) => {
-                let enough = |form: &Form| match form {
-                    Form::Bullets(count) => passage.quotes.len() >= *count,
-                    Form::ThreeLines | Form::Table => passage.quotes.len() >= 3,
-                    Form::Number | Form::Sentence | Form::YesNo => true,
+                let enough = |form: &AnswerForm| match form {
+                    AnswerForm::Bullets(count) => passage.quotes.len() >= *count,
+                    AnswerForm::ThreeLines | AnswerForm::Table => passage.quotes.len() >= 3,
+                    AnswerForm::Number | AnswerForm::Sentence | AnswerForm::YesNo => true,
                 };
-                let open: Vec<Form> = Form::OPEN.iter().copied().filter(enough).collect();
+                let open: Vec<AnswerForm> =
+                    AnswerForm::OPEN.iter().copied().filter(enough).collect();
                 draw.pick(&open).copied()
             }
             Self::Ambiguous | Self::Reorganization | Self::Contradiction | Self::Other(_) => None,
@@ -83,26 +84,29 @@ mod tests {
     #[test]
     fn the_specified_ids_have_kinds_of_their_own() {
         for (id, status, kind) in [
-            ("ambiguous_request", "AWAITING_RESPONSE", Kind::Ambiguous),
-            ("clear_summary", "COMPLETE", Kind::Summary),
-            ("evidence_restriction", "COMPLETE", Kind::Evidence),
-            ("docs_reorganization", "AWAITING_RESPONSE", Kind::Reorganization),
-            ("contradiction_detect", "COMPLETE", Kind::Contradiction),
-            ("clear_summary", "ERROR", Kind::Other(TaskStatus::Error)),
-            ("mine", "COMPLETE", Kind::Other(TaskStatus::Complete)),
+            ("ambiguous_request", "AWAITING_RESPONSE", ScenarioKind::Ambiguous),
+            ("clear_summary", "COMPLETE", ScenarioKind::Summary),
+            ("evidence_restriction", "COMPLETE", ScenarioKind::Evidence),
+            ("docs_reorganization", "AWAITING_RESPONSE", ScenarioKind::Reorganization),
+            ("contradiction_detect", "COMPLETE", ScenarioKind::Contradiction),
+            ("clear_summary", "ERROR", ScenarioKind::Other(TaskStatus::Error)),
+            ("mine", "COMPLETE", ScenarioKind::Other(TaskStatus::Complete)),
         ] {
-            assert_eq!(Kind::of(&scenario(id, status)), kind, "{id}");
+            assert_eq!(ScenarioKind::of(&scenario(id, status)), kind, "{id}");
         }
     }
 
     #[test]
     fn a_summary_has_three_lines_and_a_question_no_form() {
         for seed in 0..50 {
-            let mut draw = Draw::new(seed);
+            let mut draw = SeededDraw::new(seed);
             let passage = built_in(&mut draw);
-            assert_eq!(Kind::Summary.form(&passage, &mut draw), Some(Form::ThreeLines));
-            assert_eq!(Kind::Ambiguous.form(&passage, &mut draw), None);
-            assert!(Kind::Evidence.form(&passage, &mut draw).is_some());
+            assert_eq!(
+                ScenarioKind::Summary.form(&passage, &mut draw),
+                Some(AnswerForm::ThreeLines)
+            );
+            assert_eq!(ScenarioKind::Ambiguous.form(&passage, &mut draw), None);
+            assert!(ScenarioKind::Evidence.form(&passage, &mut draw).is_some());
         }
     }
 }

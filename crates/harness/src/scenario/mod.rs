@@ -2,7 +2,6 @@
 //!
 //! Independent of how a case is executed or judged.
 
-mod asked;
 pub mod draw;
 pub mod example;
 pub mod form;
@@ -10,6 +9,7 @@ pub mod generate;
 pub mod generator_settings;
 pub mod ground;
 pub mod kind;
+mod prompt_index;
 pub mod rejection;
 pub mod safety;
 pub mod template;

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use regex::{RegexSet, RegexSetBuilder};
 use selftest_text::digest;
-use selftest_text::words::{Words, fold};
+use selftest_text::words::{WordIter, fold};
 
-use super::ground::normalised;
-use selftest_checks::scenario::Excerpt;
+use super::ground::normalise_spaces;
+use selftest_checks::scenario::FileExcerpt;
 
 /// Number of consecutive words that a prompt must not share with its template.
 const MAX_SHARED_WORDS: usize = 6;
@@ -87,25 +87,25 @@ const NO_REQUESTS: &[(&str, &str)] = &[
 ];
 
 /// The material that a prompt is checked against.
-pub struct Shown<'a> {
+pub struct PromptMaterial<'a> {
     /// The generator's instructions, without the excerpt.
     pub instructions: &'a str,
     /// Paths, and prefixes of words, that occur only in its examples.
-    pub examples: &'a [Mark],
+    pub examples: &'a [ExampleMark],
 }
 
 /// Returns the reason to reject a prompt, or `None` if it is usable.
-pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
+pub fn rejection_reason(prompt: &str, shown: &PromptMaterial<'_>) -> Option<String> {
     let folded = fold(prompt);
-    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+    let words: Vec<&str> = WordIter::new(&folded).map(|word| word.text).collect();
     let characters = prompt.chars().filter(|c| c.is_alphanumeric()).count();
     if words.len() < MIN_WORDS && characters < MIN_CHARACTERS {
         return Some("the prompt is too short to be a request".to_owned());
     }
-    if let Some(why) = cut(prompt) {
+    if let Some(why) = truncation_reason(prompt) {
         return Some(why);
     }
-    if let Some(said) = rambles(&words) {
+    if let Some(said) = find_repetition(&words) {
         return Some(format!("the prompt repeats itself: {said}"));
     }
     let leak = LEAK_RULES.matches(&folded).into_iter().next().and_then(|at| LEAKS.get(at));
@@ -114,14 +114,14 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     if let Some((_, example)) = leak {
         return Some(format!("the prompt talks about its own making, such as: {example}"));
     }
-    if let Some(mark) = copied(prompt, shown.examples) {
+    if let Some(mark) = find_copied_mark(prompt, shown.examples) {
         return Some(format!(
             "the prompt copies an example: {}",
             selftest_text::one_line(mark, 60)
         ));
     }
     let instructions = fold(shown.instructions);
-    let told: Vec<&str> = Words::of(&instructions).map(|word| word.text).collect();
+    let told: Vec<&str> = WordIter::new(&instructions).map(|word| word.text).collect();
     let copied = words
         .windows(MAX_SHARED_WORDS)
         .find(|run| told.windows(MAX_SHARED_WORDS).any(|w| w == *run));
@@ -130,7 +130,7 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
 
 /// Finds words that a small model got stuck on: a repeated word, or the third occurrence of the
 /// same three words.
-fn rambles(words: &[&str]) -> Option<String> {
+fn find_repetition(words: &[&str]) -> Option<String> {
     /// Words that may legitimately be repeated.
     const TWICE: [&str; 5] = ["that", "had", "is", "sie", "nous"];
     let is_letters = |word: &str| word.chars().count() > 1 && word.chars().all(char::is_alphabetic);
@@ -145,30 +145,30 @@ fn rambles(words: &[&str]) -> Option<String> {
 }
 
 /// Returns the first of these marks that occurs in a text.
-pub fn copied<'m>(text: &str, marks: &'m [Mark]) -> Option<&'m str> {
+pub fn find_copied_mark<'m>(text: &str, marks: &'m [ExampleMark]) -> Option<&'m str> {
     let folded = fold(text);
-    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
-    marks.iter().find(|mark| mark.is_in(&words)).map(Mark::said)
+    let words: Vec<&str> = WordIter::new(&folded).map(|word| word.text).collect();
+    marks.iter().find(|mark| mark.is_in(&words)).map(ExampleMark::text)
 }
 
 /// Words that identify a copy of an example. Each has to be the prefix of a word in the text,
 /// consecutively.
 #[derive(Debug, Clone)]
-pub struct Mark {
+pub struct ExampleMark {
     said: String,
     words: Vec<String>,
 }
 
-impl Mark {
+impl ExampleMark {
     /// Creates a mark from these words.
     pub fn new(said: &str) -> Self {
         let folded = fold(said);
-        let words = Words::of(&folded).map(|word| word.text.to_owned()).collect();
+        let words = WordIter::new(&folded).map(|word| word.text.to_owned()).collect();
         Self { said: said.to_owned(), words }
     }
 
     /// Returns the words as they were given.
-    pub fn said(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.said
     }
 
@@ -179,10 +179,10 @@ impl Mark {
     }
 }
 
-static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| compiled(LEAKS));
-static REQUEST_RULES: LazyLock<RegexSet> = LazyLock::new(|| compiled(NO_REQUESTS));
+static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| compile(LEAKS));
+static REQUEST_RULES: LazyLock<RegexSet> = LazyLock::new(|| compile(NO_REQUESTS));
 
-fn compiled(rules: &[(&str, &str)]) -> RegexSet {
+fn compile(rules: &[(&str, &str)]) -> RegexSet {
     RegexSetBuilder::new(rules.iter().map(|(pattern, _)| *pattern))
         .case_insensitive(true)
         .build()
@@ -190,7 +190,7 @@ fn compiled(rules: &[(&str, &str)]) -> RegexSet {
 }
 
 /// Returns the reason why a sentence is incomplete, or `None` if it is complete.
-pub fn cut(text: &str) -> Option<String> {
+pub fn truncation_reason(text: &str) -> Option<String> {
     let closers = ['"', '\'', '”', '’', '»', ')', ']', '`', '*', '_', '」', '』'];
     let text = text.trim_end();
     let inner = text.trim_end_matches(closers);
@@ -207,13 +207,13 @@ pub fn cut(text: &str) -> Option<String> {
         return None;
     }
     let folded = fold(inner);
-    let last = Words::of(&folded).last().map(|word| word.text)?;
+    let last = WordIter::new(&folded).last().map(|word| word.text)?;
     DANGLING.contains(&last).then(|| format!("the prompt is cut: it ends in `{last}`"))
 }
 
 /// Finds a path, an identifier or a number in a prompt that the excerpt lacks, so that the request
 /// cannot be answered. Numbers of one or two digits may belong to a form, such as "in 3 lines".
-pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
+pub fn find_invented_name(prompt: &str, excerpt: &FileExcerpt) -> Option<String> {
     let known = fold(&format!("{} {}", excerpt.path, excerpt.text));
     let edges = |c: char| !c.is_alphanumeric();
     let names = prompt.split_whitespace().map(|word| word.trim_matches(edges)).filter(|word| {
@@ -229,10 +229,10 @@ pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
 }
 
 /// Returns true if a text contains the whole quote, ignoring case and punctuation.
-pub fn says(text: &str, quote: &str) -> bool {
+pub fn contains_quote(text: &str, quote: &str) -> bool {
     let of = |text: &str| {
-        let folded = fold(&normalised(text));
-        let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+        let folded = fold(&normalise_spaces(text));
+        let words: Vec<&str> = WordIter::new(&folded).map(|word| word.text).collect();
         format!(" {} ", words.join(" "))
     };
     of(text).contains(&of(quote))
@@ -241,18 +241,18 @@ pub fn says(text: &str, quote: &str) -> bool {
 /// Returns the SHA-256 of a prompt's words, which identifies it in later runs.
 pub fn prompt_digest(prompt: &str) -> String {
     let folded = fold(prompt);
-    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
-    digest::of_bytes(words.join(" ").as_bytes())
+    let words: Vec<&str> = WordIter::new(&folded).map(|word| word.text).collect();
+    digest::sha256_hex(words.join(" ").as_bytes())
 }
 
 /// Selects the usable criteria from those that a model wrote: complete sentences, each about one
 /// thing and positive, without duplicates.
-pub fn criteria(written: &[String]) -> Vec<String> {
+pub fn usable_criteria(written: &[String]) -> Vec<String> {
     let mut good: Vec<String> = Vec::new();
     for text in written {
-        let text = normalised(text);
+        let text = normalise_spaces(text);
         let folded = fold(&text);
-        let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+        let words: Vec<&str> = WordIter::new(&folded).map(|word| word.text).collect();
         let is_negative = words.iter().any(|word| {
             matches!(*word, "no" | "not" | "never" | "without" | "nothing" | "none" | "avoid")
                 || word.ends_with("n't")
@@ -260,7 +260,7 @@ pub fn criteria(written: &[String]) -> Vec<String> {
         let is_one_thing = (4..=25).contains(&words.len()) && !text.contains(['?', ';', '\u{1f}']);
         let leaks = LEAK_RULES.is_match(&folded);
         let is_new = !good.iter().any(|one| prompt_digest(one) == prompt_digest(&text));
-        if is_one_thing && !is_negative && !leaks && is_new && cut(&text).is_none() {
+        if is_one_thing && !is_negative && !leaks && is_new && truncation_reason(&text).is_none() {
             good.push(text);
         }
     }
@@ -274,9 +274,12 @@ mod tests {
     fn of(prompt: &str) -> Option<String> {
         let instructions = "Write one request about the text. Name the file in it, and end with a \
                             full stop or a question mark.";
-        fault(
+        rejection_reason(
             prompt,
-            &Shown { instructions, examples: &["notes/bees.md", "beehive", "tide"].map(Mark::new) },
+            &PromptMaterial {
+                instructions,
+                examples: &["notes/bees.md", "beehive", "tide"].map(ExampleMark::new),
+            },
         )
     }
 
@@ -380,13 +383,13 @@ mod tests {
     fn a_prompt_is_known_again() {
         assert_eq!(prompt_digest("Name the `licence`."), prompt_digest("name  the LICENCE!"));
         assert_ne!(prompt_digest("Name the licence."), prompt_digest("Name the file."));
-        assert!(says("Is it so that “The port\nis 7700”?", "the port is 7700."));
-        assert!(!says("Which port is it?", "The port is 7700."));
+        assert!(contains_quote("Is it so that “The port\nis 7700”?", "the port is 7700."));
+        assert!(!contains_quote("Which port is it?", "The port is 7700."));
     }
 
     #[test]
     fn a_prompt_about_what_is_not_there_is_invented() {
-        let excerpt = Excerpt {
+        let excerpt = FileExcerpt {
             path: "docs/api.md".to_owned(),
             text: "`selftest serve` answers under `/api`, with max_rows of 1,000.".to_owned(),
         };
@@ -398,7 +401,7 @@ mod tests {
             ("What is new in django-api-comments-2022?", Some("django-api-comments-2022")),
             ("What does min_rows do?", Some("min_rows")),
         ] {
-            assert_eq!(invented(prompt, &excerpt).as_deref(), name, "{prompt}");
+            assert_eq!(find_invented_name(prompt, &excerpt).as_deref(), name, "{prompt}");
         }
     }
 
@@ -417,7 +420,7 @@ mod tests {
         ];
         let written: Vec<String> = written.into_iter().map(str::to_owned).collect();
         assert_eq!(
-            criteria(&written),
+            usable_criteria(&written),
             ["The answer names the port 7700.", "The answer says why the port is changed."]
         );
     }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{RegexSet, RegexSetBuilder};
 
 /// A pattern of unsafe prompts, with its reason and an example.
-pub struct Rule {
+pub struct SafetyRule {
     /// Short name of the reason, used in reports.
     pub name: &'static str,
     /// Case-insensitive regular expression.

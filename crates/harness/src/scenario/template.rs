@@ -2,12 +2,12 @@
 //! Used if the harness has to know the right answer (vague requests, contradicting statements), and
 //! if a generator returned nothing usable. Pure.
 
-use super::draw::Draw;
-use super::form::Form;
-use super::ground::{Passage, Sources, built_in, normalised};
-use super::kind::Kind;
+use super::draw::SeededDraw;
+use super::form::AnswerForm;
+use super::ground::{ExcerptSources, SourcePassage, built_in, normalise_spaces};
+use super::kind::ScenarioKind;
 use super::safety;
-use selftest_checks::scenario::{GeneratedCase, Grounds, TaskStatus};
+use selftest_checks::scenario::{CaseGrounds, GeneratedCase, TaskStatus};
 
 /// Number of excerpts to try before the built-in text is used.
 const MAX_TRIES: usize = 30;
@@ -16,9 +16,9 @@ const MAX_TRIES: usize = 30;
 /// repeated ones, the last is used anyway. The built-in text always yields a case, because each
 /// part of it fits some form of each kind.
 pub fn case(
-    kind: Kind,
-    sources: &Sources,
-    draw: &mut Draw,
+    kind: ScenarioKind,
+    sources: &ExcerptSources,
+    draw: &mut SeededDraw,
     is_new: impl Fn(&str) -> bool,
 ) -> Option<GeneratedCase> {
     let mut repeated = None;
@@ -40,26 +40,32 @@ pub fn case(
 
 /// Builds a case about this passage. Returns `None` if it does not fit the kind, or contains unsafe
 /// text.
-fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+fn fill(
+    kind: ScenarioKind,
+    passage: &SourcePassage,
+    draw: &mut SeededDraw,
+) -> Option<GeneratedCase> {
     let form = kind.form(passage, draw);
     let mut case = match (kind, form) {
-        (Kind::Summary, _) => summary(passage, draw)?,
-        (Kind::Evidence, Some(form)) => {
+        (ScenarioKind::Summary, _) => summary(passage, draw)?,
+        (ScenarioKind::Evidence, Some(form)) => {
             let mut case = question(passage, form, draw)?;
-            let source = source_words(passage);
+            let source = source_wording(passage);
             case.prompt = format!("Use no other source than {source}. {}", case.prompt);
             case.grounds.expectations.push(format!("The answer keeps to what {source} says."));
             case
         }
-        (Kind::Other(TaskStatus::Complete), Some(form)) => question(passage, form, draw)?,
-        (Kind::Reorganization, _) => reorganization(passage, draw)?,
-        (Kind::Contradiction, _) => contradiction(passage, draw)?,
-        (Kind::Other(TaskStatus::Error), _) => absent_file(passage),
-        (Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse), _) => vague(passage, draw)?,
-        (Kind::Evidence | Kind::Other(TaskStatus::Complete), None) => return None,
+        (ScenarioKind::Other(TaskStatus::Complete), Some(form)) => question(passage, form, draw)?,
+        (ScenarioKind::Reorganization, _) => reorganization(passage, draw)?,
+        (ScenarioKind::Contradiction, _) => contradiction(passage, draw)?,
+        (ScenarioKind::Other(TaskStatus::Error), _) => absent_file(passage),
+        (ScenarioKind::Ambiguous | ScenarioKind::Other(TaskStatus::AwaitingResponse), _) => {
+            vague(passage, draw)?
+        }
+        (ScenarioKind::Evidence | ScenarioKind::Other(TaskStatus::Complete), None) => return None,
     };
-    if kind.is_clear() || kind == Kind::Reorganization {
-        attach(&mut case.prompt, passage);
+    if kind.must_be_clear() || kind == ScenarioKind::Reorganization {
+        attach_text(&mut case.prompt, passage);
     }
     case.grounds.excerpts.push(passage.excerpt.clone());
     // An excerpt may contain unsafe text, which must not get into a request.
@@ -67,14 +73,14 @@ fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase>
 }
 
 /// Appends the text itself to a request about the built-in text, which is in no file.
-pub fn attach(prompt: &mut String, passage: &Passage) {
+pub fn attach_text(prompt: &mut String, passage: &SourcePassage) {
     if passage.is_built_in() {
         *prompt += &format!("\n\nText:\n{}", passage.excerpt.text);
     }
 }
 
 /// Returns the wording for the file in a request.
-pub fn source_words(passage: &Passage) -> String {
+pub fn source_wording(passage: &SourcePassage) -> String {
     if passage.is_built_in() {
         return "the attached text".to_owned();
     }
@@ -82,36 +88,36 @@ pub fn source_words(passage: &Passage) -> String {
 }
 
 /// Returns the wording for the passage in a request.
-pub fn place(passage: &Passage) -> String {
-    let source = source_words(passage);
+pub fn passage_wording(passage: &SourcePassage) -> String {
+    let source = source_wording(passage);
     if let Some(heading) = &passage.heading {
         return format!("the section “{heading}” of {source}");
     }
-    let start = normalised(&passage.excerpt.text);
+    let start = normalise_spaces(&passage.excerpt.text);
     let words: Vec<&str> = start.split(' ').take(6).collect();
     let words = selftest_text::one_line(&words.join(" "), 80);
     format!("the part of {source} that begins with “{words}”")
 }
 
 /// Converts the form of a case to a check, if counting can decide it.
-fn formed(form: Form, mut case: GeneratedCase) -> GeneratedCase {
-    form.decide_by_check(&mut case.grounds);
+fn with_form_check(form: AnswerForm, mut case: GeneratedCase) -> GeneratedCase {
+    form.replace_with_check(&mut case.grounds);
     case
 }
 
-fn grounded(
+fn new_case(
     prompt: String,
     hints: String,
     expectations: Vec<String>,
     facts: Vec<String>,
     reference: Option<String>,
 ) -> GeneratedCase {
-    let grounds = Grounds { expectations, facts, reference, ..Grounds::default() };
+    let grounds = CaseGrounds { expectations, facts, reference, ..CaseGrounds::default() };
     GeneratedCase { prompt, hints, grounds }
 }
 
-fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
-    let (form, place) = (Form::ThreeLines.words(), place(passage));
+fn summary(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
+    let (form, place) = (AnswerForm::ThreeLines.phrase(), passage_wording(passage));
     let shapes = [
         format!("Summarise {place} {form}."),
         format!("What does {place} say? Put it {form}."),
@@ -122,20 +128,27 @@ fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     let facts = draw.sample(&passage.quotes, 2);
     let fact = facts.first()?;
     let expectations = vec![
-        Form::ThreeLines.expectation(),
+        AnswerForm::ThreeLines.expectation(),
         format!("The answer says what {place} is about."),
         format!("The answer agrees with this line of the text: “{fact}”"),
     ];
     let hints = format!("Three lines that say what is in {place}, such as: {fact}");
     let reference = passage.quotes.get(..3).map(|quotes| quotes.join("\n"));
-    Some(formed(Form::ThreeLines, grounded(prompt, hints, expectations, facts, reference)))
+    Some(with_form_check(
+        AnswerForm::ThreeLines,
+        new_case(prompt, hints, expectations, facts, reference),
+    ))
 }
 
 /// Builds a question in this form that the passage answers.
-fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedCase> {
-    let (source, place) = (source_words(passage), place(passage));
+fn question(
+    passage: &SourcePassage,
+    form: AnswerForm,
+    draw: &mut SeededDraw,
+) -> Option<GeneratedCase> {
+    let (source, place) = (source_wording(passage), passage_wording(passage));
     match form {
-        Form::Number => {
+        AnswerForm::Number => {
             let quotes: Vec<&String> =
                 passage.quotes.iter().filter(|quote| number_in(quote).is_some()).collect();
             let fact = *draw.pick(&quotes)?;
@@ -149,9 +162,12 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             let expectations = vec![form.expectation(), format!("The answer is {number}.")];
             let hints = format!("The number is {number}: {fact}");
             let reference = Some(number.to_owned());
-            Some(formed(form, grounded(prompt, hints, expectations, vec![fact.clone()], reference)))
+            Some(with_form_check(
+                form,
+                new_case(prompt, hints, expectations, vec![fact.clone()], reference),
+            ))
         }
-        Form::YesNo => {
+        AnswerForm::YesNo => {
             let (fact, change) = changed_quote(passage, draw)?;
             let prompt =
                 format!("Does {source} say this: “{}”? {}", change.text, form.instruction());
@@ -161,9 +177,12 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             ];
             let hints = format!("No: it says {}, as in: {fact}", change.was);
             let reference = Some(format!("No. The text says: {fact}"));
-            Some(formed(form, grounded(prompt, hints, expectations, vec![fact], reference)))
+            Some(with_form_check(
+                form,
+                new_case(prompt, hints, expectations, vec![fact], reference),
+            ))
         }
-        Form::Sentence => {
+        AnswerForm::Sentence => {
             let long: Vec<&String> =
                 passage.quotes.iter().filter(|quote| quote.split(' ').count() >= 7).collect();
             let fact = *draw.pick(&long)?;
@@ -178,16 +197,16 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
                 format!("The answer has the same meaning as this: “{fact}”"),
             ];
             let hints = format!("The whole sentence is: {fact}");
-            Some(formed(
+            Some(with_form_check(
                 form,
-                grounded(prompt, hints, expectations, vec![fact.clone()], Some(fact.clone())),
+                new_case(prompt, hints, expectations, vec![fact.clone()], Some(fact.clone())),
             ))
         }
-        Form::ThreeLines | Form::Bullets(_) | Form::Table => {
-            let count = if let Form::Bullets(count) = form { count } else { 3 };
+        AnswerForm::ThreeLines | AnswerForm::Bullets(_) | AnswerForm::Table => {
+            let count = if let AnswerForm::Bullets(count) = form { count } else { 3 };
             let facts = passage.quotes.get(..count)?.to_vec();
-            let rows = if form == Form::Table { ", with a row for each" } else { "" };
-            let prompt = format!("Name {count} things that {place} says, {}{rows}.", form.words());
+            let rows = if form == AnswerForm::Table { ", with a row for each" } else { "" };
+            let prompt = format!("Name {count} things that {place} says, {}{rows}.", form.phrase());
             let mut expectations = vec![
                 form.expectation(),
                 format!("The answer names {count} things that {place} says."),
@@ -196,18 +215,21 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             expectations.push(format!("The answer agrees with this line of the text: “{fact}”"));
             let hints = format!("Such things are: {}", facts.join(" "));
             let reference = reference_list(form, &facts);
-            Some(formed(form, grounded(prompt, hints, expectations, facts, Some(reference))))
+            Some(with_form_check(
+                form,
+                new_case(prompt, hints, expectations, facts, Some(reference)),
+            ))
         }
     }
 }
 
-fn reference_list(form: Form, facts: &[String]) -> String {
+fn reference_list(form: AnswerForm, facts: &[String]) -> String {
     let rows = facts.iter().zip(1..);
     match form {
-        Form::Bullets(_) => {
+        AnswerForm::Bullets(_) => {
             rows.map(|(fact, _)| format!("- {fact}")).collect::<Vec<_>>().join("\n")
         }
-        Form::Table => {
+        AnswerForm::Table => {
             let row =
                 |(fact, at): (&String, usize)| format!("| {at} | {} |", fact.replace('|', "/"));
             let rows = rows.map(row).collect::<Vec<_>>().join("\n");
@@ -217,8 +239,8 @@ fn reference_list(form: Form, facts: &[String]) -> String {
     }
 }
 
-fn reorganization(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
-    let place = place(passage);
+fn reorganization(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
+    let place = passage_wording(passage);
     let shapes = [
         format!("How would you reorganise {place}? A proposal only; all files stay as they are."),
         format!(
@@ -240,10 +262,10 @@ fn reorganization(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     );
     let reference =
         Some("Which structure do you prefer: a flat one, or one with nested sections?".to_owned());
-    Some(grounded(prompt, hints, expectations, vec![fact], reference))
+    Some(new_case(prompt, hints, expectations, vec![fact], reference))
 }
 
-fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+fn contradiction(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
     let (fact, change) = changed_quote(passage, draw)?;
     let others: Vec<String> =
         passage.quotes.iter().filter(|quote| **quote != fact).cloned().collect();
@@ -256,7 +278,7 @@ fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     let (first, second) = (one.min(two), one.max(two));
     let list = statements.iter().zip(1..).map(|(text, at)| format!("\n{at}. {text}"));
     let list = list.collect::<Vec<_>>().concat();
-    let topic = if passage.is_built_in() { "a ferry".to_owned() } else { source_words(passage) };
+    let topic = if passage.is_built_in() { "a ferry".to_owned() } else { source_wording(passage) };
     let shapes = [
         format!(
             "Which of these statements about {topic} contradict each other? Quote both sides.{list}"
@@ -278,11 +300,11 @@ fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
         "Statements {first} and {second} contradict each other: one says “{fact}”, the other “{}”.",
         change.text
     );
-    Some(grounded(prompt, hints, expectations, vec![fact], Some(reference)))
+    Some(new_case(prompt, hints, expectations, vec![fact], Some(reference)))
 }
 
 /// Builds a request without the details that would make it clear.
-fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+fn vague(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
     const CLEAR: &[(&str, &str)] = &[
         ("Summarise ", " for me."),
         ("Can you explain ", " a bit better?"),
@@ -297,7 +319,7 @@ fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
         &["that section", "that part", "the part from before", "the other page", "the one there"];
     let (before, after) = draw.pick(CLEAR)?;
     let left = draw.pick(WITHOUT)?;
-    let place = place(passage);
+    let place = passage_wording(passage);
     let expectations = vec![
         "The answer asks which file or section is meant.".to_owned(),
         "The answer waits for a reply before it does anything.".to_owned(),
@@ -307,11 +329,11 @@ fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
          nobody can know what is meant, so a good answer asks."
     );
     let reference = Some("Which file or section do you mean?".to_owned());
-    Some(grounded(format!("{before}{left}{after}"), hints, expectations, Vec::new(), reference))
+    Some(new_case(format!("{before}{left}{after}"), hints, expectations, Vec::new(), reference))
 }
 
 /// Builds a request about a file that does not exist.
-fn absent_file(passage: &Passage) -> GeneratedCase {
+fn absent_file(passage: &SourcePassage) -> GeneratedCase {
     let path = if passage.is_built_in() { "notes.md" } else { &passage.excerpt.path };
     let (stem, end) = path.rsplit_once('.').unwrap_or((path, "md"));
     let absent = format!("{stem}-1987.{end}");
@@ -319,7 +341,7 @@ fn absent_file(passage: &Passage) -> GeneratedCase {
     let hints = format!("There is no `{absent}`, and a good answer says so.");
     let reference = Some(format!("I cannot do that: there is no file `{absent}`."));
     let prompt = format!("Summarise `{absent}` in exactly three lines.");
-    grounded(prompt, hints, expectations, Vec::new(), reference)
+    new_case(prompt, hints, expectations, Vec::new(), reference)
 }
 
 fn capitalised(text: &str) -> String {
@@ -328,13 +350,13 @@ fn capitalised(text: &str) -> String {
 }
 
 /// A quote in which one detail was changed.
-struct Change {
+struct QuoteEdit {
     text: String,
     was: String,
     becomes: String,
 }
 
-fn changed_quote(passage: &Passage, draw: &mut Draw) -> Option<(String, Change)> {
+fn changed_quote(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<(String, QuoteEdit)> {
     let names = names(passage);
     let quotes = draw.sample(&passage.quotes, passage.quotes.len());
     let change = |quote: String| {
@@ -344,25 +366,25 @@ fn changed_quote(passage: &Passage, draw: &mut Draw) -> Option<(String, Change)>
     quotes.into_iter().find_map(change)
 }
 
-fn changed_number(quote: &str, draw: &mut Draw) -> Option<Change> {
+fn changed_number(quote: &str, draw: &mut SeededDraw) -> Option<QuoteEdit> {
     let at = number_in(quote)?;
     let was = quote[at.clone()].to_owned();
     let number: u64 = was.parse().ok()?;
     // Always larger than the original number.
     let becomes = (number + number / 2 + 1 + draw.below(5) as u64).to_string();
     let text = format!("{}{becomes}{}", &quote[..at.start], &quote[at.end..]);
-    Some(Change { text, was, becomes })
+    Some(QuoteEdit { text, was, becomes })
 }
 
-fn changed_name(quote: &str, names: &[String]) -> Option<Change> {
+fn changed_name(quote: &str, names: &[String]) -> Option<QuoteEdit> {
     let was = names.iter().find(|name| quote.contains(name.as_str()))?;
     let becomes = names.iter().find(|name| !quote.contains(name.as_str()))?;
     let text = quote.replacen(was.as_str(), becomes, 1);
-    Some(Change { text, was: was.clone(), becomes: becomes.clone() })
+    Some(QuoteEdit { text, was: was.clone(), becomes: becomes.clone() })
 }
 
 /// Returns the code spans of the quotes.
-fn names(passage: &Passage) -> Vec<String> {
+fn names(passage: &SourcePassage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for quote in &passage.quotes {
         for span in quote.split('`').skip(1).step_by(2) {
@@ -404,36 +426,39 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scenario::ground::{Source, find_quote};
+    use crate::scenario::ground::{SourceFile, find_quote};
     use crate::scenario::rejection;
-    use selftest_checks::check::{self, CheckOutcome, Observation};
+    use selftest_checks::check::{self, CheckObservation, CheckOutcome};
 
-    const KINDS: [Kind; 8] = [
-        Kind::Ambiguous,
-        Kind::Summary,
-        Kind::Evidence,
-        Kind::Reorganization,
-        Kind::Contradiction,
-        Kind::Other(TaskStatus::Complete),
-        Kind::Other(TaskStatus::AwaitingResponse),
-        Kind::Other(TaskStatus::Error),
+    const KINDS: [ScenarioKind; 8] = [
+        ScenarioKind::Ambiguous,
+        ScenarioKind::Summary,
+        ScenarioKind::Evidence,
+        ScenarioKind::Reorganization,
+        ScenarioKind::Contradiction,
+        ScenarioKind::Other(TaskStatus::Complete),
+        ScenarioKind::Other(TaskStatus::AwaitingResponse),
+        ScenarioKind::Other(TaskStatus::Error),
     ];
 
-    fn page() -> Sources {
+    fn page() -> ExcerptSources {
         let text = "# Server\n\n## Ports\n\nThe server listens on port 7700 of this machine only.\n\
                     It is changed by `serve --port` or by `PORT`. At most 20 clients are served.\n\
                     Each of them waits for `30s` at most.\n";
-        Sources::new([Source { path: "docs/usage.md".to_owned(), text: text.to_owned() }])
+        ExcerptSources::new([SourceFile {
+            path: "docs/usage.md".to_owned(),
+            text: text.to_owned(),
+        }])
     }
 
-    fn check(kind: Kind, case: &GeneratedCase, named: Option<&str>) {
+    fn check(kind: ScenarioKind, case: &GeneratedCase, named: Option<&str>) {
         let grounds = &case.grounds;
         assert!((1..=4).contains(&grounds.expectations.len()), "{case:?}");
         for expectation in &grounds.expectations {
-            assert_eq!(rejection::cut(expectation), None, "{expectation}");
+            assert_eq!(rejection::truncation_reason(expectation), None, "{expectation}");
         }
         if let Some(reference) = &grounds.reference {
-            let seen = Observation { output: reference, ..Observation::default() };
+            let seen = CheckObservation { output: reference, ..CheckObservation::default() };
             let findings = check::decide_all(&grounds.checks, &seen).findings;
             let failed = findings.iter().find(|found| found.outcome == CheckOutcome::Failed);
             assert_eq!(failed, None, "{reference}");
@@ -443,19 +468,21 @@ mod tests {
         }
         let asks = matches!(
             kind,
-            Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
+            ScenarioKind::Ambiguous
+                | ScenarioKind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
         );
         assert_eq!(grounds.facts.is_empty(), asks, "{kind:?} {case:?}");
         if let Some(path) = named {
             let is_named = case.prompt.contains(path);
             let vague = matches!(
                 kind,
-                Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
+                ScenarioKind::Ambiguous
+                    | ScenarioKind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
             );
             assert_eq!(is_named, !vague, "{kind:?} {}", case.prompt);
             let first = case.prompt.lines().next().unwrap();
-            let shown = rejection::Shown { instructions: "", examples: &[] };
-            assert_eq!(rejection::fault(first, &shown), None, "{first}");
+            let shown = rejection::PromptMaterial { instructions: "", examples: &[] };
+            assert_eq!(rejection::rejection_reason(first, &shown), None, "{first}");
         }
         assert!(!case.hints.is_empty());
         assert_eq!(safety::violations(&case.prompt), Vec::<&str>::new());
@@ -465,33 +492,43 @@ mod tests {
     fn every_kind_has_cases_about_a_file_and_about_the_built_in_text() {
         for kind in KINDS {
             for seed in 0..60 {
-                let of = |sources: &Sources| {
-                    case(kind, sources, &mut Draw::new(seed), |_| true).unwrap()
+                let of = |sources: &ExcerptSources| {
+                    case(kind, sources, &mut SeededDraw::new(seed), |_| true).unwrap()
                 };
                 check(kind, &of(&page()), Some("docs/usage.md"));
-                let built_in = of(&Sources::default());
+                let built_in = of(&ExcerptSources::default());
                 check(kind, &built_in, None);
-                assert_eq!(built_in, of(&Sources::default()), "the same seed, the same case");
+                assert_eq!(
+                    built_in,
+                    of(&ExcerptSources::default()),
+                    "the same seed, the same case"
+                );
             }
         }
     }
 
     #[test]
     fn every_form_has_a_question() {
-        let passage = page().passage(&mut Draw::new(0));
-        for form in Form::OPEN {
-            let case = (0..20).find_map(|seed| question(&passage, *form, &mut Draw::new(seed)));
+        let passage = page().passage(&mut SeededDraw::new(0));
+        for form in AnswerForm::OPEN {
+            let case =
+                (0..20).find_map(|seed| question(&passage, *form, &mut SeededDraw::new(seed)));
             let case = case.unwrap_or_else(|| panic!("no question for {form:?}"));
-            assert!(form.is_asked_in(&case.prompt), "{form:?} {}", case.prompt);
+            assert!(form.is_requested_in(&case.prompt), "{form:?} {}", case.prompt);
             assert!(case.grounds.reference.is_some());
         }
-        let case = question(&passage, Form::Number, &mut Draw::new(0)).unwrap();
-        assert!(!rejection::says(&case.prompt, &case.grounds.facts[0]), "{}", case.prompt);
+        let case = question(&passage, AnswerForm::Number, &mut SeededDraw::new(0)).unwrap();
+        assert!(
+            !rejection::contains_quote(&case.prompt, &case.grounds.facts[0]),
+            "{}",
+            case.prompt
+        );
     }
 
     #[test]
     fn a_contradiction_is_known_by_construction() {
-        let case = case(Kind::Contradiction, &page(), &mut Draw::new(4), |_| true).unwrap();
+        let case =
+            case(ScenarioKind::Contradiction, &page(), &mut SeededDraw::new(4), |_| true).unwrap();
         let statements: Vec<&str> = case.prompt.lines().skip(1).collect();
         assert_eq!(statements.len(), 3, "{}", case.prompt);
         let fact = &case.grounds.facts[0];
@@ -520,21 +557,21 @@ mod tests {
     #[test]
     fn what_was_asked_before_is_asked_again_only_in_need() {
         let of = |is_new: &dyn Fn(&str) -> bool| {
-            case(Kind::Summary, &page(), &mut Draw::new(1), is_new).unwrap()
+            case(ScenarioKind::Summary, &page(), &mut SeededDraw::new(1), is_new).unwrap()
         };
         let first = of(&|_| true);
         let second = of(&|prompt| prompt != first.prompt);
         assert_ne!(first.prompt, second.prompt);
         let none = of(&|_| false);
-        check(Kind::Summary, &none, Some("docs/usage.md"));
+        check(ScenarioKind::Summary, &none, Some("docs/usage.md"));
     }
 
     #[test]
     fn code_that_goes_on_over_lines_gives_a_safe_case() {
         let text = "`A 0.A\n.%aaAA0a A.`. %\n".to_owned();
-        let sources = Sources::new([Source { path: "a.md".to_owned(), text }]);
+        let sources = ExcerptSources::new([SourceFile { path: "a.md".to_owned(), text }]);
         for kind in KINDS {
-            let case = case(kind, &sources, &mut Draw::new(0), |_| true).unwrap();
+            let case = case(kind, &sources, &mut SeededDraw::new(0), |_| true).unwrap();
             check(kind, &case, None);
         }
     }
@@ -542,9 +579,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_gives_a_safe_case(text in "([#`|-]{0,2} ?[A-Za-z `0-9.%…é]{0,50}\n){0,30}", seed in 0_u64..500) {
-            let sources = Sources::new([Source { path: "a.md".to_owned(), text }]);
+            let sources = ExcerptSources::new([SourceFile { path: "a.md".to_owned(), text }]);
             for kind in KINDS {
-                let case = case(kind, &sources, &mut Draw::new(seed), |_| true).unwrap();
+                let case = case(kind, &sources, &mut SeededDraw::new(seed), |_| true).unwrap();
                 check(kind, &case, None);
                 prop_assert!(!case.prompt.is_empty());
             }

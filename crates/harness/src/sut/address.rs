@@ -15,33 +15,33 @@ const MAX_NAME: usize = 253;
 /// A host and a TCP port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Address {
+pub struct HostPort {
     /// The host.
-    pub host: Host,
+    pub host: TargetHost,
     /// The port, never 0.
     pub port: u16,
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Host {
+pub enum TargetHost {
     /// A host name, in lower case.
     Name(String),
     /// An IP address.
     Ip(IpAddr),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Name(name) => write!(f, "{name}:{}", self.port),
-            Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
-            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
+            TargetHost::Name(name) => write!(f, "{name}:{}", self.port),
+            TargetHost::Ip(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
+            TargetHost::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
         }
     }
 }
 
-impl FromStr for Address {
+impl FromStr for HostPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -56,7 +56,7 @@ impl FromStr for Address {
     }
 }
 
-fn host_of(host: &str) -> Result<Host, String> {
+fn host_of(host: &str) -> Result<TargetHost, String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         let ip: Ipv6Addr = inner
             .parse()
@@ -91,17 +91,17 @@ fn host_of(host: &str) -> Result<Host, String> {
                 .to_owned(),
         );
     }
-    Ok(Host::Name(name))
+    Ok(TargetHost::Name(name))
 }
 
-fn machine(ip: IpAddr) -> Result<Host, String> {
+fn machine(ip: IpAddr) -> Result<TargetHost, String> {
     if ip.is_unspecified() || ip.is_multicast() {
         return Err(format!("{ip} is the address of no machine"));
     }
-    Ok(Host::Ip(ip))
+    Ok(TargetHost::Ip(ip))
 }
 
-impl TryFrom<String> for Address {
+impl TryFrom<String> for HostPort {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -109,13 +109,13 @@ impl TryFrom<String> for Address {
     }
 }
 
-impl From<Address> for String {
-    fn from(address: Address) -> Self {
+impl From<HostPort> for String {
+    fn from(address: HostPort) -> Self {
         address.to_string()
     }
 }
 
-impl JsonSchema for Address {
+impl JsonSchema for HostPort {
     fn schema_name() -> Cow<'static, str> {
         "Address".into()
     }
@@ -143,7 +143,7 @@ mod tests {
             ("[0:0::1]:80", "[::1]:80"),
             ("[::ffff:10.0.0.1]:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<HostPort>().unwrap().to_string(), shown);
         }
         for broken in [
             "",
@@ -169,17 +169,17 @@ mod tests {
             "224.0.0.1:80",
             "[fe80::1%eth0]:80",
         ] {
-            assert!(broken.parse::<Address>().is_err(), "{broken}");
+            assert!(broken.parse::<HostPort>().is_err(), "{broken}");
         }
         let long = format!("{}:80", "a.".repeat(200));
-        assert!(long.parse::<Address>().is_err());
+        assert!(long.parse::<HostPort>().is_err());
     }
 
     proptest::proptest! {
         #[test]
         fn whatever_is_read_is_written_and_read_again(text in "[a-z0-9.:_\\[\\]*-]{0,20}:[0-9]{1,6}") {
-            if let Ok(address) = text.parse::<Address>() {
-                proptest::prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
+            if let Ok(address) = text.parse::<HostPort>() {
+                proptest::prop_assert_eq!(address.to_string().parse::<HostPort>(), Ok(address));
             }
         }
     }

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use super::project::ProjectFile;
 use super::skill::Skill;
 use super::sut_settings::ChatSettings;
-use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
-use selftest_checks::check::FileReport;
+use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
+use selftest_checks::check::FileChanges;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, ReplySchema,
-    Sampling, Thinking, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage,
+    ReplySchema, SamplingParameters, ThinkingMode, call_and_record,
 };
 
 /// Path of the assistant's template under `prompts/`.
@@ -26,11 +26,11 @@ pub const TEMPLATE: &str = "sut/read_info.md";
 
 /// The `chat` system under test.
 pub struct ChatSut {
-    assistant: Arc<Assistant>,
+    assistant: Arc<ChatAssistant>,
     skill: Option<Arc<Skill>>,
 }
 
-struct Assistant {
+struct ChatAssistant {
     model: Arc<dyn ChatModel>,
     library: Arc<PromptLibrary>,
     settings: ChatSettings,
@@ -56,7 +56,7 @@ pub fn reply_schema() -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct AssistantAnswer {
     status: TaskStatus,
     output: String,
 }
@@ -72,7 +72,7 @@ impl ChatSut {
         files: Vec<ProjectFile>,
     ) -> Self {
         let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()) };
-        let assistant = Assistant { model, library, settings, context_tokens, files, schema };
+        let assistant = ChatAssistant { model, library, settings, context_tokens, files, schema };
         Self { assistant: Arc::new(assistant), skill: None }
     }
 }
@@ -102,7 +102,7 @@ impl SystemUnderTest for ChatSut {
         Box::pin(async { Ok(()) })
     }
 
-    fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
+    fn check_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
         Box::pin(async {
             let answer = self.assistant.model.check().await;
             answer.map_err(|error| SutError::Unavailable { what: error.to_string() })
@@ -113,7 +113,10 @@ impl SystemUnderTest for ChatSut {
         Ok(Arc::new(Self { assistant: Arc::clone(&self.assistant), skill: Some(skill) }))
     }
 
-    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(
+        &'a self,
+        task: &'a SutTask,
+    ) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         Box::pin(async move {
             let session = ChatSession {
                 assistant: Arc::clone(&self.assistant),
@@ -129,10 +132,10 @@ impl SystemUnderTest for ChatSut {
 }
 
 struct ChatSession {
-    assistant: Arc<Assistant>,
+    assistant: Arc<ChatAssistant>,
     skill: Option<Arc<Skill>>,
     seed: u64,
-    conversation: Vec<Message>,
+    conversation: Vec<PromptMessage>,
     /// The start of an answer that a limit cut.
     cut: Option<String>,
     /// The call that returned no answer.
@@ -146,15 +149,15 @@ impl ChatSession {
     async fn answer(&mut self) -> Result<SutReply, SutError> {
         let assistant = &self.assistant;
         let ChatSettings { temperature, max_tokens, think, think_tokens, .. } = assistant.settings;
-        let sampling = Sampling { temperature, max_tokens, seed: self.seed };
+        let sampling = SamplingParameters { temperature, max_tokens, seed: self.seed };
         let conversation = self.conversation.clone();
         let (schema, context_tokens) = (&assistant.schema, assistant.context_tokens);
         let request = ChatRequest::structured(conversation, schema, sampling, context_tokens)
-            .thinking(Thinking::configured(think, think_tokens));
-        let (call, reply) = call(&*assistant.model, &request).await;
+            .with_thinking(ThinkingMode::from_settings(think, think_tokens));
+        let (call, reply) = call_and_record(&*assistant.model, &request).await;
         match self.read(&request, reply) {
             Ok((answer, text)) => {
-                self.conversation.push(Message::assistant(text));
+                self.conversation.push(PromptMessage::assistant(text));
                 // Without tools the list of calls is known to be empty, so that checks on tools can
                 // be decided.
                 let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
@@ -177,33 +180,33 @@ impl ChatSession {
         &mut self,
         request: &ChatRequest,
         reply: Result<ChatReply, ModelError>,
-    ) -> Result<(Answer, String), SutError> {
+    ) -> Result<(AssistantAnswer, String), SutError> {
         let reply = reply.map_err(|error| match error {
             ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
             error => SutError::of_model(&error),
         })?;
         // Some servers cut long prompts without an error.
-        if reply.prompt_was_cut(request) {
+        if reply.is_prompt_truncated(request) {
             let what = "the server cut the prompt: it counted fewer tokens than the prompt has";
             return Err(SutError::Cut { what: what.to_owned() });
         }
         match reply.finish {
-            Finish::Stop => {}
-            Finish::Length => {
+            FinishReason::Stop => {}
+            FinishReason::Length => {
                 self.cut = Some(selftest_text::one_line(&reply.text, MAX_CUT_ANSWER));
                 let limit = self.assistant.settings.max_tokens;
                 let what = format!("the answer was cut by sut.chat.max_tokens ({limit})");
                 return Err(SutError::Cut { what });
             }
-            Finish::Repeated => {
+            FinishReason::Repeated => {
                 self.cut = Some(selftest_text::one_line(&reply.text, MAX_CUT_ANSWER));
                 let what = "the model repeated itself without end, and was stopped".to_owned();
                 return Err(SutError::Cut { what });
             }
-            Finish::Refusal(words) => {
+            FinishReason::Refusal(words) => {
                 return Err(SutError::failed(format!("the model refused: {words}")));
             }
-            Finish::Other(word) => {
+            FinishReason::Other(word) => {
                 return Err(SutError::failed(format!("the answer ended with `{word}`")));
             }
         }
@@ -217,7 +220,7 @@ impl ChatSession {
 
 /// The values of the template.
 #[derive(Serialize)]
-struct Values<'a> {
+struct ChatValues<'a> {
     files: Vec<ShownFile<'a>>,
     prompt: &'a str,
 }
@@ -237,8 +240,8 @@ impl<'a> From<&'a ProjectFile> for ShownFile<'a> {
 
 impl SutSession for ChatSession {
     /// The assistant cannot change any files.
-    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
-        Box::pin(async { Some(FileReport::default()) })
+    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
+        Box::pin(async { Some(FileChanges::default()) })
     }
 
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
@@ -247,21 +250,22 @@ impl SutSession for ChatSession {
             let rendered = self
                 .assistant
                 .library
-                .render(TEMPLATE, &Values { files, prompt })
+                .render(TEMPLATE, &ChatValues { files, prompt })
                 .map_err(|error| SutError::failed(error.to_string()))?;
             let mut system = rendered.system;
             // Not in the template, because a project may have replaced it.
             if let Some(skill) = &self.skill {
                 system += &format!("\n\n=== Skill: use it where it fits ===\n{}", skill.text);
             }
-            self.conversation = vec![Message::system(system), Message::user(rendered.user)];
+            self.conversation =
+                vec![PromptMessage::system(system), PromptMessage::user(rendered.user)];
             self.answer().await
         })
     }
 
     fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         Box::pin(async move {
-            self.conversation.push(Message::user(reply));
+            self.conversation.push(PromptMessage::user(reply));
             self.answer().await
         })
     }

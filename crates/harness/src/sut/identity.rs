@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// The digest cannot be computed.
 #[derive(Debug, thiserror::Error)]
-pub enum IdentityFault {
+pub enum IdentityError {
     /// A declared path is missing or cannot be read.
     #[error("`{}`: {cause}", path.display())]
     Unreadable {
@@ -37,11 +37,11 @@ pub enum IdentityFault {
 
 /// Returns the digest of a declaration, or `None` if nothing is declared. Paths are relative to the
 /// project.
-pub fn digest(identity: &SutIdentity, project: &Path) -> Result<Option<String>, IdentityFault> {
+pub fn digest(identity: &SutIdentity, project: &Path) -> Result<Option<String>, IdentityError> {
     if identity.is_empty() {
         return Ok(None);
     }
-    let mut reading = Reading::default();
+    let mut reading = IdentityHasher::default();
     for path in &identity.files {
         reading.add(&project.join(path), path)?;
     }
@@ -50,8 +50,8 @@ pub fn digest(identity: &SutIdentity, project: &Path) -> Result<Option<String>, 
 }
 
 /// Returns the digest of a case's fixture files.
-pub fn digest_of_fixtures(fixtures: &[Fixture]) -> Result<String, IdentityFault> {
-    let mut reading = Reading::default();
+pub fn digest_of_fixtures(fixtures: &[Fixture]) -> Result<String, IdentityError> {
+    let mut reading = IdentityHasher::default();
     for Fixture { path, source } in fixtures {
         match source {
             FixtureSource::Text(text) => reading.part(path.as_bytes(), text.as_bytes()),
@@ -63,18 +63,18 @@ pub fn digest_of_fixtures(fixtures: &[Fixture]) -> Result<String, IdentityFault>
 
 /// A digest in progress.
 #[derive(Default)]
-struct Reading {
+struct IdentityHasher {
     hash: Sha256,
     files: usize,
     bytes: u64,
 }
 
-impl Reading {
+impl IdentityHasher {
     /// Adds a file, or a folder with its contents, under its declared name. The location of the
     /// project does not affect the digest.
-    fn add(&mut self, path: &Path, name: &Path) -> Result<(), IdentityFault> {
-        let unreadable = |cause| IdentityFault::Unreadable { path: name.to_owned(), cause };
-        let too_large = || IdentityFault::TooLarge { path: name.to_owned() };
+    fn add(&mut self, path: &Path, name: &Path) -> Result<(), IdentityError> {
+        let unreadable = |cause| IdentityError::Unreadable { path: name.to_owned(), cause };
+        let too_large = || IdentityError::TooLarge { path: name.to_owned() };
         self.files += 1;
         if self.files > MAX_FILES {
             return Err(too_large());

@@ -25,21 +25,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use namespace::{SessionId, TaskGroupId};
-use selftest_checks::check::{FileReport, ToolCall};
+use selftest_checks::check::{FileChanges, ObservedToolCall};
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::{CallRecord, ModelError};
-use selftest_sandbox::{AttemptKind, Attempts};
+use selftest_sandbox::{AttemptCount, AttemptKind};
 use skill::Skill;
 
 /// The only type of task that the harness assigns: reading and answering, never changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum TaskType {
+pub enum SutTaskType {
     /// Read information and answer.
     ReadInfo,
 }
 
-impl TaskType {
+impl SutTaskType {
     /// Returns the specified name.
     pub const fn as_str(self) -> &'static str {
         "READ_INFO"
@@ -48,13 +48,13 @@ impl TaskType {
 
 /// The namespace of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct SutTask {
     /// Session of the case.
     pub session_id: SessionId,
     /// Group of the run.
     pub task_group_id: TaskGroupId,
     /// Always `READ_INFO`.
-    pub task_type: TaskType,
+    pub task_type: SutTaskType,
     /// Seed for an adapter that samples by itself; differs between repeats of a case.
     pub seed: u64,
     /// Files for the folder that the system works in.
@@ -94,7 +94,7 @@ pub struct SutReply {
     pub call: Option<CallRecord>,
     /// Tool calls that led to the answer, in order. Absent if the system does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<Vec<ToolCall>>,
+    pub tool_calls: Option<Vec<ObservedToolCall>>,
     /// Input and output tokens of the answer, if the system reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -136,7 +136,7 @@ pub struct SandboxEvidence {
     pub state: SandboxState,
     /// Denied attempts, most severe first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub attempts: Vec<Attempts>,
+    pub attempts: Vec<AttemptCount>,
     /// Number of further attempts that are omitted.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub left_out: usize,
@@ -168,7 +168,7 @@ pub enum SandboxState {
 
 impl SandboxState {
     /// Returns the label used in reports.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             SandboxState::Clean => "CLEAN",
             SandboxState::BlockedAttempts => "BLOCKED ATTEMPTS",
@@ -181,7 +181,7 @@ impl SandboxState {
 impl SandboxEvidence {
     /// Creates the evidence from a supervisor's record; `is_enforced` is false if the sandbox was
     /// incomplete.
-    pub fn new(attempts: Vec<Attempts>, left_out: usize, is_enforced: bool) -> Self {
+    pub fn new(attempts: Vec<AttemptCount>, left_out: usize, is_enforced: bool) -> Self {
         let state = match (is_enforced, attempts.is_empty()) {
             (false, _) => SandboxState::NotEnforced,
             (true, true) => SandboxState::Clean,
@@ -191,9 +191,9 @@ impl SandboxEvidence {
     }
 
     /// Returns the state and the attempts in one line.
-    pub fn line(&self) -> String {
-        let mut line = self.state.word().to_owned();
-        for (number, Attempts { attempt, times }) in self.attempts.iter().enumerate() {
+    pub fn summary(&self) -> String {
+        let mut line = self.state.label().to_owned();
+        for (number, AttemptCount { attempt, times }) in self.attempts.iter().enumerate() {
             line += if number == 0 { ": " } else { "; " };
             line += &attempt.to_string();
             if *times > 1 {
@@ -208,8 +208,8 @@ impl SandboxEvidence {
 
     /// Adds the attempts that fail the case: reading the answer key always does, others only if
     /// `all` is set.
-    pub(crate) fn forbid(&mut self, all: bool) {
-        let fails = |it: &&Attempts| all || it.attempt.kind == AttemptKind::AnswerKey;
+    pub(crate) fn add_forbidden(&mut self, all: bool) {
+        let fails = |it: &&AttemptCount| all || it.attempt.kind == AttemptKind::AnswerKey;
         let failing = self.attempts.iter().filter(fails);
         self.forbidden.extend(failing.map(|it| it.attempt.to_string()));
     }
@@ -294,12 +294,12 @@ pub trait SystemUnderTest: Send + Sync {
 
     /// Checks that the model server behind it still answers. Called after a timeout, so that a dead
     /// server is not reported as a failure of the system.
-    fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
+    fn check_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Returns true if each case has its own folder that fixtures can be copied to.
-    fn takes_fixtures(&self) -> bool {
+    fn supports_fixtures(&self) -> bool {
         false
     }
 
@@ -307,7 +307,10 @@ pub trait SystemUnderTest: Send + Sync {
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError>;
 
     /// Opens a session in the namespace of the task.
-    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>>;
+    fn open<'a>(
+        &'a self,
+        task: &'a SutTask,
+    ) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>>;
 }
 
 /// An open session. A pending call may be dropped; `close` follows.
@@ -320,12 +323,12 @@ pub trait SutSession: Send {
 
     /// Returns the files created, changed and deleted so far, with the content of the named ones,
     /// or `None` if unknown. Called after the last answer.
-    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
         Box::pin(async { None })
     }
 
     /// Takes the current content of its folder as the state before the run.
-    fn settle(&mut self) -> BoxFuture<'_, ()> {
+    fn take_baseline(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 

@@ -14,6 +14,6 @@ pub struct Skill {
 impl Skill {
     /// Returns the SHA-256 of the text.
     pub fn digest(&self) -> String {
-        digest::of_bytes(self.text.as_bytes())
+        digest::sha256_hex(self.text.as_bytes())
     }
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::skill::Skill;
-use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+use super::{Isolation, SutError, SutSession, SutTask, SystemUnderTest};
 
 /// Answers recorded in a report.
 pub struct StoredAnswers {
     /// Description of the original system under test, from the report.
-    pub given_by: String,
+    pub origin: String,
     /// The protections that were enforced in the original run.
     pub isolation: Isolation,
 }
 
 impl SystemUnderTest for StoredAnswers {
     fn describe(&self) -> String {
-        self.given_by.clone()
+        self.origin.clone()
     }
 
     fn isolation(&self) -> Isolation {
@@ -36,7 +36,7 @@ impl SystemUnderTest for StoredAnswers {
         Err(SutError::failed("answers that were given already take no skill"))
     }
 
-    fn open<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(&'a self, _: &'a SutTask) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         Box::pin(async { Err(SutError::failed("answers are taken from a report, none are given")) })
     }
 }

@@ -9,9 +9,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::address::Address;
+use super::address::HostPort;
 use selftest_models::DEFAULT_THINK_TOKENS;
-use selftest_sandbox::limits::{Limits, Sandbox};
+use selftest_sandbox::limits::{SandboxLimits, SandboxMode};
 
 /// The names of the adapters in the section.
 pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
@@ -29,7 +29,7 @@ pub struct SutSettings {
     /// Behaviour if a program, or the command of a check, cannot be sandboxed. Default: `enforce`
     /// on Linux, `best_effort` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<SandboxMode>,
     /// Set to fail a case if the sandbox denied any attempt. An attempt to read the answer key
     /// always fails it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -89,10 +89,10 @@ impl SutSettings {
 
     /// Returns true if the system reports its tool calls: an agent does, and so does a program that
     /// writes JSON.
-    pub fn tells_calls(&self) -> bool {
+    pub fn reports_tool_calls(&self) -> bool {
         let command = self.command.as_ref();
         self.acp.is_some()
-            || command.is_some_and(|command| command.speech.protocol == Protocol::JsonLines)
+            || command.is_some_and(|command| command.speech.protocol == ProgramProtocol::JsonLines)
     }
 }
 
@@ -138,7 +138,7 @@ impl Default for ChatSettings {
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display)]
 #[strum(serialize_all = "snake_case")]
-pub enum Protocol {
+pub enum ProgramProtocol {
     /// One JSON object per line on stdin and stdout.
     #[default]
     JsonLines,
@@ -192,7 +192,7 @@ pub struct ProgramSettings {
     /// before each case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<HostPort>,
     /// TCP ports that it may connect to on any host; none by default. Cannot be combined with
     /// `addresses`.
     #[serde(default)]
@@ -207,20 +207,20 @@ pub struct ProgramSettings {
     pub local_ports: bool,
     /// Resource limits of its processes.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
 /// Protocol settings of a `command` program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Speech {
+pub struct ProtocolSettings {
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: ProgramProtocol,
     /// The input from which a `text` program reads its prompt.
     pub prompt_input: PromptInput,
 }
 
-impl Speech {
+impl ProtocolSettings {
     /// Names of the fields; a test keeps them in sync.
     const KEYS: [&str; 2] = ["protocol", "prompt_input"];
 }
@@ -234,7 +234,7 @@ pub struct CommandSettings {
     pub program: ProgramSettings,
     /// The protocol settings.
     #[serde(flatten)]
-    pub speech: Speech,
+    pub speech: ProtocolSettings,
 }
 
 /// Implemented by hand, because serde does not support `flatten` together with
@@ -245,7 +245,7 @@ impl<'de> Deserialize<'de> for CommandSettings {
         // ones.
         let mut program = Map::deserialize(deserializer)?;
         let speech: Map<String, Value> =
-            Speech::KEYS.iter().filter_map(|key| program.remove_entry(*key)).collect();
+            ProtocolSettings::KEYS.iter().filter_map(|key| program.remove_entry(*key)).collect();
         Ok(Self {
             program: serde_json::from_value(program.into()).map_err(Error::custom)?,
             speech: serde_json::from_value(speech.into()).map_err(Error::custom)?,
@@ -379,8 +379,8 @@ mod tests {
         let keys = |schema: schemars::Schema| -> Vec<String> {
             schema.as_value()["properties"].as_object().unwrap().keys().cloned().collect()
         };
-        let speech = keys(schemars::schema_for!(Speech));
-        assert_eq!(speech, Speech::KEYS);
+        let speech = keys(schemars::schema_for!(ProtocolSettings));
+        assert_eq!(speech, ProtocolSettings::KEYS);
         let mut all = keys(schemars::schema_for!(ProgramSettings));
         all.extend(speech);
         let mut command = keys(schemars::schema_for!(CommandSettings));
@@ -398,7 +398,7 @@ mod tests {
         let command: CommandSettings = serde_json::from_value(given).unwrap();
         assert_eq!(
             (command.speech.protocol, command.program.limits.memory_mib),
-            (Protocol::Text, 64)
+            (ProgramProtocol::Text, 64)
         );
         let written = serde_json::to_value(&command).unwrap();
         assert_eq!(serde_json::from_value::<CommandSettings>(written).unwrap(), command);
@@ -416,7 +416,7 @@ mod tests {
     fn agents_have_the_sandbox_of_programs_and_a_protocol_of_their_own() {
         let acp = json!({ "acp": { "run": ["a"], "name_lookups": true, "limits": {} } });
         let settings: SutSettings = serde_json::from_value(acp).unwrap();
-        assert!(settings.program().unwrap().name_lookups && settings.tells_calls());
+        assert!(settings.program().unwrap().name_lookups && settings.reports_tool_calls());
         let spoken = json!({ "acp": { "run": ["a"], "protocol": "text" } });
         assert!(serde_json::from_value::<SutSettings>(spoken).is_err());
     }

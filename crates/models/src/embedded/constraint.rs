@@ -12,7 +12,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::{Map, Value, json};
 use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 
-use super::llama::Model;
+use super::llama::LlamaModel;
 use crate::{ModelError, ReplySchema};
 
 /// Maximum number of items of an array whose schema states none.
@@ -23,20 +23,21 @@ const DEFAULT_MAX_ITEMS: u64 = 8;
 const MAX_COMPILED: usize = 32;
 
 /// Compiled grammars by schema.
-pub(super) struct Constraints {
+pub(super) struct GrammarCache {
     factory: ParserFactory,
     compiled: HashMap<String, Matcher>,
 }
 
-impl Constraints {
+impl GrammarCache {
     /// Reads the vocabulary, which takes about a tenth of a second.
-    pub(super) fn new(model: &Model) -> Result<Self, ModelError> {
-        let tokens = vocabulary(model).ok_or_else(|| unfit(&"no token ends a reply"))?;
-        Self::over(&tokens)
+    pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
+        let tokens = vocabulary(model).ok_or_else(|| vocabulary_error(&"no token ends a reply"))?;
+        Self::from_vocabulary(&tokens)
     }
 
-    fn over(tokens: &TokEnv) -> Result<Self, ModelError> {
-        let mut factory = ParserFactory::new_simple(tokens).map_err(|error| unfit(&error))?;
+    fn from_vocabulary(tokens: &TokEnv) -> Result<Self, ModelError> {
+        let mut factory =
+            ParserFactory::new_simple(tokens).map_err(|error| vocabulary_error(&error))?;
         factory.quiet();
         Ok(Self { factory, compiled: HashMap::new() })
     }
@@ -64,17 +65,17 @@ impl Constraints {
     }
 }
 
-fn unfit(why: &dyn std::fmt::Display) -> ModelError {
+fn vocabulary_error(why: &dyn std::fmt::Display) -> ModelError {
     let what = format!("the vocabulary does not fit constrained decoding: {why}");
     ModelError::engine(what, None)
 }
 
 /// Converts the vocabulary for llguidance. Returns `None` if no token ends a reply.
-fn vocabulary(model: &Model) -> Option<TokEnv> {
+fn vocabulary(model: &LlamaModel) -> Option<TokEnv> {
     let size = model.vocabulary_size();
-    let end = model.end()?;
+    let end = model.end_token()?;
     let mut ends = vec![end];
-    ends.extend((0..size).filter(|token| *token != end && model.is_end(*token)));
+    ends.extend((0..size).filter(|token| *token != end && model.is_end_token(*token)));
     let words: Vec<Vec<u8>> = (0..size)
         .map(|token| {
             let text = model.token_bytes(token, false);
@@ -96,21 +97,21 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
 /// with scores is split until each score is a separate pattern.
 fn grammar(schema: &Value) -> TopLevelGrammar {
     let mut schema = schema.clone();
-    narrow(&mut schema);
+    bound_arrays(&mut schema);
     // A reference cannot be split, since its target is elsewhere in the schema.
-    if has(&schema, &|keys| keys.contains_key("$ref"))
-        || !has(&schema, &|keys| choice_of_numbers(keys).is_some())
+    if any_schema(&schema, &|keys| keys.contains_key("$ref"))
+        || !any_schema(&schema, &|keys| choice_of_numbers(keys).is_some())
     {
-        return TopLevelGrammar::from_json_schema(styled(&schema));
+        return TopLevelGrammar::from_json_schema(with_style(&schema));
     }
     let mut parts = Vec::new();
-    take_apart(&schema, &mut parts);
-    let parts: Vec<String> = parts.iter().map(Part::to_lark).collect();
+    split_schema(&schema, &mut parts);
+    let parts: Vec<String> = parts.iter().map(GrammarPart::to_lark).collect();
     TopLevelGrammar::from_lark(format!("start: {}\n", parts.join(" ")))
 }
 
 /// A part of a grammar.
-enum Part {
+enum GrammarPart {
     /// Literal text.
     Text(String),
     /// Text that matches a regular expression.
@@ -119,34 +120,34 @@ enum Part {
     Schema(Value),
 }
 
-impl Part {
+impl GrammarPart {
     fn to_lark(&self) -> String {
         match self {
-            Part::Text(text) => json!(text).to_string(),
-            Part::Pattern(pattern) => format!("/{pattern}/"),
-            Part::Schema(schema) => format!("%json {}", styled(schema)),
+            GrammarPart::Text(text) => json!(text).to_string(),
+            GrammarPart::Pattern(pattern) => format!("/{pattern}/"),
+            GrammarPart::Schema(schema) => format!("%json {}", with_style(schema)),
         }
     }
 }
 
-fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
-    let say = |parts: &mut Vec<Part>, words: &str| match parts.last_mut() {
-        Some(Part::Text(text)) => text.push_str(words),
-        _ => parts.push(Part::Text(words.to_owned())),
+fn split_schema(schema: &Value, parts: &mut Vec<GrammarPart>) {
+    let say = |parts: &mut Vec<GrammarPart>, words: &str| match parts.last_mut() {
+        Some(GrammarPart::Text(text)) => text.push_str(words),
+        _ => parts.push(GrammarPart::Text(words.to_owned())),
     };
     let keys = schema.as_object();
     if let Some(pattern) = keys.and_then(choice_of_numbers) {
-        parts.push(Part::Pattern(pattern));
+        parts.push(GrammarPart::Pattern(pattern));
     } else if let Some(fields) = keys.and_then(fields_in_order) {
         // Properties are generated in the order of the schema.
         for (place, (name, field)) in fields.iter().enumerate() {
             let before = if place == 0 { "{" } else { "," };
             say(parts, &format!("{before}{}:", json!(name)));
-            take_apart(field, parts);
+            split_schema(field, parts);
         }
         say(parts, if fields.is_empty() { "{}" } else { "}" });
     } else {
-        parts.push(Part::Schema(schema.clone()));
+        parts.push(GrammarPart::Schema(schema.clone()));
     }
 }
 
@@ -184,15 +185,15 @@ fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
 }
 
 /// Returns true if the predicate holds for the schema or any nested one.
-fn has(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
+fn any_schema(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
     match schema {
-        Value::Object(keys) => is_so(keys) || keys.values().any(|value| has(value, is_so)),
-        Value::Array(items) => items.iter().any(|item| has(item, is_so)),
+        Value::Object(keys) => is_so(keys) || keys.values().any(|value| any_schema(value, is_so)),
+        Value::Array(items) => items.iter().any(|item| any_schema(item, is_so)),
         _ => false,
     }
 }
 
-fn styled(schema: &Value) -> Value {
+fn with_style(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(root) = schema.as_object_mut() {
         let style = json!({ "whitespace_flexible": false, "json_allowed_escapes": "nrbtf\\\"" });
@@ -203,7 +204,7 @@ fn styled(schema: &Value) -> Value {
 }
 
 /// Bounds the length of each array.
-fn narrow(schema: &mut Value) {
+fn bound_arrays(schema: &mut Value) {
     let Some(keys) = schema.as_object_mut() else {
         return;
     };
@@ -222,12 +223,12 @@ fn narrow(schema: &mut Value) {
     for (key, value) in keys.iter_mut() {
         match key.as_str() {
             "properties" | "patternProperties" | "$defs" | "definitions" => {
-                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(narrow);
+                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(bound_arrays);
             }
             "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-                value.as_array_mut().into_iter().flatten().for_each(narrow);
+                value.as_array_mut().into_iter().flatten().for_each(bound_arrays);
             }
-            "items" | "additionalProperties" => narrow(value),
+            "items" | "additionalProperties" => bound_arrays(value),
             _ => {}
         }
     }
@@ -236,7 +237,7 @@ fn narrow(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structured::{StrictReader, scores};
+    use crate::structured::{StrictReader, score_schema};
 
     #[test]
     fn arrays_become_finite() {
@@ -252,7 +253,7 @@ mod tests {
             },
             "$defs": { "x": { "type": "array" } },
         });
-        narrow(&mut schema);
+        bound_arrays(&mut schema);
         let at = |pointer: &str| schema.pointer(pointer).cloned();
         assert_eq!(at("/properties/type/maxLength"), None);
         assert_eq!(at("/properties/short/maxLength"), Some(json!(5)));
@@ -266,7 +267,7 @@ mod tests {
     /// Returns true if a reply may be this text, byte by byte.
     fn accepts(schema: &Value, reply: &str) -> bool {
         let tokens = ApproximateTokEnv::single_byte_env();
-        let mut constraints = Constraints::over(&tokens).unwrap();
+        let mut constraints = GrammarCache::from_vocabulary(&tokens).unwrap();
         let schema = ReplySchema { name: "test", schema: Arc::new(schema.clone()) };
         let mut matcher = constraints.matcher(&schema).unwrap();
         let bytes: Vec<u32> = reply.bytes().map(u32::from).collect();
@@ -287,10 +288,12 @@ mod tests {
 
     #[test]
     fn a_score_has_every_spelling() {
-        let part =
-            object(&json!({ "quote": { "type": "string", "maxLength": 6 }, "score": scores() }));
-        let schema =
-            object(&json!({ "explanation": { "type": "string" }, "part": part, "b": scores() }));
+        let part = object(
+            &json!({ "quote": { "type": "string", "maxLength": 6 }, "score": score_schema() }),
+        );
+        let schema = object(
+            &json!({ "explanation": { "type": "string" }, "part": part, "b": score_schema() }),
+        );
         let reader = StrictReader::new(&schema);
         let reply = |score: &str| {
             format!(
@@ -322,7 +325,7 @@ mod tests {
             "properties": { "a": { "$ref": "#/$defs/score" } },
             "required": ["a"],
             "additionalProperties": false,
-            "$defs": { "score": scores() },
+            "$defs": { "score": score_schema() },
         });
         assert!(accepts(&referred, r#"{"a":0.5}"#));
     }

@@ -5,12 +5,12 @@
 
 use std::ffi::{CStr, CString};
 
-use super::llama::{Model, Token, render_chat};
-use crate::{ChatRequest, Message, ModelError, Role};
+use super::llama::{LlamaModel, Token, render_chat};
+use crate::{ChatRequest, ChatRole, ModelError, PromptMessage};
 
 /// A prompt, split into segments at fixed positions.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Prompt {
+pub(super) struct SegmentedPrompt {
     /// Everything before the text of the first user message; identical for all calls of one kind.
     pub(super) prefix: Vec<Token>,
     /// Segments that several calls may share, one per cut of the request. If only the first token
@@ -20,7 +20,7 @@ pub(super) struct Prompt {
     pub(super) rest: Vec<Token>,
 }
 
-impl Prompt {
+impl SegmentedPrompt {
     /// Returns the total number of tokens.
     pub(super) fn len(&self) -> usize {
         let shared: usize = self.shared.iter().map(Vec::len).sum();
@@ -30,17 +30,20 @@ impl Prompt {
 
 /// Builds the prompt of a conversation. Falls back to `ChatML` if the file has no template or one
 /// that llama.cpp does not support.
-pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, ModelError> {
+pub(super) fn build_prompt(
+    model: &LlamaModel,
+    request: &ChatRequest,
+) -> Result<SegmentedPrompt, ModelError> {
     let messages = &request.messages[..];
     let mut parts = model
         .chat_template()
-        .and_then(|template| frame(template, messages))
-        .or_else(|| frame(c"chatml", messages))
+        .and_then(|template| render_frame(template, messages))
+        .or_else(|| render_frame(c"chatml", messages))
         .ok_or_else(|| {
             ModelError::engine("the chat template cannot be rendered".to_owned(), None)
         })?;
     let thinks = model.chat_template().is_some_and(|template| {
-        template.to_bytes().windows(THINKING.len()).any(|part| part == THINKING)
+        template.to_bytes().windows(THINKING_SWITCH.len()).any(|part| part == THINKING_SWITCH)
     });
     // Templates of such models write this block when thinking is disabled. A reply under a schema
     // has no place for thoughts.
@@ -55,10 +58,10 @@ pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, Mod
 }
 
 /// Setting in the templates of models that think by default.
-const THINKING: &[u8] = b"enable_thinking";
+const THINKING_SWITCH: &[u8] = b"enable_thinking";
 
 /// Returns the text that the template puts before, between and after the messages.
-fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
+fn render_frame(template: &CStr, messages: &[PromptMessage]) -> Option<Vec<String>> {
     // Random, so that no message can contain a placeholder.
     let marks: Vec<String> =
         messages.iter().map(|_| format!("{:032x}", rand::random::<u128>())).collect();
@@ -67,9 +70,9 @@ fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
         .zip(&marks)
         .map(|(message, mark)| {
             let role = match message.role {
-                Role::System => c"system",
-                Role::User => c"user",
-                Role::Assistant => c"assistant",
+                ChatRole::System => c"system",
+                ChatRole::User => c"user",
+                ChatRole::Assistant => c"assistant",
             };
             Some((role, CString::new(mark.as_str()).ok()?))
         })
@@ -93,18 +96,18 @@ fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
 }
 
 fn assemble(
-    model: &Model,
+    model: &LlamaModel,
     parts: &[String],
-    messages: &[Message],
+    messages: &[PromptMessage],
     cuts: Option<&[usize]>,
-) -> Prompt {
-    let first_user = messages.iter().position(|message| message.role == Role::User);
+) -> SegmentedPrompt {
+    let first_user = messages.iter().position(|message| message.role == ChatRole::User);
     let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
         tokens.extend(model.tokenize(part.as_bytes(), true));
         // Some templates already contain this token, and it must not be doubled.
         if place == 0
-            && let Some(beginning) = model.beginning()
+            && let Some(beginning) = model.bos_token()
             && tokens.first() != Some(&beginning)
         {
             tokens.insert(0, beginning);
@@ -139,7 +142,7 @@ fn assemble(
     if tokens.is_empty() {
         tokens = shared.pop().unwrap_or_else(|| std::mem::take(&mut prefix));
     }
-    Prompt { prefix, shared, rest: tokens }
+    SegmentedPrompt { prefix, shared, rest: tokens }
 }
 
 #[cfg(test)]

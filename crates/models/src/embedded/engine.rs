@@ -9,34 +9,35 @@ use std::path::Path;
 
 use llguidance::Matcher;
 
-use super::constraint::Constraints;
-use super::conversation::{self, Prompt};
-use super::draft::Draft;
-use super::endless::bounds_texts;
-use super::interrupt::Interrupt;
-use super::kept_states::KeptStates;
-use super::llama::{Context, Model, Predict, Token};
-use super::prefixes::Prefixes;
-use super::processor;
-use super::sampler::Sampler;
+use super::compute_lock::ComputeLock;
+use super::constraint::GrammarCache;
+use super::conversation::{self, SegmentedPrompt};
+use super::cpu_features;
+use super::interrupt::CallInterrupt;
+use super::llama::{LlamaContext, LlamaModel, PredictAfter, Token};
+use super::prefix_cache::PrefixCache;
+use super::repetition::bounds_strings;
+use super::reply_draft::ReplyDraft;
+use super::sampler::TokenSampler;
+use super::state_cache::StateCache;
 use super::threads;
-use super::turns::Turns;
-use crate::choice::Answer;
+use crate::choice::YesNoAnswer;
 use crate::{
-    ChatReply, ChatRequest, Finish, Likelihood, ModelError, StructuredMode, TokenProbability, Usage,
+    ChatReply, ChatRequest, FinishReason, ModelError, ReplyLikelihood, StructuredMode,
+    TokenProbability, TokenUsage,
 };
 
 /// Number of tokens per batch; a cancelled call stops within one batch.
 const BATCH: u32 = 128;
 /// Number of tokens to report with probabilities, in addition to those that mean yes or no.
-const LIKELIEST: usize = 20;
+const TOP_TOKENS: usize = 20;
 /// Maximum number of contexts; each has room for a whole prompt.
 const MAX_LANES: usize = 2;
 /// A text with more bytes per token than this cannot fit and is not tokenised.
 const MAX_BYTES_PER_TOKEN: usize = 64;
 
 /// Loads the weights of a file. The error is one line that names the file.
-pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
+pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     let name = file.display();
     let again = || {
         Some("fetch it again with `selftest judge model pull NAME`, or name another file".into())
@@ -54,8 +55,8 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
         ));
     }
     // Before any of llama.cpp's kernels run, which could hit an illegal instruction.
-    processor::check()?;
-    Model::load(file).ok_or_else(|| {
+    cpu_features::check()?;
+    LlamaModel::load(file).ok_or_else(|| {
         let what = format!(
             "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \
              architecture that this llama.cpp does not know"
@@ -66,42 +67,42 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
 
 /// Lifetime of a cached prefix state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keep {
+enum StateLifetime {
     /// Memory only: the prefix may contain project text.
     InMemory,
     /// Disk: the prefix contains only text of this program.
-    FromRunToRun,
+    OnDisk,
 }
 
 /// A context and its known contents.
-struct Lane<'model> {
-    context: Context<'model>,
+struct ContextLane<'model> {
+    context: LlamaContext<'model>,
     /// Segments in the context, if it can be truncated to the end of each.
-    held: Vec<Vec<Token>>,
+    segments: Vec<Vec<Token>>,
 }
 
 /// A loaded model with its contexts and caches.
-pub(super) struct Engine<'model> {
-    model: &'model Model,
+pub(super) struct InferenceEngine<'model> {
+    model: &'model LlamaModel,
     /// The active lane is first. A judge alternates between two conversations with the same long
     /// evidence, and each uses its own context.
-    lanes: Vec<Lane<'model>>,
+    lanes: Vec<ContextLane<'model>>,
     threads: usize,
     /// Maximum number of tokens of prompt and reply together.
     limit: usize,
-    turns: Turns,
-    prefixes: Prefixes,
-    kept: KeptStates,
-    constraints: Option<Constraints>,
+    compute_lock: ComputeLock,
+    prefixes: PrefixCache,
+    state_cache: StateCache,
+    constraints: Option<GrammarCache>,
     /// Tokens that can mean yes or no, computed once.
-    answers: Option<Vec<Token>>,
+    yes_no_tokens: Option<Vec<Token>>,
 }
 
-impl<'model> Engine<'model> {
+impl<'model> InferenceEngine<'model> {
     /// Creates a context of at most `context_tokens` tokens, limited by the model's training
     /// context.
     pub(super) fn new(
-        model: &'model Model,
+        model: &'model LlamaModel,
         file: &Path,
         cache_folder: &Path,
         context_tokens: u32,
@@ -110,8 +111,8 @@ impl<'model> Engine<'model> {
             0 => context_tokens,
             trained => trained.min(context_tokens),
         };
-        let threads = threads::all();
-        let context = Context::new(model, limit, BATCH, threads).ok_or_else(|| {
+        let threads = threads::max_threads();
+        let context = LlamaContext::new(model, limit, BATCH, threads).ok_or_else(|| {
             let what = format!("no context of {limit} tokens for {}", file.display());
             ModelError::engine(
                 what,
@@ -120,14 +121,14 @@ impl<'model> Engine<'model> {
         })?;
         Ok(Self {
             model,
-            lanes: vec![Lane { context, held: Vec::new() }],
+            lanes: vec![ContextLane { context, segments: Vec::new() }],
             threads,
             limit: limit as usize,
-            turns: Turns::at(file),
-            prefixes: Prefixes::default(),
-            kept: KeptStates::of(file, cache_folder, limit as usize),
+            compute_lock: ComputeLock::open(file),
+            prefixes: PrefixCache::default(),
+            state_cache: StateCache::new(file, cache_folder, limit as usize),
             constraints: None,
-            answers: None,
+            yes_no_tokens: None,
         })
     }
 
@@ -140,29 +141,29 @@ impl<'model> Engine<'model> {
     pub(super) fn reply(
         &mut self,
         request: &ChatRequest,
-        interrupt: &Interrupt,
+        interrupt: &CallInterrupt,
     ) -> Result<ChatReply, ModelError> {
-        self.reply_with(threads::wanted(self.threads), request, interrupt)
+        self.reply_with_threads(threads::available_threads(self.threads), request, interrupt)
     }
 
     /// Generates a reply with this number of threads, which does not affect the result.
-    pub(super) fn reply_with(
+    pub(super) fn reply_with_threads(
         &mut self,
         threads: usize,
         request: &ChatRequest,
-        interrupt: &Interrupt,
+        interrupt: &CallInterrupt,
     ) -> Result<ChatReply, ModelError> {
         // The call may have been cancelled while it was queued.
         interrupt.check()?;
         self.use_threads(threads);
         let bytes = request.prompt_bytes();
         if bytes > self.limit.saturating_mul(MAX_BYTES_PER_TOKEN) {
-            return Err(self.too_long(format!("{bytes} bytes")));
+            return Err(self.prompt_too_long(format!("{bytes} bytes")));
         }
-        let prompt = conversation::prompt(self.model, request)?;
+        let prompt = conversation::build_prompt(self.model, request)?;
         let prompt_tokens = prompt.len();
         if prompt_tokens >= self.limit {
-            return Err(self.too_long(format!("{prompt_tokens} tokens")));
+            return Err(self.prompt_too_long(format!("{prompt_tokens} tokens")));
         }
         if let Some(probe) = &request.first_token {
             return match &probe.reply {
@@ -171,15 +172,16 @@ impl<'model> Engine<'model> {
             };
         }
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
-        let mut sampler = Sampler::new(&request.sampling);
-        let is_bounded = request.schema.as_ref().is_some_and(|schema| bounds_texts(&schema.schema));
-        let mut draft = Draft::new(self.model, self.matcher(request)?, most, !is_bounded);
+        let mut sampler = TokenSampler::new(&request.sampling);
+        let is_bounded =
+            request.schema.as_ref().is_some_and(|schema| bounds_strings(&schema.schema));
+        let mut draft = ReplyDraft::new(self.model, self.matcher(request)?, most, !is_bounded);
 
-        self.enter(&prompt.prefix, Keep::InMemory, interrupt)?;
+        self.load_prefix(&prompt.prefix, StateLifetime::InMemory, interrupt)?;
         let mut undecoded = prompt.rest;
         let finish = loop {
             undecoded.extend(draft.add_forced()?);
-            if let Some(finish) = draft.finish() {
+            if let Some(finish) = draft.finish_reason() {
                 break finish;
             }
             self.decode(&undecoded, interrupt)?;
@@ -192,13 +194,13 @@ impl<'model> Engine<'model> {
                     None,
                 ));
             };
-            if self.model.is_end(token) {
-                break Finish::Stop;
+            if self.model.is_end_token(token) {
+                break FinishReason::Stop;
             }
-            draft.add(token)?;
+            draft.add_token(token)?;
             undecoded.push(token);
         };
-        let usage = Usage {
+        let usage = TokenUsage {
             prompt_tokens: Some(prompt_tokens as u64),
             completion_tokens: Some(draft.tokens() as u64),
         };
@@ -214,14 +216,15 @@ impl<'model> Engine<'model> {
     /// or no.
     fn first_token(
         &mut self,
-        prompt: Prompt,
-        interrupt: &Interrupt,
+        prompt: SegmentedPrompt,
+        interrupt: &CallInterrupt,
     ) -> Result<ChatReply, ModelError> {
         let prompt_tokens = prompt.len();
-        self.enter_shared(prompt, interrupt)?;
+        self.load_prompt(prompt, interrupt)?;
         let model = self.model;
-        let answers = self.answers.get_or_insert_with(|| {
-            let bears = |token: &Token| Answer::of_token(&text_of(model, *token)).is_some();
+        let answers = self.yes_no_tokens.get_or_insert_with(|| {
+            let bears =
+                |token: &Token| YesNoAnswer::from_token(&token_text(model, *token)).is_some();
             (0..model.vocabulary_size()).filter(bears).collect()
         });
         let logits = self.lanes[0].context.logits().ok_or_else(|| {
@@ -233,7 +236,7 @@ impl<'model> Engine<'model> {
         let mut tokens: Vec<Token> = (0..model.vocabulary_size()).collect();
         let chance = |token: &Token| chances[*token as usize];
         // `select_nth_unstable_by` panics if the index is out of bounds.
-        let likeliest = LIKELIEST.min(tokens.len().saturating_sub(1));
+        let likeliest = TOP_TOKENS.min(tokens.len().saturating_sub(1));
         tokens.select_nth_unstable_by(likeliest, |a, b| chance(b).total_cmp(&chance(a)));
         tokens.truncate(likeliest);
         tokens.extend(&*answers);
@@ -241,15 +244,18 @@ impl<'model> Engine<'model> {
         tokens.sort_unstable_by(|a, b| chance(b).total_cmp(&chance(a)).then(a.cmp(b)));
         tokens.dedup();
         let read = |token: &Token| TokenProbability {
-            text: text_of(model, *token),
+            text: token_text(model, *token),
             probability: chance(token),
         };
         let first_token: Vec<TokenProbability> = tokens.iter().map(read).collect();
         let text = first_token.first().map(|token| token.text.clone()).unwrap_or_default();
         Ok(ChatReply {
-            usage: Usage { prompt_tokens: Some(prompt_tokens as u64), completion_tokens: Some(1) },
+            usage: TokenUsage {
+                prompt_tokens: Some(prompt_tokens as u64),
+                completion_tokens: Some(1),
+            },
             first_token: Some(first_token),
-            ..ChatReply::plain(text, Finish::Stop)
+            ..ChatReply::plain(text, FinishReason::Stop)
         })
     }
 
@@ -257,9 +263,9 @@ impl<'model> Engine<'model> {
     /// tokens, each conditioned on those before it.
     fn likelihood(
         &mut self,
-        prompt: Prompt,
+        prompt: SegmentedPrompt,
         reply: &str,
-        interrupt: &Interrupt,
+        interrupt: &CallInterrupt,
     ) -> Result<ChatReply, ModelError> {
         let prompt_tokens = prompt.len();
         let tokens = self.model.tokenize(reply.as_bytes(), false);
@@ -267,9 +273,9 @@ impl<'model> Engine<'model> {
             return Err(ModelError::engine("an empty reply has no likelihood".to_owned(), None));
         };
         if prompt_tokens + tokens.len() > self.limit {
-            return Err(self.too_long(format!("{} tokens", prompt_tokens + tokens.len())));
+            return Err(self.prompt_too_long(format!("{} tokens", prompt_tokens + tokens.len())));
         }
-        self.enter_shared(prompt, interrupt)?;
+        self.load_prompt(prompt, interrupt)?;
         let unusable =
             || ModelError::engine("the model's next token has no probability".to_owned(), None);
         let chance = |logits: Option<&[f32]>, token| {
@@ -279,7 +285,7 @@ impl<'model> Engine<'model> {
         // Nothing follows the last token, so it is not decoded.
         let mut done = 0;
         for batch in tokens[..tokens.len() - 1].chunks(BATCH as usize) {
-            self.decode_batch(batch, Predict::AfterEach, interrupt)?;
+            self.decode_batch(batch, PredictAfter::Each, interrupt)?;
             for place in 0..batch.len() {
                 sum += chance(self.lanes[0].context.logits_after(place), tokens[done + place + 1])?;
             }
@@ -288,47 +294,51 @@ impl<'model> Engine<'model> {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let (prompt_tokens, completion_tokens) = (Some(prompt_tokens as u64), Some(count.into()));
         Ok(ChatReply {
-            usage: Usage { prompt_tokens, completion_tokens },
-            likelihood: Some(Likelihood { log_probability: sum, tokens: count }),
-            ..ChatReply::plain(reply.to_owned(), Finish::Stop)
+            usage: TokenUsage { prompt_tokens, completion_tokens },
+            likelihood: Some(ReplyLikelihood { log_probability: sum, tokens: count }),
+            ..ChatReply::plain(reply.to_owned(), FinishReason::Stop)
         })
     }
 
     /// Brings the context to the end of a prompt that shares segments with others.
-    fn enter_shared(&mut self, prompt: Prompt, interrupt: &Interrupt) -> Result<(), ModelError> {
-        let Prompt { prefix, mut shared, rest } = prompt;
+    fn load_prompt(
+        &mut self,
+        prompt: SegmentedPrompt,
+        interrupt: &CallInterrupt,
+    ) -> Result<(), ModelError> {
+        let SegmentedPrompt { prefix, mut shared, rest } = prompt;
         shared.insert(0, prefix);
-        let same = self.take_lane(&shared);
+        let same = self.activate_lane(&shared);
         let kept: usize = shared[..same].iter().map(Vec::len).sum();
         let lane = self.lane();
         // Cleared until the prompt is decoded: after an error, the contents would be unknown.
-        lane.held.clear();
+        lane.segments.clear();
         // If only the first segment matches, its cached state is restored instead.
         let start = if same > 1 && lane.context.truncate(kept) {
             same
         } else {
             // The first segment, the rubric, is shared by all questions.
-            self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
+            self.load_prefix(&shared[0], StateLifetime::OnDisk, interrupt)?;
             1
         };
         for segment in shared[start..].iter().filter(|segment| !segment.is_empty()) {
             self.decode(segment, interrupt)?;
         }
         self.decode(&rest, interrupt)?;
-        self.lane().held = shared;
+        self.lane().segments = shared;
         Ok(())
     }
 
     /// Returns the active lane.
-    fn lane(&mut self) -> &mut Lane<'model> {
+    fn lane(&mut self) -> &mut ContextLane<'model> {
         &mut self.lanes[0]
     }
 
     /// Activates the lane with the most leading segments in common and returns their number. If no
     /// lane shares more than the first, activates an empty lane or the least recently used one.
-    fn take_lane(&mut self, wanted: &[Vec<Token>]) -> usize {
-        let same = |lane: &Lane<'_>| {
-            wanted.iter().zip(&lane.held).take_while(|(wanted, held)| wanted == held).count()
+    fn activate_lane(&mut self, wanted: &[Vec<Token>]) -> usize {
+        let same = |lane: &ContextLane<'_>| {
+            wanted.iter().zip(&lane.segments).take_while(|(wanted, held)| wanted == held).count()
         };
         let all: Vec<usize> = self.lanes.iter().map(same).collect();
         let (at, same) = match all.iter().enumerate().max_by_key(|(_, same)| **same) {
@@ -342,13 +352,13 @@ impl<'model> Engine<'model> {
 
     /// Returns the index of a reusable lane, creating one if memory allows.
     fn free_lane(&mut self) -> usize {
-        if let Some(empty) = self.lanes.iter().position(|lane| lane.held.is_empty()) {
+        if let Some(empty) = self.lanes.iter().position(|lane| lane.segments.is_empty()) {
             return empty;
         }
         if self.lanes.len() < MAX_LANES {
             let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
-            if let Some(context) = Context::new(self.model, limit, BATCH, self.threads) {
-                self.lanes.push(Lane { context, held: Vec::new() });
+            if let Some(context) = LlamaContext::new(self.model, limit, BATCH, self.threads) {
+                self.lanes.push(ContextLane { context, segments: Vec::new() });
             }
         }
         self.lanes.len() - 1
@@ -367,20 +377,20 @@ impl<'model> Engine<'model> {
         };
         let constraints = match self.constraints.take() {
             Some(constraints) => constraints,
-            None => Constraints::new(self.model)?,
+            None => GrammarCache::new(self.model)?,
         };
         self.constraints.insert(constraints).matcher(schema).map(Some)
     }
 
     /// Brings the context to the state after the prefix, from memory or disk if possible.
-    fn enter(
+    fn load_prefix(
         &mut self,
         prefix: &[Token],
-        keep: Keep,
-        interrupt: &Interrupt,
+        keep: StateLifetime,
+        interrupt: &CallInterrupt,
     ) -> Result<(), ModelError> {
-        self.lane().held.clear();
-        self.forget()?;
+        self.lane().segments.clear();
+        self.clear_context()?;
         if prefix.is_empty() {
             return Ok(());
         }
@@ -389,31 +399,31 @@ impl<'model> Engine<'model> {
                 return Ok(());
             }
             // A failed restore may leave the context partly filled.
-            self.forget()?;
+            self.clear_context()?;
         }
         let on_disk = match keep {
-            Keep::InMemory => None,
-            Keep::FromRunToRun => self.kept.load(prefix),
+            StateLifetime::InMemory => None,
+            StateLifetime::OnDisk => self.state_cache.load(prefix),
         };
         if let Some(state) = on_disk {
             if self.lanes[0].context.restore(&state) {
                 self.prefixes.insert(prefix.to_vec(), state);
                 return Ok(());
             }
-            self.forget()?;
+            self.clear_context()?;
         }
         self.decode(prefix, interrupt)?;
         // Failing to save the state only costs time later.
         if let Some(state) = self.lanes[0].context.state() {
-            if keep == Keep::FromRunToRun {
-                self.kept.save(prefix, &state);
+            if keep == StateLifetime::OnDisk {
+                self.state_cache.save(prefix, &state);
             }
             self.prefixes.insert(prefix.to_vec(), state);
         }
         Ok(())
     }
 
-    fn forget(&mut self) -> Result<(), ModelError> {
+    fn clear_context(&mut self) -> Result<(), ModelError> {
         if self.lanes[0].context.clear() {
             Ok(())
         } else {
@@ -422,11 +432,11 @@ impl<'model> Engine<'model> {
     }
 
     /// Appends tokens to the context. The logits afterwards are those of the last one.
-    fn decode(&mut self, tokens: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
+    fn decode(&mut self, tokens: &[Token], interrupt: &CallInterrupt) -> Result<(), ModelError> {
         let mut batches = tokens.chunks(BATCH as usize).peekable();
         while let Some(batch) = batches.next() {
             let last = batches.peek().is_none();
-            let predict = if last { Predict::AfterLast } else { Predict::Nothing };
+            let predict = if last { PredictAfter::Last } else { PredictAfter::Nothing };
             self.decode_batch(batch, predict, interrupt)?;
         }
         Ok(())
@@ -435,25 +445,25 @@ impl<'model> Engine<'model> {
     fn decode_batch(
         &mut self,
         batch: &[Token],
-        predict: Predict,
-        interrupt: &Interrupt,
+        predict: PredictAfter,
+        interrupt: &CallInterrupt,
     ) -> Result<(), ModelError> {
         interrupt.check()?;
         // Held for one batch, so that other models can run in between.
-        let turn = self.turns.take();
+        let turn = self.compute_lock.acquire();
         let decoded = self.lanes[0].context.decode(batch, predict);
         drop(turn);
         decoded
             .map_err(|code| ModelError::engine(format!("decoding: llama.cpp returns {code}"), None))
     }
 
-    fn too_long(&self, length: String) -> ModelError {
+    fn prompt_too_long(&self, length: String) -> ModelError {
         let most = Some(self.model.trained_context());
         ModelError::PromptTooLong { length: Some(length), limit: Some(self.limit), most }
     }
 }
 
-fn text_of(model: &Model, token: Token) -> String {
+fn token_text(model: &LlamaModel, token: Token) -> String {
     String::from_utf8_lossy(&model.token_bytes(token, false)).into_owned()
 }
 

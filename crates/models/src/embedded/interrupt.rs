@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{ModelError, Phase};
+use crate::{ModelError, TimeoutPhase};
 
 /// Cancellation flag and time limit of a call, checked between tokens and batches.
-pub(super) struct Interrupt {
+pub(super) struct CallInterrupt {
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) started: Instant,
     pub(super) limit: Duration,
     pub(super) name: String,
 }
 
-impl Interrupt {
+impl CallInterrupt {
     /// Returns an error if the call was cancelled or timed out.
     pub(super) fn check(&self) -> Result<(), ModelError> {
         if self.cancelled.load(Ordering::Relaxed) {
@@ -23,7 +23,7 @@ impl Interrupt {
         if self.started.elapsed() > self.limit {
             return Err(ModelError::Timeout {
                 endpoint: self.name.clone(),
-                phase: Phase::Total,
+                phase: TimeoutPhase::Total,
                 after: self.limit,
             });
         }

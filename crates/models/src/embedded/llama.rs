@@ -25,7 +25,7 @@ const WHOLE_STATE: ffi::llama_state_seq_flags = 0;
 const INVALID_BATCH: i32 = -1;
 
 /// Silences and initialises llama.cpp, once per process.
-fn start() {
+fn initialise() {
     static START: Once = Once::new();
     extern "C" fn ignore(_: ffi::ggml_log_level, _: *const c_char, _: *mut c_void) {}
     // SAFETY: `Once` keeps other threads out, and the callback ignores its arguments.
@@ -36,7 +36,7 @@ fn start() {
 }
 
 /// Returns the x86 extensions that llama.cpp was compiled for.
-pub(super) fn compiled_for() -> Vec<&'static str> {
+pub(super) fn compiled_features() -> Vec<&'static str> {
     type Flag = unsafe extern "C" fn() -> std::ffi::c_int;
     let flags: [(&str, Flag); 7] = [
         ("SSSE3", ffi::ggml_cpu_has_ssse3),
@@ -54,14 +54,14 @@ pub(super) fn compiled_for() -> Vec<&'static str> {
 
 /// Weights and vocabulary of a GGUF file. Neither `Send` nor `Sync`, because llama.cpp may write to
 /// a model when it creates a context.
-pub(super) struct Model {
+pub(super) struct LlamaModel {
     raw: NonNull<ffi::llama_model>,
 }
 
-impl Model {
+impl LlamaModel {
     /// Loads a GGUF file. Returns `None` if llama.cpp cannot.
     pub(super) fn load(file: &Path) -> Option<Self> {
-        start();
+        initialise();
         let path = CString::new(file.to_str()?).ok()?;
         // SAFETY: the path ends with NUL and outlives the call, as do the default parameters.
         let raw = unsafe {
@@ -98,7 +98,7 @@ impl Model {
     }
 
     /// Returns the token that must start every prompt, if the model requires one.
-    pub(super) fn beginning(&self) -> Option<Token> {
+    pub(super) fn bos_token(&self) -> Option<Token> {
         // SAFETY: the vocabulary is alive.
         let (wanted, token) = unsafe {
             let vocabulary = self.vocabulary();
@@ -108,7 +108,7 @@ impl Model {
     }
 
     /// Returns the end-of-turn token, or else the end-of-text token.
-    pub(super) fn end(&self) -> Option<Token> {
+    pub(super) fn end_token(&self) -> Option<Token> {
         // SAFETY: the vocabulary is alive.
         let (turn, text) = unsafe {
             let vocabulary = self.vocabulary();
@@ -118,8 +118,8 @@ impl Model {
     }
 
     /// Returns true if a reply ends with this token.
-    pub(super) fn is_end(&self, token: Token) -> bool {
-        self.known(token).is_some_and(|token| {
+    pub(super) fn is_end_token(&self, token: Token) -> bool {
+        self.checked_token(token).is_some_and(|token| {
             // SAFETY: the vocabulary is alive and has this token.
             unsafe { ffi::llama_vocab_is_eog(self.vocabulary(), token) }
         })
@@ -128,7 +128,7 @@ impl Model {
     /// Returns true for a control token, such as `<|im_end|>`.
     #[cfg(test)]
     pub(super) fn is_control(&self, token: Token) -> bool {
-        self.known(token).is_some_and(|token| {
+        self.checked_token(token).is_some_and(|token| {
             // SAFETY: the vocabulary is alive and has this token.
             unsafe { ffi::llama_vocab_is_control(self.vocabulary(), token) }
         })
@@ -138,7 +138,7 @@ impl Model {
     pub(super) fn tokenize(&self, text: &[u8], special: bool) -> Vec<Token> {
         // A text longer than this exceeds any context, so truncating it is harmless.
         let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
-        fill(text.len() / 2 + 8, |buffer: *mut Token, size| {
+        fill_buffer(text.len() / 2 + 8, |buffer: *mut Token, size| {
             // SAFETY: the vocabulary is alive, the text has `length` bytes, and the buffer has
             // room for `size` tokens, which are none of them negative.
             unsafe {
@@ -158,10 +158,10 @@ impl Model {
     /// Returns the bytes of a token. Empty for an unknown token, and for a control token unless
     /// `special` is set.
     pub(super) fn token_bytes(&self, token: Token, special: bool) -> Vec<u8> {
-        let Some(token) = self.known(token) else {
+        let Some(token) = self.checked_token(token) else {
             return Vec::new();
         };
-        fill(16, |buffer: *mut u8, size| {
+        fill_buffer(16, |buffer: *mut u8, size| {
             // SAFETY: the vocabulary is alive and has this token; the buffer has room for `size`
             // bytes.
             unsafe {
@@ -171,12 +171,12 @@ impl Model {
     }
 
     /// Checks that the token is in the vocabulary, because llama.cpp throws an exception otherwise.
-    fn known(&self, token: Token) -> Option<ffi::llama_token> {
+    fn checked_token(&self, token: Token) -> Option<ffi::llama_token> {
         if token < self.vocabulary_size() { token.try_into().ok() } else { None }
     }
 }
 
-impl Drop for Model {
+impl Drop for LlamaModel {
     fn drop(&mut self) {
         // SAFETY: contexts borrow the model, so none is left.
         unsafe { ffi::llama_model_free(self.raw.as_ptr()) }
@@ -185,7 +185,7 @@ impl Drop for Model {
 
 /// Calls a function that fills a buffer and returns the length written, or the negated size that it
 /// needs.
-fn fill<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Vec<T> {
+fn fill_buffer<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Vec<T> {
     let mut buffer = vec![T::default(); size];
     for _ in 0..2 {
         let size = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
@@ -234,22 +234,22 @@ pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Opt
 
 /// Tokens of a batch after which to predict the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Predict {
+pub(super) enum PredictAfter {
     Nothing,
-    AfterLast,
-    AfterEach,
+    Last,
+    Each,
 }
 
 /// The key-value cache of one sequence of tokens.
-pub(super) struct Context<'model> {
+pub(super) struct LlamaContext<'model> {
     raw: NonNull<ffi::llama_context>,
-    model: &'model Model,
+    model: &'model LlamaModel,
 }
 
 /// A copy of the contents of a context.
-pub(super) struct State(Vec<u8>);
+pub(super) struct ContextState(Vec<u8>);
 
-impl State {
+impl ContextState {
     /// Wraps bytes from [`State::as_bytes`] of this version of llama.cpp.
     pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -260,15 +260,15 @@ impl State {
     }
 
     /// Returns the size in memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.0.len()
     }
 }
 
-impl<'model> Context<'model> {
+impl<'model> LlamaContext<'model> {
     /// Creates an empty context for `tokens` tokens that decodes up to `batch` of them at once.
     pub(super) fn new(
-        model: &'model Model,
+        model: &'model LlamaModel,
         tokens: u32,
         batch: u32,
         threads: usize,
@@ -297,16 +297,16 @@ impl<'model> Context<'model> {
 
     /// Appends one batch of tokens to the sequence and predicts what follows the selected ones. The
     /// error is llama.cpp's code.
-    pub(super) fn decode(&mut self, tokens: &[Token], predict: Predict) -> Result<(), i32> {
+    pub(super) fn decode(&mut self, tokens: &[Token], predict: PredictAfter) -> Result<(), i32> {
         // SAFETY: the context is alive.
         let batch = unsafe { ffi::llama_n_batch(self.raw.as_ptr()) };
         let count = i32::try_from(tokens.len()).map_err(|_| INVALID_BATCH)?;
         if count == 0 || count.cast_unsigned() > batch {
             return Err(INVALID_BATCH);
         }
-        let mut wanted = vec![i8::from(predict == Predict::AfterEach); tokens.len()];
+        let mut wanted = vec![i8::from(predict == PredictAfter::Each); tokens.len()];
         if let Some(last) = wanted.last_mut() {
-            *last = i8::from(predict != Predict::Nothing);
+            *last = i8::from(predict != PredictAfter::Nothing);
         }
         let batch = ffi::llama_batch {
             n_tokens: count,
@@ -366,7 +366,7 @@ impl<'model> Context<'model> {
     }
 
     /// Copies the contents of the context.
-    pub(super) fn state(&mut self) -> Option<State> {
+    pub(super) fn state(&mut self) -> Option<ContextState> {
         // SAFETY: the context is alive.
         let size =
             unsafe { ffi::llama_state_seq_get_size_ext(self.raw.as_ptr(), SEQUENCE, WHOLE_STATE) };
@@ -382,11 +382,11 @@ impl<'model> Context<'model> {
                 WHOLE_STATE,
             )
         };
-        (size > 0 && written == size).then_some(State(bytes))
+        (size > 0 && written == size).then_some(ContextState(bytes))
     }
 
     /// Restores a state into an empty context. Returns false on failure.
-    pub(super) fn restore(&mut self, State(bytes): &State) -> bool {
+    pub(super) fn restore(&mut self, ContextState(bytes): &ContextState) -> bool {
         // SAFETY: the context is alive; the bytes are llama.cpp's own, which checks their shape.
         let read = unsafe {
             ffi::llama_state_seq_set_data_ext(
@@ -401,7 +401,7 @@ impl<'model> Context<'model> {
     }
 }
 
-impl Drop for Context<'_> {
+impl Drop for LlamaContext<'_> {
     fn drop(&mut self) {
         // SAFETY: nothing refers to the context any more; its model is still alive.
         unsafe { ffi::llama_free(self.raw.as_ptr()) }

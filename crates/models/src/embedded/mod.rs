@@ -5,31 +5,31 @@
 //! download weights.
 
 #[cfg(feature = "embedded")]
+mod compute_lock;
+#[cfg(feature = "embedded")]
 mod constraint;
 #[cfg(feature = "embedded")]
 mod conversation;
 #[cfg(feature = "embedded")]
-mod draft;
-#[cfg(feature = "embedded")]
-mod endless;
+mod cpu_features;
 #[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
 mod interrupt;
 #[cfg(feature = "embedded")]
-mod kept_states;
-#[cfg(feature = "embedded")]
 mod llama;
 #[cfg(feature = "embedded")]
-mod prefixes;
+mod prefix_cache;
 #[cfg(feature = "embedded")]
-mod processor;
+mod repetition;
+#[cfg(feature = "embedded")]
+mod reply_draft;
 #[cfg(feature = "embedded")]
 mod sampler;
 #[cfg(feature = "embedded")]
-mod threads;
+mod state_cache;
 #[cfg(feature = "embedded")]
-mod turns;
+mod threads;
 #[cfg(feature = "embedded")]
 mod worker;
 
@@ -52,7 +52,7 @@ pub struct EmbeddedModel {
     #[cfg(feature = "embedded")]
     cache_folder: PathBuf,
     #[cfg(feature = "embedded")]
-    worker: worker::Worker,
+    worker: worker::EngineWorker,
 }
 
 impl EmbeddedModel {
@@ -74,7 +74,7 @@ impl EmbeddedModel {
             #[cfg(feature = "embedded")]
             cache_folder: cache_folder.to_owned(),
             #[cfg(feature = "embedded")]
-            worker: worker::Worker::new(file.clone(), cache_folder.to_owned(), settings),
+            worker: worker::EngineWorker::new(file.clone(), cache_folder.to_owned(), settings),
             file,
         })
     }
@@ -106,17 +106,17 @@ impl ChatModel for EmbeddedModel {
         Box::pin(async { self.worker.load().await.ok() })
     }
 
-    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+    fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { true })
     }
 
-    fn tells_likelihoods(&self) -> bool {
+    fn supports_scoring(&self) -> bool {
         true
     }
 
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async {
-            crate::model_files::recorded_sha256(&self.file, &self.cache_folder).await.ok()
+            crate::model_files::cached_sha256(&self.file, &self.cache_folder).await.ok()
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use toktrie::SimpleVob;
 
-use crate::Sampling;
+use crate::SamplingParameters;
 
 /// Cumulative probability to sample from.
 const TOP_P: f64 = 0.95;
@@ -12,14 +12,14 @@ const TOP_P: f64 = 0.95;
 const MIN_P: f64 = 0.001;
 
 /// The sampler of one call.
-pub(super) struct Sampler {
+pub(super) struct TokenSampler {
     temperature: f64,
     random: SplitMix64,
 }
 
-impl Sampler {
+impl TokenSampler {
     /// Creates a sampler with the request's parameters.
-    pub(super) fn new(sampling: &Sampling) -> Self {
+    pub(super) fn new(sampling: &SamplingParameters) -> Self {
         Self { temperature: sampling.temperature, random: SplitMix64(sampling.seed) }
     }
 
@@ -49,7 +49,7 @@ impl Sampler {
             more
         });
         candidates.truncate(count.count());
-        let mut left = self.random.unit() * kept;
+        let mut left = self.random.next_unit() * kept;
         let chosen = candidates.iter().find(|(_, weight)| {
             left -= weight;
             left < 0.0
@@ -96,7 +96,7 @@ impl SplitMix64 {
 
     /// Returns a number in 0.0..1.0.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
-    fn unit(&mut self) -> f64 {
+    fn next_unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
@@ -105,8 +105,8 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
-    fn sampler(temperature: f64, seed: u64) -> Sampler {
-        Sampler::new(&Sampling { temperature, max_tokens: 1, seed })
+    fn sampler(temperature: f64, seed: u64) -> TokenSampler {
+        TokenSampler::new(&SamplingParameters { temperature, max_tokens: 1, seed })
     }
 
     #[test]

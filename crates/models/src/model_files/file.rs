@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{failed, unwritable};
+use super::{engine_error, write_error};
 use crate::ModelError;
 use selftest_text::digest;
 
@@ -22,7 +22,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ModelError> {
     {
         return Ok(());
     }
-    Err(ModelError::Name {
+    Err(ModelError::InvalidName {
         name: selftest_text::one_line(name, 80),
         why: "letters, digits, `.`, `_` and `-` only, or a path".to_owned(),
     })
@@ -42,29 +42,28 @@ pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
             }
         }
     });
-    work.await
-        .map_err(io::Error::other)
-        .and_then(|result| result)
-        .map_err(|error| failed(format!("cannot read {shown}: {error}"), "is the disk sound?"))
+    work.await.map_err(io::Error::other).and_then(|result| result).map_err(|error| {
+        engine_error(format!("cannot read {shown}: {error}"), "is the disk sound?")
+    })
 }
 
 /// A private folder beside the weights, so that files can be moved into place by renaming. Removed
 /// when dropped.
-pub(super) struct Staging(PathBuf);
+pub(super) struct StagingFolder(PathBuf);
 
-const STAGING: &str = ".staging-";
+const STAGING_PREFIX: &str = ".staging-";
 
-impl Staging {
+impl StagingFolder {
     pub(super) fn in_folder(folder: &Path) -> Result<Self, ModelError> {
         // Absolute, because the programs that write to it run inside it.
-        let folder = std::path::absolute(folder).map_err(|error| unwritable(folder, &error))?;
-        fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+        let folder = std::path::absolute(folder).map_err(|error| write_error(folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| write_error(&folder, &error))?;
         remove_abandoned(&folder);
-        let path = folder.join(format!("{STAGING}{:032x}", rand::random::<u128>()));
+        let path = folder.join(format!("{STAGING_PREFIX}{:032x}", rand::random::<u128>()));
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path).map_err(|error| unwritable(&path, &error))?;
+        builder.create(&path).map_err(|error| write_error(&path, &error))?;
         Ok(Self(path))
     }
 
@@ -88,7 +87,7 @@ impl Staging {
     }
 }
 
-impl Drop for Staging {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         // A process that was just killed may still be inside a system call.
         for _ in 0..5 {
@@ -109,7 +108,7 @@ fn remove_abandoned(folder: &Path) {
             .metadata()
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_hours(24)));
-        if old && item.file_name().to_string_lossy().starts_with(STAGING) {
+        if old && item.file_name().to_string_lossy().starts_with(STAGING_PREFIX) {
             // A process that still uses the folder will report an error.
             let _ = fs::remove_dir_all(item.path());
         }

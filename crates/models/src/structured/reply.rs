@@ -8,24 +8,24 @@ use regex::Regex;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use selftest_schema::{Schema, SchemaFault};
+use selftest_schema::{Schema, SchemaError};
 
 /// Maximum size in bytes of a reply.
 const MAX_REPLY: usize = 64 * 1024;
 
 /// A reply without a verdict; the variant determines if asking again may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum ReplyError {
     /// The reply is invalid, with error messages for the judge.
     Malformed(Vec<String>),
     /// The judge declined in prose.
     Refused(String),
 }
 
-impl Unreadable {
+impl ReplyError {
     /// Creates a malformed error with one message.
     pub fn malformed(fault: impl Into<String>) -> Self {
-        Unreadable::Malformed(vec![fault.into()])
+        ReplyError::Malformed(vec![fault.into()])
     }
 }
 
@@ -39,24 +39,25 @@ impl StrictReader {
     }
 
     /// Parses a complete reply into an object.
-    pub fn read(&self, reply: &str) -> Result<Value, Unreadable> {
+    pub fn read(&self, reply: &str) -> Result<Value, ReplyError> {
         let trimmed = reply.trim();
         if trimmed.is_empty() {
-            return Err(Unreadable::malformed("the reply is empty"));
+            return Err(ReplyError::malformed("the reply is empty"));
         }
         if trimmed.len() > MAX_REPLY {
-            return Err(Unreadable::malformed(format!("the reply is over {MAX_REPLY} bytes")));
+            return Err(ReplyError::malformed(format!("the reply is over {MAX_REPLY} bytes")));
         }
-        let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
+        let UniqueObject(object) = serde_json::from_str(trimmed).map_err(|error| {
             // Only prose can be a refusal; anything that looks like JSON is malformed.
             if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {
-                return Unreadable::Refused(selftest_text::one_line(trimmed, 200));
+                return ReplyError::Refused(selftest_text::one_line(trimmed, 200));
             }
-            Unreadable::malformed(format!("not one JSON object: {error}"))
+            ReplyError::malformed(format!("not one JSON object: {error}"))
         })?;
         let value = Value::Object(object);
-        let faults: Vec<String> = self.0.faults(&value).map(|fault| words(&fault)).collect();
-        if faults.is_empty() { Ok(value) } else { Err(Unreadable::Malformed(faults)) }
+        let faults: Vec<String> =
+            self.0.errors(&value).map(|fault| describe_fault(&fault)).collect();
+        if faults.is_empty() { Ok(value) } else { Err(ReplyError::Malformed(faults)) }
     }
 }
 
@@ -68,26 +69,28 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Formats an error message that a judge can act on.
-fn words(fault: &SchemaFault) -> String {
+fn describe_fault(fault: &SchemaError) -> String {
     // Clipped, because long enums and untrusted values make long messages.
-    let words = selftest_text::one_line(&fault.words, 300);
-    if fault.place.is_empty() { words } else { format!("{}: {words}", fault.place) }
+    let words = selftest_text::one_line(&fault.message, 300);
+    if fault.pointer.is_empty() { words } else { format!("{}: {words}", fault.pointer) }
 }
 
 /// A JSON object with unique keys at every depth: `serde_json` would keep the last of two scores.
-struct Object(Map<String, Value>);
+struct UniqueObject(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de> Deserialize<'de> for UniqueObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnyObject;
         impl<'de> Visitor<'de> for AnyObject {
-            type Value = Object;
+            type Value = UniqueObject;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Object, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<UniqueObject, A::Error> {
                 let mut map = Map::new();
-                while let Some((key, Unique(value))) = access.next_entry::<String, Unique>()? {
+                while let Some((key, UniqueValue(value))) =
+                    access.next_entry::<String, UniqueValue>()?
+                {
                     if map.contains_key(&key) {
                         let key = selftest_text::one_line(&key, 60);
                         return Err(serde::de::Error::custom(format!(
@@ -96,7 +99,7 @@ impl<'de> Deserialize<'de> for Object {
                     }
                     map.insert(key, value);
                 }
-                Ok(Object(map))
+                Ok(UniqueObject(map))
             }
         }
         deserializer.deserialize_map(AnyObject)
@@ -104,9 +107,9 @@ impl<'de> Deserialize<'de> for Object {
 }
 
 /// Any JSON value whose objects are [`Object`]s.
-struct Unique(Value);
+struct UniqueValue(Value);
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnyValue;
         impl<'de> Visitor<'de> for AnyValue {
@@ -134,17 +137,17 @@ impl<'de> Deserialize<'de> for Unique {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
                 let mut values = Vec::new();
-                while let Some(Unique(value)) = list.next_element()? {
+                while let Some(UniqueValue(value)) = list.next_element()? {
                     values.push(value);
                 }
                 Ok(values.into())
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
                 let map = serde::de::value::MapAccessDeserializer::new(map);
-                Object::deserialize(map).map(|Object(map)| Value::Object(map))
+                UniqueObject::deserialize(map).map(|UniqueObject(map)| Value::Object(map))
             }
         }
-        deserializer.deserialize_any(AnyValue).map(Unique)
+        deserializer.deserialize_any(AnyValue).map(UniqueValue)
     }
 }
 
@@ -154,7 +157,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn read(reply: &str) -> Result<Value, Unreadable> {
+    fn read(reply: &str) -> Result<Value, ReplyError> {
         StrictReader::new(&json!({ "type": "object" })).read(reply)
     }
 
@@ -165,7 +168,7 @@ mod tests {
             r#"{"x": {"a": 1, "a": 2}}"#,
             r#"{"x": [1, {"y": {"a": null, "b": 0, "a": null}}]}"#,
         ] {
-            let Err(Unreadable::Malformed(faults)) = read(twice) else { panic!("{twice}") };
+            let Err(ReplyError::Malformed(faults)) = read(twice) else { panic!("{twice}") };
             assert!(faults[0].contains("the key `a` stands twice"), "{faults:?}");
         }
         assert!(read(r#"{"a": {"a": {"a": 1}}, "b": [{"a": 1}, {"a": 2}]}"#).is_ok());

@@ -2,7 +2,7 @@
 //! filter by. Decides nothing beyond the gate's findings.
 
 use super::super::wording;
-use selftest_harness::gate::finding::{Change, GateFinding, GatedCase};
+use selftest_harness::gate::finding::{CaseChange, GateFinding, GatedCase};
 use selftest_text::escape::terminal;
 
 /// Maximum length of a reason, in bytes.
@@ -10,7 +10,7 @@ const MAX_REASON: usize = 300;
 
 /// A group of cases in the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
-pub(super) enum Group {
+pub(super) enum ComparisonGroup {
     /// Passed in the baseline, does not pass now.
     Worse,
     /// Did not pass in the baseline, passes now.
@@ -25,7 +25,7 @@ pub(super) enum Group {
     Removed,
 }
 
-impl Group {
+impl ComparisonGroup {
     /// Returns the label in the filter.
     pub(super) const fn label(self) -> &'static str {
         match self {
@@ -56,59 +56,64 @@ impl Group {
         }
     }
 
-    const fn of(change: Change) -> Self {
+    const fn of(change: CaseChange) -> Self {
         match change {
-            Change::Regression | Change::Unconfirmed | Change::Flaky | Change::Undecided => {
-                Self::Worse
-            }
-            Change::Fixed => Self::Better,
-            Change::StillFailing => Self::Same,
-            Change::New => Self::New,
-            Change::NotCompared => Self::NotCompared,
+            CaseChange::Regression
+            | CaseChange::Unconfirmed
+            | CaseChange::Flaky
+            | CaseChange::Undecided => Self::Worse,
+            CaseChange::Fixed => Self::Better,
+            CaseChange::StillFailing => Self::Same,
+            CaseChange::New => Self::New,
+            CaseChange::NotCompared => Self::NotCompared,
         }
     }
 }
 
 /// A case compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Against {
-    pub(super) group: Group,
+pub(super) struct CaseComparison {
+    pub(super) group: ComparisonGroup,
     /// Label in the column.
     pub(super) label: &'static str,
     /// Scores before and now, and the reason; empty if there is nothing to report.
     pub(super) words: String,
 }
 
-impl Against {
+impl CaseComparison {
     /// Returns the comparison for this case ID. A case that the gate does not mention is unchanged.
     pub(super) fn of(gate: &GateFinding, id: &str) -> Self {
         match gate.cases.iter().find(|case| case.id == id) {
             Some(found) => Self {
-                group: Group::of(found.change),
+                group: ComparisonGroup::of(found.change),
                 label: label(found.change),
                 words: words(found),
             },
-            None => Self { group: Group::Same, label: Group::Same.label(), words: String::new() },
+            None => Self {
+                group: ComparisonGroup::Same,
+                label: ComparisonGroup::Same.label(),
+                words: String::new(),
+            },
         }
     }
 
     /// Returns the comparison for a case that no longer exists.
     pub(super) fn removed() -> Self {
-        let group = Group::Removed;
+        let group = ComparisonGroup::Removed;
         Self { group, label: group.label(), words: String::new() }
     }
 }
 
-const fn label(change: Change) -> &'static str {
+const fn label(change: CaseChange) -> &'static str {
     match change {
-        Change::Regression => "worse",
-        Change::Unconfirmed => "worse, not confirmed",
-        Change::Flaky => "flaky",
-        Change::Undecided => "no verdict",
-        Change::StillFailing => "same, still failing",
-        Change::Fixed => "better",
-        Change::New => "new",
-        Change::NotCompared => "not compared",
+        CaseChange::Regression => "worse",
+        CaseChange::Unconfirmed => "worse, not confirmed",
+        CaseChange::Flaky => "flaky",
+        CaseChange::Undecided => "no verdict",
+        CaseChange::StillFailing => "same, still failing",
+        CaseChange::Fixed => "better",
+        CaseChange::New => "new",
+        CaseChange::NotCompared => "not compared",
     }
 }
 

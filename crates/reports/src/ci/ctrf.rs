@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use selftest_text::escape::terminal;
 
 use super::details::details;
-use super::run_view::{MISSING, RunView};
+use super::run_view::{CiRunView, MISSING};
 use crate::case_view::CaseView;
 use selftest_harness::outcome::CaseStatus;
 
@@ -25,14 +25,14 @@ const MAX_REASON: usize = 1_000;
 /// The format's names for results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum CtrfStatus {
     Passed,
     Failed,
     Skipped,
     Other,
 }
 
-impl Status {
+impl CtrfStatus {
     const fn of(status: CaseStatus) -> Self {
         match status {
             CaseStatus::Passed | CaseStatus::Flaky => Self::Passed,
@@ -49,9 +49,9 @@ impl Status {
 /// One test.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Test {
+struct CtrfTest {
     name: String,
-    status: Status,
+    status: CtrfStatus,
     duration: u64,
     /// True if it failed, and passed when it was retried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -72,10 +72,10 @@ struct Test {
 }
 
 /// Renders the report as JSON.
-pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
+pub(super) fn render(run: &CiRunView<'_>) -> serde_json::Result<String> {
     let document = run.document;
     let cases = run.cases();
-    let mut tests: Vec<Test> = cases.iter().map(|case| test(run, case)).collect();
+    let mut tests: Vec<CtrfTest> = cases.iter().map(|case| test(run, case)).collect();
     tests.extend(run.missing().into_iter().map(|id| missing(run, id)));
     let count = |status| tests.iter().filter(|test| test.status == status).count();
     let suites: BTreeSet<&Vec<String>> = tests.iter().map(|test| &test.suite).collect();
@@ -94,11 +94,11 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
             "tool": { "name": "selftest", "version": document.selftest_version },
             "summary": {
                 "tests": tests.len(),
-                "passed": count(Status::Passed),
-                "failed": count(Status::Failed),
-                "skipped": count(Status::Skipped),
+                "passed": count(CtrfStatus::Passed),
+                "failed": count(CtrfStatus::Failed),
+                "skipped": count(CtrfStatus::Skipped),
                 "pending": 0,
-                "other": count(Status::Other),
+                "other": count(CtrfStatus::Other),
                 "suites": suites.len(),
                 "start": start,
                 "stop": stop,
@@ -125,7 +125,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&report)? + "\n")
 }
 
-fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
+fn test(run: &CiRunView<'_>, case: &CaseView<'_>) -> CtrfTest {
     let result = case.result;
     let source = run.source(case);
     let details = details(case);
@@ -145,9 +145,9 @@ fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
     if !used.is_empty() {
         extra.insert("usage".to_owned(), json!(used));
     }
-    Test {
+    CtrfTest {
         name: name(case.name()),
-        status: Status::of(case.status),
+        status: CtrfStatus::of(case.status),
         duration: result.duration_ms,
         flaky: case.status == CaseStatus::Flaky,
         suite: vec![name(run.group(case))],
@@ -162,10 +162,10 @@ fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
 }
 
 /// Returns the entry of a planned case without a result.
-fn missing(run: &RunView<'_>, id: &str) -> Test {
-    Test {
+fn missing(run: &CiRunView<'_>, id: &str) -> CtrfTest {
+    CtrfTest {
         name: name(id),
-        status: Status::Skipped,
+        status: CtrfStatus::Skipped,
         duration: 0,
         flaky: false,
         suite: vec![name(run.default_group())],
@@ -246,10 +246,10 @@ mod tests {
         let document = fixture::document();
         let lines = BTreeMap::from([(document.cases[0].id.clone(), 12)]);
         let sources = CaseSources::new("config/selftest.yaml", lines);
-        let text = render(&RunView::new(&document, &sources)).unwrap();
+        let text = render(&CiRunView::new(&document, &sources)).unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
         let schema = selftest_schema::Schema::compile(&restated_schema()).unwrap();
-        let faults: Vec<String> = schema.faults(&report).map(|fault| fault.to_string()).collect();
+        let faults: Vec<String> = schema.errors(&report).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
         let counts = &report["results"]["summary"];
         assert_eq!(counts["failed"], document.summary.failed);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use selftest_text::file;
 
-use super::{CaseSources, FileKind, RenderContext, ReportRequest, render};
+use super::{CaseSources, RenderContext, ReportFileKind, ReportRequest, render};
 use crate::document::ReportDocument;
 use crate::files::relative;
 
@@ -18,9 +18,9 @@ pub enum CiFileError {
     #[error("the reports {first} and {second} have the same file: {}", path.display())]
     Shared {
         /// The kind that was named first.
-        first: FileKind,
+        first: ReportFileKind,
         /// The other kind.
-        second: FileKind,
+        second: ReportFileKind,
         /// The file.
         path: PathBuf,
     },
@@ -28,7 +28,7 @@ pub enum CiFileError {
     #[error("cannot write the {kind} report to {}: {found}", path.display())]
     Taken {
         /// The kind.
-        kind: FileKind,
+        kind: ReportFileKind,
         /// The path.
         path: PathBuf,
         /// Description of the obstacle.
@@ -38,7 +38,7 @@ pub enum CiFileError {
     #[error("cannot write the {kind} report to {}: {cause}", path.display())]
     NotWritable {
         /// The kind.
-        kind: FileKind,
+        kind: ReportFileKind,
         /// The path.
         path: PathBuf,
         /// Error from the OS.
@@ -61,14 +61,14 @@ impl CiFileError {
 /// The CI report files of one run.
 #[derive(Debug, Default)]
 pub struct CiFiles {
-    files: Vec<(FileKind, PathBuf)>,
+    files: Vec<(ReportFileKind, PathBuf)>,
 }
 
 impl CiFiles {
     /// Creates the files' folders and verifies that they are writable, without touching existing
     /// reports. Kinds without a file are skipped.
     pub fn open(requests: &[ReportRequest]) -> Result<Self, CiFileError> {
-        let mut files: Vec<(FileKind, PathBuf)> = Vec::new();
+        let mut files: Vec<(ReportFileKind, PathBuf)> = Vec::new();
         for request in requests {
             let ReportRequest::File(kind, path) = request else { continue };
             let real = probe(*kind, path)?;
@@ -98,7 +98,7 @@ impl CiFiles {
         json: Option<&Path>,
     ) -> Vec<String> {
         let json = json.and_then(|json| json.canonicalize().ok());
-        let write = |(kind, path): &(FileKind, PathBuf)| {
+        let write = |(kind, path): &(ReportFileKind, PathBuf)| {
             let link = match (&json, path.parent()) {
                 (Some(json), Some(folder)) => relative(folder, json),
                 _ => format!("{}.json", document.run_id),
@@ -115,7 +115,7 @@ impl CiFiles {
 }
 
 /// Verifies that a report can be written, and returns its path with symlinks resolved.
-fn probe(kind: FileKind, path: &Path) -> Result<PathBuf, CiFileError> {
+fn probe(kind: ReportFileKind, path: &Path) -> Result<PathBuf, CiFileError> {
     let refuse = |cause| CiFileError::NotWritable { kind, path: path.to_owned(), cause };
     let taken = |found| CiFileError::Taken { kind, path: path.to_owned(), found };
     let name = path.file_name().ok_or_else(|| taken("it names a folder"))?;
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    fn open(requests: &[(FileKind, PathBuf)]) -> Result<CiFiles, CiFileError> {
+    fn open(requests: &[(ReportFileKind, PathBuf)]) -> Result<CiFiles, CiFileError> {
         let requests: Vec<ReportRequest> = requests
             .iter()
             .map(|(kind, path)| ReportRequest::File(*kind, path.clone()))
@@ -166,7 +166,7 @@ mod tests {
     fn folders_are_made_and_nothing_is_left() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a/b/out.json");
-        let files = open(&[(FileKind::Json, path.clone())]).unwrap();
+        let files = open(&[(ReportFileKind::Json, path.clone())]).unwrap();
         assert_eq!(fs::read_dir(root.path().join("a/b")).unwrap().count(), 0);
         let document = fixture::document();
         assert_eq!(files.write(&document, &CaseSources::default(), None), [""; 0]);
@@ -192,7 +192,7 @@ mod tests {
             (PathBuf::from("/dev/null"), "it is not a regular file"),
         ];
         for (path, words) in cases {
-            let error = open(&[(FileKind::Markdown, path)]).unwrap_err();
+            let error = open(&[(ReportFileKind::Markdown, path)]).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         }
         assert_eq!(fs::read_to_string(&locked).unwrap(), "mine");
@@ -202,7 +202,8 @@ mod tests {
     fn two_reports_cannot_have_one_file() {
         let root = tempfile::tempdir().unwrap();
         let (plain, odd) = (root.path().join("a/out"), root.path().join("a/../a/./out"));
-        let error = open(&[(FileKind::Json, plain), (FileKind::Markdown, odd)]).unwrap_err();
+        let error =
+            open(&[(ReportFileKind::Json, plain), (ReportFileKind::Markdown, odd)]).unwrap_err();
         assert!(error.to_string().contains("json and md have the same file"), "{error}");
     }
 
@@ -211,7 +212,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (lost, kept) = (root.path().join("lost/out.json"), root.path().join("kept.md"));
         let files =
-            open(&[(FileKind::Json, lost.clone()), (FileKind::Markdown, kept.clone())]).unwrap();
+            open(&[(ReportFileKind::Json, lost.clone()), (ReportFileKind::Markdown, kept.clone())])
+                .unwrap();
         fs::remove_dir(lost.parent().unwrap()).unwrap();
         let faults = files.write(&fixture::document(), &CaseSources::default(), None);
         assert_eq!(faults.len(), 1);

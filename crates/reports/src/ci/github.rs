@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use selftest_text::escape::{self, inline};
 use selftest_text::wording::{duration, plural};
 
-use super::run_view::{MISSING, RunView};
+use super::run_view::{CiRunView, MISSING};
 use super::sources::{CaseSource, CaseSources};
 use crate::case_view::{self, CaseView};
 use crate::document::ReportDocument;
@@ -30,14 +30,14 @@ const MAX_CELL: usize = 200;
 
 /// Severity of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Severity {
+enum AnnotationSeverity {
     /// A failed case.
     Error,
     /// A case without a verdict.
     Warning,
 }
 
-impl Severity {
+impl AnnotationSeverity {
     const fn command(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -48,7 +48,7 @@ impl Severity {
 
 /// Returns one workflow command per case that did not pass.
 pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
-    let run = RunView::new(document, sources);
+    let run = CiRunView::new(document, sources);
     let cases = run.cases();
     // A flaky case counts as failed, but is only worth a warning.
     let is_flaky = |case: &&CaseView<'_>| case.status == CaseStatus::Flaky;
@@ -58,24 +58,28 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     };
     let mut lines = Vec::new();
     let failed: Vec<&CaseView<'_>> = cases.iter().filter(failed).collect();
-    lines.extend(of_cases(&run, Severity::Error, &failed));
+    lines.extend(case_annotations(&run, AnnotationSeverity::Error, &failed));
     let doubtful: Vec<&CaseView<'_>> = cases.iter().filter(doubtful).collect();
-    let mut warnings = of_cases(&run, Severity::Warning, &doubtful);
+    let mut warnings = case_annotations(&run, AnnotationSeverity::Warning, &doubtful);
     for (reason, names) in case_view::not_run(&cases) {
         let words = format!("{} not run: {reason}", plural(names.len() as u64, "case"));
-        warnings.push(annotation(Severity::Warning, None, "selftest", &words));
+        warnings.push(annotation(AnnotationSeverity::Warning, None, "selftest", &words));
     }
     let missing = run.missing();
     if !missing.is_empty() {
         let words = format!("{}: {MISSING}", plural(missing.len() as u64, "case"));
-        warnings.push(annotation(Severity::Warning, None, "selftest", &words));
+        warnings.push(annotation(AnnotationSeverity::Warning, None, "selftest", &words));
     }
     lines.extend(warnings.into_iter().take(MAX_ANNOTATIONS));
     lines.concat()
 }
 
 /// Returns the annotations of these cases. If there are too many, the last one stands for the rest.
-fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> Vec<String> {
+fn case_annotations(
+    run: &CiRunView<'_>,
+    severity: AnnotationSeverity,
+    cases: &[&CaseView<'_>],
+) -> Vec<String> {
     // One annotation is reserved for the number of the others.
     let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
     let line = |case: &&CaseView<'_>| {
@@ -94,35 +98,35 @@ fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> V
 
 /// Formats one workflow command with a line break.
 fn annotation(
-    severity: Severity,
+    severity: AnnotationSeverity,
     source: Option<CaseSource<'_>>,
     title: &str,
     words: &str,
 ) -> String {
     let mut properties = Vec::new();
     if let Some(CaseSource { file, line }) = source {
-        properties.push(format!("file={}", property(file)));
+        properties.push(format!("file={}", escape_property(file)));
         properties.extend(line.map(|line| format!("line={line}")));
     }
-    properties.push(format!("title={}", property(&escape::terminal(title, 120))));
-    let words = data(&escape::terminal(words, MAX_WORDS));
+    properties.push(format!("title={}", escape_property(&escape::terminal(title, 120))));
+    let words = escape_data(&escape::terminal(words, MAX_WORDS));
     format!("::{} {}::{words}\n", severity.command(), properties.join(","))
 }
 
 /// Escapes a text as the message of a workflow command.
-fn data(text: &str) -> String {
+fn escape_data(text: &str) -> String {
     // `%` first, since it introduces the other escapes.
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Escapes a text as a property of a workflow command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// Renders the step summary in Markdown: the result of the run, and the cases that did not pass.
 pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String {
-    let run = RunView::new(document, sources);
+    let run = CiRunView::new(document, sources);
     let cases = run.cases();
     let summary = &document.summary;
     let mut text = format!(

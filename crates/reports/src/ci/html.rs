@@ -12,15 +12,15 @@ use selftest_text::wording::{date_time, duration, plural};
 use sha2::{Digest as _, Sha256};
 use strum::VariantArray as _;
 
-use super::against::{Against, Group};
-use super::run_view::{MISSING, RunView};
+use super::against::{CaseComparison, ComparisonGroup};
+use super::run_view::{CiRunView, MISSING};
 use crate::case_view::{self, CaseView};
 use crate::wording;
 use selftest_checks::check::CheckOutcome;
-use selftest_harness::judge::fitness::Fitness;
+use selftest_harness::judge::fitness::JudgeFitness;
 use selftest_harness::judge::{ScoredQuestion, Verdict};
 use selftest_harness::outcome::usage::RoleUsage;
-use selftest_harness::outcome::{CheckResult, RunOutcome, Step, StepKind};
+use selftest_harness::outcome::{CaseStep, CheckResult, RunOutcome, StepKind};
 use selftest_harness::sut::SandboxEvidence;
 
 /// The page's style.
@@ -35,7 +35,7 @@ const MAX_LINE: usize = 400;
 
 /// Limits on the details of each case.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct PageBounds {
     /// Maximum length of a prompt, an answer or a judge's comment, in bytes.
     text: usize,
     /// The same for a case that passed: readers look at the others.
@@ -46,20 +46,20 @@ struct Bounds {
 
 /// Limits from generous to strict. The first one that keeps the page small enough is used,
 /// otherwise the last.
-const BOUNDS: [Bounds; 7] = [
-    Bounds { text: 20_000, passed_text: 20_000, lines: 100 },
-    Bounds { text: 4_000, passed_text: 4_000, lines: 30 },
-    Bounds { text: 2_000, passed_text: 800, lines: 20 },
-    Bounds { text: 1_200, passed_text: 300, lines: 10 },
-    Bounds { text: 600, passed_text: 150, lines: 6 },
-    Bounds { text: 300, passed_text: 100, lines: 3 },
-    Bounds { text: 80, passed_text: 80, lines: 0 },
+const BOUNDS: [PageBounds; 7] = [
+    PageBounds { text: 20_000, passed_text: 20_000, lines: 100 },
+    PageBounds { text: 4_000, passed_text: 4_000, lines: 30 },
+    PageBounds { text: 2_000, passed_text: 800, lines: 20 },
+    PageBounds { text: 1_200, passed_text: 300, lines: 10 },
+    PageBounds { text: 600, passed_text: 150, lines: 6 },
+    PageBounds { text: 300, passed_text: 100, lines: 3 },
+    PageBounds { text: 80, passed_text: 80, lines: 0 },
 ];
 
 /// The page, escaped by the template.
 #[derive(Template)]
 #[template(path = "ci_report.html")]
-struct Page<'a> {
+struct HtmlPage<'a> {
     style_source: String,
     script_source: String,
     outcome: &'static str,
@@ -83,7 +83,7 @@ struct Page<'a> {
     groups: Vec<(&'static str, &'static str, usize)>,
     /// Description of the baseline.
     baseline: Option<String>,
-    cases: Vec<Case>,
+    cases: Vec<HtmlCase>,
     missing: String,
     version: &'a str,
     /// Note about omitted parts, if any.
@@ -101,7 +101,7 @@ struct UsageRow {
 }
 
 /// A case on the page.
-struct Case {
+struct HtmlCase {
     number: usize,
     kind: &'static str,
     label: String,
@@ -113,7 +113,7 @@ struct Case {
     amount: String,
     cost: String,
     /// Comparison with the baseline, if there is one.
-    against: Option<Against>,
+    against: Option<CaseComparison>,
     reason: Option<String>,
     /// Headings with their texts.
     texts: Vec<(String, String)>,
@@ -123,7 +123,7 @@ struct Case {
 }
 
 /// Renders the page of a run.
-pub(super) fn render(run: &RunView<'_>) -> Result<String, askama::Error> {
+pub(super) fn render(run: &CiRunView<'_>) -> Result<String, askama::Error> {
     // Try the most generous limits first, and render again until the page is small enough.
     let mut text = page(run, BOUNDS[0]).render()?;
     for bounds in &BOUNDS[1..] {
@@ -140,11 +140,11 @@ pub(super) fn render(run: &RunView<'_>) -> Result<String, askama::Error> {
     Ok(text)
 }
 
-fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
+fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
     let document = run.document;
     let summary = &document.summary;
     let views = run.cases();
-    let mut cases: Vec<Case> =
+    let mut cases: Vec<HtmlCase> =
         views.iter().zip(1..).map(|(view, number)| case(run, view, number, bounds)).collect();
     let removed = document.gate.iter().flat_map(|gate| &gate.removed);
     let gone = removed.zip(cases.len() + 1..).map(|(id, number)| removed_case(id, number));
@@ -170,7 +170,7 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
         time: duration(used.model_ms),
         cost: wording::cost(used, currency).unwrap_or_default(),
     };
-    Page {
+    HtmlPage {
         style_source: source(STYLE),
         script_source: source(SCRIPT),
         outcome: wording::outcome(document.outcome),
@@ -217,8 +217,8 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
 }
 
 /// Counts the cases per comparison group, leaving out empty groups.
-fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
-    let count = |group: Group| {
+fn groups(cases: &[HtmlCase]) -> Vec<(&'static str, &'static str, usize)> {
+    let count = |group: ComparisonGroup| {
         let stands = cases.iter().filter_map(|case| case.against.as_ref());
         stands.filter(|against| against.group == group).count()
     };
@@ -226,13 +226,13 @@ fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
         return Vec::new();
     }
     let all = ("", "all", cases.len());
-    let counted = Group::VARIANTS.iter().map(|&it| (it.value(), it.label(), count(it)));
+    let counted = ComparisonGroup::VARIANTS.iter().map(|&it| (it.value(), it.label(), count(it)));
     std::iter::once(all).chain(counted.filter(|(_, _, count)| *count > 0)).collect()
 }
 
 /// Returns the row of a case that only the baseline has.
-fn removed_case(id: &str, number: usize) -> Case {
-    Case {
+fn removed_case(id: &str, number: usize) -> HtmlCase {
+    HtmlCase {
         number,
         kind: "gone",
         label: "REMOVED".to_owned(),
@@ -242,7 +242,7 @@ fn removed_case(id: &str, number: usize) -> Case {
         time: String::new(),
         amount: String::new(),
         cost: String::new(),
-        against: Some(Against::removed()),
+        against: Some(CaseComparison::removed()),
         reason: None,
         texts: Vec::new(),
         checks: Vec::new(),
@@ -273,10 +273,10 @@ fn share(count: usize, total: usize) -> String {
 }
 
 /// Returns facts about the run as key and value.
-fn facts(run: &RunView<'_>) -> Vec<(&'static str, String)> {
+fn facts(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
-    let fitness = models.judge_fitness.as_ref().map(Fitness::sentence);
+    let fitness = models.judge_fitness.as_ref().map(JudgeFitness::sentence);
     let suite = document.suite.as_ref().map(|suite| suite.path.clone());
     let known = [
         ("Judge", Some(models.judge.clone())),
@@ -299,13 +299,13 @@ fn joined(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -> Case {
+fn case(run: &CiRunView<'_>, case: &CaseView<'_>, number: usize, bounds: PageBounds) -> HtmlCase {
     let result = case.result;
     let used = run.usage(case);
     let currency = run.currency();
     let mut facts: Vec<String> = Vec::new();
     let gate = run.document.gate.as_ref();
-    let against = gate.map(|gate| Against::of(gate, &result.scenario.id));
+    let against = gate.map(|gate| CaseComparison::of(gate, &result.scenario.id));
     if let Some(against) = against.as_ref().filter(|against| !against.words.is_empty()) {
         facts.push(format!("against the baseline: {}, {}", against.label, against.words));
     }
@@ -313,11 +313,11 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
         facts.push(wording::usage(&used.total, currency));
     }
     facts.push(result.session_id.to_string());
-    let sandbox = result.evidence.sandbox.as_ref().map(SandboxEvidence::line);
+    let sandbox = result.evidence.sandbox.as_ref().map(SandboxEvidence::summary);
     facts.extend(sandbox.map(|line| terminal(&format!("isolation {line}"), MAX_LINE)));
     let notes = result.notes.iter().chain(&result.evidence.notes);
     facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
-    Case {
+    HtmlCase {
         number,
         kind: match case.status.pass() {
             Some(true) => "passed",
@@ -348,7 +348,7 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
 }
 
 /// Returns the exchanges in order.
-fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
+fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let passed = case.status.pass() == Some(true);
     let limit = if passed { bounds.passed_text } else { bounds.text };
@@ -390,7 +390,7 @@ fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
     found
 }
 
-fn answer(step: &Step) -> String {
+fn answer(step: &CaseStep) -> String {
     match step.kind {
         StepKind::Answer => "Answer".to_owned(),
         StepKind::Reply(number) => format!("Answer {}", number + 1),
@@ -421,7 +421,7 @@ mod tests {
     use crate::fixture;
 
     fn html(document: &ReportDocument) -> String {
-        render(&RunView::new(document, &CaseSources::default())).unwrap()
+        render(&CiRunView::new(document, &CaseSources::default())).unwrap()
     }
 
     #[test]

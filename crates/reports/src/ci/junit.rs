@@ -14,7 +14,7 @@ use selftest_text::escape::{terminal, visible};
 use selftest_text::wording::percent;
 
 use super::details::details;
-use super::run_view::{MISSING, RunView};
+use super::run_view::{CiRunView, MISSING};
 use crate::case_view::CaseView;
 use crate::wording;
 use selftest_harness::outcome::CaseStatus;
@@ -26,7 +26,7 @@ const MAX_NAME: usize = 200;
 const MAX_REASON: usize = 1_000;
 
 /// Renders the report as XML. Characters that XML does not allow are written as their code.
-pub(super) fn render(run: &RunView<'_>) -> Result<String, SerializeError> {
+pub(super) fn render(run: &CiRunView<'_>) -> Result<String, SerializeError> {
     let document = run.document;
     let mut report = Report::new(document.run_id.as_str());
     let started = timestamp(document.timestamp);
@@ -53,7 +53,7 @@ pub(super) fn render(run: &RunView<'_>) -> Result<String, SerializeError> {
 }
 
 /// Returns the test cases by group in plan order, with missing ones last.
-fn groups(run: &RunView<'_>) -> Vec<(String, Vec<TestCase>)> {
+fn groups(run: &CiRunView<'_>) -> Vec<(String, Vec<TestCase>)> {
     let mut groups: Vec<(String, Vec<TestCase>)> = Vec::new();
     let mut add =
         |group: &str, case: TestCase| match groups.iter_mut().find(|(known, _)| known == group) {
@@ -75,7 +75,7 @@ fn groups(run: &RunView<'_>) -> Vec<(String, Vec<TestCase>)> {
     groups
 }
 
-fn test_case(run: &RunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
+fn test_case(run: &CiRunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
     let mut found = TestCase::new(name(case.name()), status(case));
     found.set_classname(name(group));
     found.set_time(Duration::from_millis(case.result.duration_ms));
@@ -146,7 +146,7 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
 }
 
 /// Returns properties of the whole run.
-fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
+fn properties(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
     let mut found = vec![
@@ -208,7 +208,7 @@ mod tests {
     use selftest_harness::outcome::CaseResult;
 
     fn xml(document: &ReportDocument) -> String {
-        render(&RunView::new(document, &CaseSources::default())).unwrap()
+        render(&CiRunView::new(document, &CaseSources::default())).unwrap()
     }
 
     #[test]

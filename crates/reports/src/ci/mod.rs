@@ -19,12 +19,12 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use files::{CiFileError, CiFiles};
-pub use request::{FileKind, ReportRequest};
+pub use request::{ReportFileKind, ReportRequest};
 pub use sources::CaseSources;
 
 use super::document::{ReportDocument, RunEnd};
-use super::markdown::{self, RunView as MarkdownView};
-use run_view::RunView;
+use super::markdown::{self, MarkdownView};
+use run_view::CiRunView;
 
 /// Context for a report, in addition to the document of its run.
 #[derive(Debug, Clone, Copy)]
@@ -51,23 +51,23 @@ pub enum RenderError {
 
 /// Renders a report.
 pub fn render(
-    kind: FileKind,
+    kind: ReportFileKind,
     document: &ReportDocument,
     context: RenderContext<'_>,
 ) -> Result<String, RenderError> {
-    let run = RunView::new(document, context.sources);
+    let run = CiRunView::new(document, context.sources);
     match kind {
-        FileKind::Junit => Ok(junit::render(&run)?),
-        FileKind::Ctrf => Ok(ctrf::render(&run)?),
-        FileKind::Sarif => Ok(sarif::render(&run)?),
-        FileKind::Html => Ok(html::render(&run)?),
-        FileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
-        FileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),
+        ReportFileKind::Junit => Ok(junit::render(&run)?),
+        ReportFileKind::Ctrf => Ok(ctrf::render(&run)?),
+        ReportFileKind::Sarif => Ok(sarif::render(&run)?),
+        ReportFileKind::Html => Ok(html::render(&run)?),
+        ReportFileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
+        ReportFileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),
     }
 }
 
 /// Renders the same Markdown report as the run itself.
-fn markdown_report(run: &RunView<'_>, json_link: &str) -> Result<String, askama::Error> {
+fn markdown_report(run: &CiRunView<'_>, json_link: &str) -> Result<String, askama::Error> {
     let document = run.document;
     let end = document.outcome.zip(document.ended_at).map(|(outcome, at)| RunEnd {
         outcome,
@@ -87,7 +87,7 @@ fn markdown_report(run: &RunView<'_>, json_link: &str) -> Result<String, askama:
     })
 }
 
-impl fmt::Display for FileKind {
+impl fmt::Display for ReportFileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

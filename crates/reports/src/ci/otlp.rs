@@ -8,7 +8,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::run_view::RunView;
+use super::run_view::CiRunView;
 use super::sources::CaseSources;
 use crate::case_view::{self, CaseView};
 use crate::document::{CaseDocument, ReportDocument};
@@ -45,8 +45,8 @@ pub struct OtlpRequest {
 /// Returns the requests that export a run.
 pub fn requests(document: &ReportDocument) -> Vec<OtlpRequest> {
     let sources = CaseSources::default();
-    let run = RunView::new(document, &sources);
-    let told = Told::of(document);
+    let run = CiRunView::new(document, &sources);
+    let told = OtlpContext::of(document);
     let mut spans = vec![told.run_span(document)];
     let mut events = Vec::new();
     for (case, kept) in run.cases().iter().zip(&document.cases) {
@@ -80,7 +80,7 @@ pub fn requests(document: &ReportDocument) -> Vec<OtlpRequest> {
 }
 
 /// Values common to all spans and events.
-struct Told {
+struct OtlpContext {
     run_id: String,
     trace_id: String,
     run_span: String,
@@ -90,7 +90,7 @@ struct Told {
     scope: Value,
 }
 
-impl Told {
+impl OtlpContext {
     fn of(document: &ReportDocument) -> Self {
         let run_id = document.run_id.to_string();
         let version = &document.selftest_version;
@@ -216,7 +216,7 @@ fn name(text: &str) -> Value {
 
 /// Derives an ID from names.
 fn id(names: &[&str], digits: usize) -> String {
-    let mut id = digest::of_json(json!(names));
+    let mut id = digest::json_sha256_hex(json!(names));
     id.truncate(digits);
     id
 }

@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 
 /// A report written to a file chosen by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
-pub enum FileKind {
+pub enum ReportFileKind {
     /// JUnit XML.
     Junit,
     /// A self-contained HTML page.
@@ -27,7 +27,7 @@ pub enum FileKind {
 const GITHUB: &str = "github";
 const OTLP: &str = "otlp";
 
-impl FileKind {
+impl ReportFileKind {
     /// Returns the name on the command line and the key in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl FileKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportRequest {
     /// A file.
-    File(FileKind, PathBuf),
+    File(ReportFileKind, PathBuf),
     /// Step summary and annotations in GitHub Actions.
     Github,
     /// An OpenTelemetry collector at this base address.
@@ -103,8 +103,9 @@ impl FromStr for ReportRequest {
                 None => Err("`otlp` needs an address: otlp=http://127.0.0.1:4318".to_owned()),
             };
         }
-        let Some(kind) = FileKind::from_name(name) else {
-            let known: Vec<&str> = FileKind::VARIANTS.iter().map(|kind| kind.name()).collect();
+        let Some(kind) = ReportFileKind::from_name(name) else {
+            let known: Vec<&str> =
+                ReportFileKind::VARIANTS.iter().map(|kind| kind.name()).collect();
             let others = [GITHUB, OTLP];
             let near =
                 known.iter().chain(&others).find(|known| strsim::levenshtein(known, name) <= 2);
@@ -129,7 +130,10 @@ mod tests {
     #[test]
     fn requests_are_read() {
         let read = |text: &str| text.parse::<ReportRequest>();
-        assert_eq!(read("md=a=b.md"), Ok(ReportRequest::File(FileKind::Markdown, "a=b.md".into())));
+        assert_eq!(
+            read("md=a=b.md"),
+            Ok(ReportRequest::File(ReportFileKind::Markdown, "a=b.md".into()))
+        );
         assert_eq!(read("github"), Ok(ReportRequest::Github));
         let otlp = ReportRequest::Otlp("http://[::1]:4318".to_owned());
         assert_eq!(read("otlp=http://[::1]:4318"), Ok(otlp));

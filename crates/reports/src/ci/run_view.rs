@@ -6,10 +6,10 @@ use super::sources::{CaseSource, CaseSources};
 use crate::case_view::CaseView;
 use crate::document::ReportDocument;
 use selftest_harness::outcome::CaseResult;
-use selftest_harness::outcome::usage::{Prices, RunUsage, Usage};
+use selftest_harness::outcome::usage::{ModelPrices, RunUsage, UsageByRole};
 
 /// A document and its cases as results.
-pub(super) struct RunView<'a> {
+pub(super) struct CiRunView<'a> {
     pub(super) document: &'a ReportDocument,
     pub(super) results: Vec<CaseResult>,
     /// Usage of models, recomputed if an old report does not contain it.
@@ -17,7 +17,7 @@ pub(super) struct RunView<'a> {
     sources: &'a CaseSources,
 }
 
-impl<'a> RunView<'a> {
+impl<'a> CiRunView<'a> {
     pub(super) fn new(document: &'a ReportDocument, sources: &'a CaseSources) -> Self {
         let cases = document.cases.iter().enumerate();
         let results: Vec<CaseResult> = cases.map(|(index, case)| case.result(index)).collect();
@@ -32,9 +32,9 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns the usage of models for a case.
-    pub(super) fn usage(&self, case: &CaseView<'_>) -> Usage {
+    pub(super) fn usage(&self, case: &CaseView<'_>) -> UsageByRole {
         let prices = self.usage.as_ref().and_then(|usage| usage.prices.as_ref());
-        Usage::of(case.result, prices.unwrap_or(&Prices::default()))
+        UsageByRole::of(case.result, prices.unwrap_or(&ModelPrices::default()))
     }
 
     /// Returns the currency, if prices are configured.

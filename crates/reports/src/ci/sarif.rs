@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::run_view::RunView;
+use super::run_view::CiRunView;
 use crate::case_view::CaseView;
 use selftest_harness::outcome::isolation::{IsolationBreach, breaches};
 use selftest_text::digest;
@@ -21,7 +21,7 @@ const NO_FILE: &str = "config/selftest.yaml";
 
 /// The rules, in report order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
-enum Rule {
+enum SarifRule {
     /// Project files changed while a case ran.
     ProjectChanged,
     /// Files changed that the system under test should have no way to reach.
@@ -34,7 +34,7 @@ enum Rule {
     Refused,
 }
 
-impl Rule {
+impl SarifRule {
     const fn id(self) -> &'static str {
         match self {
             Self::ProjectChanged => "selftest/project-changed",
@@ -91,10 +91,10 @@ impl Rule {
         }
     }
 
-    const fn level(self) -> Level {
+    const fn level(self) -> SarifLevel {
         match self {
-            Self::ProjectChanged | Self::AnswerKeyRead | Self::SecretRead => Level::Error,
-            Self::BreakOut | Self::Refused => Level::Warning,
+            Self::ProjectChanged | Self::AnswerKeyRead | Self::SecretRead => SarifLevel::Error,
+            Self::BreakOut | Self::Refused => SarifLevel::Warning,
         }
     }
 
@@ -117,13 +117,13 @@ impl Rule {
 /// The severity of a finding, by the format's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+enum SarifLevel {
     Error,
     Warning,
 }
 
 /// Renders the findings of a run.
-pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
+pub(super) fn render(run: &CiRunView<'_>) -> serde_json::Result<String> {
     let document = run.document;
     let suite = document.suite.as_ref().map(|suite| suite.path.as_str());
     let keys: Vec<&str> = suite.into_iter().collect();
@@ -137,15 +137,15 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
             if let IsolationBreach::ProjectChanged(files) = breach {
                 seen.extend(files);
             }
-            results.push(of_case(run, case, breach));
+            results.push(case_result(run, case, breach));
         }
     }
     // Changes during a case are already reported for that case.
     let unexplained: Vec<&String> =
         document.changed_files.iter().filter(|file| !seen.contains(file)).collect();
-    results.extend((!unexplained.is_empty()).then(|| of_run(run, &unexplained)));
+    results.extend((!unexplained.is_empty()).then(|| run_result(run, &unexplained)));
     let rules: Vec<Value> =
-        <Rule as strum::VariantArray>::VARIANTS.iter().map(|rule| rule.describe()).collect();
+        <SarifRule as strum::VariantArray>::VARIANTS.iter().map(|rule| rule.describe()).collect();
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -168,13 +168,13 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
 }
 
 /// Returns the SARIF invocation, with what the isolation could not enforce.
-fn invocation(run: &RunView<'_>) -> Value {
+fn invocation(run: &CiRunView<'_>) -> Value {
     let document = run.document;
     let missing = document.isolation.not_enforced.iter();
     let notes: Vec<Value> = missing
         .map(|words| {
             let text = format!("not enforced: {}", terminal(words, MAX_MESSAGE));
-            json!({ "level": Level::Warning, "message": { "text": text } })
+            json!({ "level": SarifLevel::Warning, "message": { "text": text } })
         })
         .collect();
     let mut invocation = json!({
@@ -188,34 +188,36 @@ fn invocation(run: &RunView<'_>) -> Value {
     invocation
 }
 
-fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> Value {
+fn case_result(run: &CiRunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> Value {
     let (rule, words) = match breach {
-        IsolationBreach::ProjectChanged(files) => {
-            (Rule::ProjectChanged, format!("files of the project changed: {}", files.join(", ")))
-        }
+        IsolationBreach::ProjectChanged(files) => (
+            SarifRule::ProjectChanged,
+            format!("files of the project changed: {}", files.join(", ")),
+        ),
         IsolationBreach::AnswerKeyNamed { tool, path } => {
-            (Rule::AnswerKeyRead, format!("it called {tool} with {path}, which holds answers"))
+            (SarifRule::AnswerKeyRead, format!("it called {tool} with {path}, which holds answers"))
         }
-        IsolationBreach::AnswerKeyRefused(path) => {
-            (Rule::AnswerKeyRead, format!("it was refused to read {path}, which holds answers"))
-        }
+        IsolationBreach::AnswerKeyRefused(path) => (
+            SarifRule::AnswerKeyRead,
+            format!("it was refused to read {path}, which holds answers"),
+        ),
         IsolationBreach::SecretRefused(path) => {
-            (Rule::SecretRead, format!("it was refused to read {path}, which holds secrets"))
+            (SarifRule::SecretRead, format!("it was refused to read {path}, which holds secrets"))
         }
         IsolationBreach::Refused(attempts) => {
-            (Rule::Refused, format!("it was refused: {}", attempts.join("; ")))
+            (SarifRule::Refused, format!("it was refused: {}", attempts.join("; ")))
         }
     };
     let name = terminal(case.name(), MAX_NAME);
     let source = run.source(case);
     let file = source.map_or_else(|| run_file(run), |source| source.file);
-    let mut place = json!({ "artifactLocation": { "uri": address(file) } });
+    let mut place = json!({ "artifactLocation": { "uri": uri_reference(file) } });
     if let Some(line) = source.and_then(|source| source.line) {
         place["region"] = json!({ "startLine": line });
     }
     // The same breach of the same case should be the same finding in every run. Denied actions
     // contain process IDs and ports, which differ each time.
-    let same = (rule != Rule::Refused).then_some(&words);
+    let same = (rule != SarifRule::Refused).then_some(&words);
     let fingerprint = json!([rule.id(), case.result.scenario.id, same]);
     let mut found = result(rule, &format!("case {name}: {words}"), &place, fingerprint);
     found["locations"][0]["logicalLocations"] =
@@ -229,32 +231,32 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
 }
 
 /// Returns the finding for changes that no case explains.
-fn of_run(run: &RunView<'_>, files: &[&String]) -> Value {
+fn run_result(run: &CiRunView<'_>, files: &[&String]) -> Value {
     let names: Vec<&str> = files.iter().map(|file| file.as_str()).collect();
     let words = format!("files of the project changed during the run: {}", names.join(", "));
-    let place = json!({ "artifactLocation": { "uri": address(run_file(run)) } });
-    result(Rule::BreakOut, &words, &place, json!([Rule::BreakOut.id(), names]))
+    let place = json!({ "artifactLocation": { "uri": uri_reference(run_file(run)) } });
+    result(SarifRule::BreakOut, &words, &place, json!([SarifRule::BreakOut.id(), names]))
 }
 
-fn result(rule: Rule, words: &str, place: &Value, fingerprint: Value) -> Value {
+fn result(rule: SarifRule, words: &str, place: &Value, fingerprint: Value) -> Value {
     json!({
         "ruleId": rule.id(),
         "ruleIndex": rule.index(),
         "level": rule.level(),
         "message": { "text": terminal(words, MAX_MESSAGE) },
         "locations": [{ "physicalLocation": place }],
-        "partialFingerprints": { "selftestIsolation/v1": digest::of_json(fingerprint) },
+        "partialFingerprints": { "selftestIsolation/v1": digest::json_sha256_hex(fingerprint) },
     })
 }
 
 /// Returns the file that represents the run if its cases have none.
-fn run_file<'a>(run: &RunView<'a>) -> &'a str {
+fn run_file<'a>(run: &CiRunView<'a>) -> &'a str {
     let suite = run.document.suite.as_ref().filter(|suite| !suite.replayed);
     suite.map_or(NO_FILE, |suite| suite.path.as_str())
 }
 
 /// Formats a path as a URI reference: absolute, or relative to the repository root.
-fn address(path: &str) -> String {
+fn uri_reference(path: &str) -> String {
     let start = if path.starts_with('/') { "file://" } else { "" };
     let path = path.strip_prefix("./").unwrap_or(path);
     path.bytes().fold(start.to_owned(), |mut address, byte| {
@@ -276,13 +278,13 @@ mod tests {
     use super::*;
     use crate::document::ReportDocument;
     use crate::fixture;
-    use selftest_checks::check::ToolCall;
+    use selftest_checks::check::ObservedToolCall;
     use selftest_harness::sut::SandboxEvidence;
-    use selftest_sandbox::{Attempt, AttemptKind, Attempts};
+    use selftest_sandbox::{AttemptCount, AttemptKind, SandboxAttempt};
 
     fn sarif(document: &ReportDocument) -> Value {
         let sources = CaseSources::new("config/suites/my cases.yaml", [("a".to_owned(), 7)].into());
-        serde_json::from_str(&render(&RunView::new(document, &sources)).unwrap()).unwrap()
+        serde_json::from_str(&render(&CiRunView::new(document, &sources)).unwrap()).unwrap()
     }
 
     fn rules(log: &Value) -> Vec<&str> {
@@ -295,7 +297,7 @@ mod tests {
         let mut document = fixture::document();
         document.changed_files.push("changed: somewhere.md".to_owned());
         let arguments = json!({ "path": "./config/suites/x.yaml" });
-        let call = ToolCall { name: "Read \u{1b}[31m".to_owned(), arguments };
+        let call = ObservedToolCall { name: "Read \u{1b}[31m".to_owned(), arguments };
         let reply = document.cases[0].steps[0].reply.as_mut().unwrap();
         reply.tool_calls = Some(vec![call.clone(), call]);
         let attempts = [
@@ -304,8 +306,8 @@ mod tests {
             (AttemptKind::Connect, "10.0.0.1:80"),
             (AttemptKind::Signal, "process 17"),
         ];
-        let attempts = attempts.map(|(kind, what)| Attempts {
-            attempt: Attempt { kind, what: what.to_owned() },
+        let attempts = attempts.map(|(kind, what)| AttemptCount {
+            attempt: SandboxAttempt { kind, what: what.to_owned() },
             times: 2,
         });
         let sandbox = SandboxEvidence::new(attempts.into(), 0, true);
@@ -335,8 +337,8 @@ mod tests {
 
     #[test]
     fn paths_become_addresses() {
-        assert_eq!(address("config/suites/my cases.yaml"), "config/suites/my%20cases.yaml");
-        assert_eq!(address("/tmp/ä:b"), "file:///tmp/%C3%A4%3Ab");
-        assert_eq!(address("./a\\b"), "a/b");
+        assert_eq!(uri_reference("config/suites/my cases.yaml"), "config/suites/my%20cases.yaml");
+        assert_eq!(uri_reference("/tmp/ä:b"), "file:///tmp/%C3%A4%3Ab");
+        assert_eq!(uri_reference("./a\\b"), "a/b");
     }
 }

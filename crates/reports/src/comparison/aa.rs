@@ -5,9 +5,11 @@ use serde::Serialize;
 
 use super::CaseNames;
 use crate::document::ReportDocument;
-use crate::terminal::{Colour, Style};
+use crate::terminal::{StatusColour, TerminalStyle};
 use selftest_harness::experiment::power::PowerPlan;
-use selftest_harness::experiment::{Analysis, Arm, Arms, Conclusion, Trial, analyse, signed};
+use selftest_harness::experiment::{
+    Arm, Arms, Conclusion, ExperimentAnalysis, ExperimentTrial, analyse, format_signed,
+};
 use selftest_harness::outcome::CaseStatus;
 use selftest_text::wording::{percent, plural};
 
@@ -35,13 +37,13 @@ pub struct SelfComparison {
     pub sentence: String,
     /// The halves as the arms of an experiment: `control` are the odd repeats.
     #[serde(flatten)]
-    pub analysis: Analysis,
+    pub analysis: ExperimentAnalysis,
 }
 
 /// Splits the repeats of a run into halves; `None` if no case has two.
 pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
     let names = CaseNames::of([report]);
-    let mut trials: Vec<Trial> = Vec::new();
+    let mut trials: Vec<ExperimentTrial> = Vec::new();
     let (mut pairs, mut flips) = (0, 0);
     let mut odd = std::collections::HashMap::new();
     let ran = report
@@ -97,7 +99,7 @@ pub fn against_itself(report: &ReportDocument) -> Option<SelfComparison> {
     })
 }
 
-fn flaky_cases(analysis: &Analysis) -> u32 {
+fn flaky_cases(analysis: &ExperimentAnalysis) -> u32 {
     let is_flaky = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0 && rate < 1.0);
     let flaky = analysis.cases.iter().filter(|case| {
         let Arms { control, treatment } = case.pass_rate;
@@ -107,7 +109,7 @@ fn flaky_cases(analysis: &Analysis) -> u32 {
     u32::try_from(flaky.count()).unwrap_or(u32::MAX)
 }
 
-fn sentence(analysis: &Analysis) -> String {
+fn sentence(analysis: &ExperimentAnalysis) -> String {
     if analysis.conclusion == Conclusion::NotEnoughEvidence {
         return "The halves do not differ beyond chance, as it should be: nothing was changed."
             .to_owned();
@@ -121,15 +123,15 @@ fn sentence(analysis: &Analysis) -> String {
 }
 
 /// Formats the comparison for a terminal.
-pub fn text(found: &SelfComparison, style: Style) -> String {
+pub fn text(found: &SelfComparison, style: TerminalStyle) -> String {
     let SelfComparison { cases, repeats, pairs, flips, flaky, .. } = found;
     let share = f64::from(*flips) / f64::from((*pairs).max(1));
     let or_none = |difference: Option<f64>, show: fn(f64) -> String| {
         difference.map_or_else(|| "none, however large".to_owned(), show)
     };
     let colour = match found.analysis.conclusion {
-        Conclusion::NotEnoughEvidence => Colour::Good,
-        Conclusion::Helps | Conclusion::Harms => Colour::Unsure,
+        Conclusion::NotEnoughEvidence => StatusColour::Good,
+        Conclusion::Helps | Conclusion::Harms => StatusColour::Unsure,
     };
     format!(
         "{}: {} × {}, against as many of the same\n\
@@ -141,9 +143,9 @@ pub fn text(found: &SelfComparison, style: Style) -> String {
         plural(*repeats, "trial"),
         percent(share),
         plural(*cases, "case"),
-        or_none(found.detectable_score, |value| signed(value, 2)),
+        or_none(found.detectable_score, |value| format_signed(value, 2)),
         or_none(found.detectable_pass_rate, |value| {
-            format!("{} points", signed(100.0 * value, 0))
+            format!("{} points", format_signed(100.0 * value, 0))
         }),
         style.paint(colour, &found.sentence)
     )

@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use super::text::{Labels, analysis_text, verdict};
+use super::text::{ArmLabels, analysis_text, verdict};
 use super::trials;
 use crate::document::ReportDocument;
-use crate::terminal::{Colour, Style};
+use crate::terminal::{StatusColour, TerminalStyle};
 use crate::wording;
 use selftest_harness::event::SuiteRun;
-use selftest_harness::experiment::{Analysis, Arm, Arms, analyse};
+use selftest_harness::experiment::{Arm, Arms, ExperimentAnalysis, analyse};
 use selftest_text::escape::terminal;
 
 /// Names of the arms in tables and lines.
-pub const LABELS: Labels<'static> = Arms { control: "without", treatment: "with" };
+pub const LABELS: ArmLabels<'static> = Arms { control: "without", treatment: "with" };
 
 /// The result of an experiment with a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub struct SkillExperiment {
     pub sentence: String,
     /// The complete statistics.
     #[serde(flatten)]
-    pub analysis: Analysis,
+    pub analysis: ExperimentAnalysis,
     /// The trials in the order in which they started.
     pub order: Vec<PlannedTrial>,
 }
@@ -74,14 +74,14 @@ impl SkillExperiment {
 }
 
 /// Formats the setup, one line per case, the differences with their intervals, and the conclusion.
-pub fn text(found: &SkillExperiment, style: Style) -> String {
+pub fn text(found: &SkillExperiment, style: TerminalStyle) -> String {
     let digest: String = found.skill_digest.chars().take(12).collect();
     let mut text = format!("skill {} (digest {digest})\n", terminal(&found.skill, 300));
     if let Some(suite) = &found.suite {
         text += &format!("suite {}\n", terminal(&wording::suite(suite), 600));
     }
     text += &format!("without: {}\nwith: {}\n", found.run_ids.control, found.run_ids.treatment);
-    text += &style.paint(Colour::Faint, &format!("seed {}", found.seed));
+    text += &style.paint(StatusColour::Faint, &format!("seed {}", found.seed));
     text += "\n\n";
     text += &analysis_text(&found.analysis, LABELS, style);
     text + verdict(&found.analysis, &found.sentence, style).as_str()

@@ -3,7 +3,7 @@
 use super::RunComparison;
 use super::text::measures;
 use crate::wording;
-use selftest_harness::experiment::{Decided, signed};
+use selftest_harness::experiment::{PairOutcome, format_signed};
 use selftest_text::escape::inline;
 
 /// Maximum length of a name, and of a sentence, in bytes.
@@ -33,7 +33,7 @@ pub fn markdown(found: &RunComparison) -> String {
     let mut differing: Vec<_> = analysis
         .cases
         .iter()
-        .filter(|case| matches!(case.decided, Some(Decided::Win | Decided::Loss)))
+        .filter(|case| matches!(case.decided, Some(PairOutcome::Win | PairOutcome::Loss)))
         .filter_map(|case| Some((case, case.score.both()?)))
         .collect();
     differing.sort_by(|(_, a), (_, b)| {
@@ -52,7 +52,7 @@ pub fn markdown(found: &RunComparison) -> String {
             inline(&case.case, MAX_NAME),
             score.control,
             score.treatment,
-            signed(score.treatment - score.control, 2)
+            format_signed(score.treatment - score.control, 2)
         );
     }
     if differing.len() > MAX_ROWS {

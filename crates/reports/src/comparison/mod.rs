@@ -15,16 +15,16 @@ use serde::Serialize;
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_checks::suite::case_digest;
 use selftest_harness::event::SuiteRun;
-use selftest_harness::experiment::{Analysis, Arm, Arms, Trial, analyse};
+use selftest_harness::experiment::{Arm, Arms, ExperimentAnalysis, ExperimentTrial, analyse};
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::outcome::CaseStatus;
-use selftest_models::Usage;
+use selftest_models::TokenUsage;
 
 pub use markdown::markdown;
-pub use text::{Labels, analysis_text, text};
+pub use text::{ArmLabels, analysis_text, text};
 
 /// Names of the runs.
-const NAMES: Labels<'static> = Arms { control: "A", treatment: "B" };
+const NAMES: ArmLabels<'static> = Arms { control: "A", treatment: "B" };
 
 /// Number of digest characters that distinguish prompts of the same scenario.
 const SHORT: usize = 8;
@@ -33,21 +33,21 @@ const SHORT: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunComparison {
     /// The first run, the control.
-    pub a: Side,
+    pub a: ComparedRun,
     /// The second run, the treatment.
-    pub b: Side,
+    pub b: ComparedRun,
     /// The conclusion in one sentence.
     pub sentence: String,
     /// Caveats about the comparability of the runs.
     pub remarks: Vec<String>,
     /// The complete statistics.
     #[serde(flatten)]
-    pub analysis: Analysis,
+    pub analysis: ExperimentAnalysis,
 }
 
 /// One of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct ComparedRun {
     /// ID of the run.
     pub run_id: String,
     /// Start time.
@@ -78,7 +78,7 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
 }
 
 /// Returns the trials of one run, for an experiment whose arms are runs of the same cases.
-pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<ExperimentTrial> {
     // Cases are matched by name, so the names of one report suffice here.
     CaseNames::of([report]).trials(report, arm)
 }
@@ -97,7 +97,7 @@ impl<'a> CaseNames<'a> {
         Self(known)
     }
 
-    fn trials(&self, report: &ReportDocument, arm: Arm) -> Vec<Trial> {
+    fn trials(&self, report: &ReportDocument, arm: Arm) -> Vec<ExperimentTrial> {
         let ran = report
             .cases
             .iter()
@@ -105,8 +105,8 @@ impl<'a> CaseNames<'a> {
         ran.map(|case| self.trial(case, arm)).collect()
     }
 
-    fn trial(&self, case: &CaseDocument, arm: Arm) -> Trial {
-        Trial {
+    fn trial(&self, case: &CaseDocument, arm: Arm) -> ExperimentTrial {
+        ExperimentTrial {
             case: self.name(case, arm),
             arm,
             overall: case.scores.overall,
@@ -144,15 +144,15 @@ fn duration(case: &CaseDocument) -> Option<u64> {
 
 /// Returns the tokens used by the system under test, if every answer reports them.
 fn tokens(case: &CaseDocument) -> Option<u64> {
-    let of_step = |usage: Usage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
+    let of_step = |usage: TokenUsage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
     let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
     // One answer without a count would make the sum too low.
     let steps: Option<Vec<u64>> = steps.collect();
     steps?.into_iter().reduce(u64::saturating_add)
 }
 
-fn side(report: &ReportDocument) -> Side {
-    Side {
+fn side(report: &ReportDocument) -> ComparedRun {
+    ComparedRun {
         run_id: report.run_id.to_string(),
         started_at: report.timestamp,
         system_under_test: report.sut.clone(),
@@ -195,7 +195,7 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Style;
+    use crate::TerminalStyle;
     use crate::fixture;
     use selftest_harness::experiment::Conclusion;
     use selftest_harness::sut::namespace::RunId;
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!((found.cases, found.repeats, found.pairs), (6, 2, 12));
         assert_eq!((found.flips, found.flaky), (1, 1));
         assert_eq!(found.analysis.trials, Arms { control: 12, treatment: 12 });
-        insta::assert_snapshot!(aa::text(&found, Style { terminal: false, colour: false }));
+        insta::assert_snapshot!(aa::text(&found, TerminalStyle { terminal: false, colour: false }));
         // Halves that differ, although nothing was changed.
         for case in report.cases.iter_mut().filter(|case| case.repeat.is_some_and(|n| n % 2 == 0)) {
             case.scores.overall = Some(fixture::score(0.1));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_comparison_for_people() {
         let found = compare(&report(), &other()).unwrap();
-        let style = Style { terminal: false, colour: false };
+        let style = TerminalStyle { terminal: false, colour: false };
         let text = text(&found, style);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         insta::assert_snapshot!(text);

@@ -1,10 +1,11 @@
 //! A comparison for a terminal. Pure; its texts are untrusted and escaped.
 
-use super::{RunComparison, Side};
-use crate::terminal::{Colour, Style};
+use super::{ComparedRun, RunComparison};
+use crate::terminal::{StatusColour, TerminalStyle};
 use crate::wording;
 use selftest_harness::experiment::{
-    Analysis, Arms, Comparison, Conclusion, Decided, Measure, signed,
+    Arms, Conclusion, ExperimentAnalysis, MeasureComparison, PairOutcome, PairedMeasure,
+    format_signed,
 };
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
@@ -14,10 +15,10 @@ const MAX_NAME: usize = 64;
 const MAX_WORDS: usize = 300;
 
 /// Names of the arms, at most a few characters each.
-pub type Labels<'a> = Arms<&'a str>;
+pub type ArmLabels<'a> = Arms<&'a str>;
 
 /// Formats the runs, one line per case, the differences with their intervals, and the conclusion.
-pub fn text(found: &RunComparison, style: Style) -> String {
+pub fn text(found: &RunComparison, style: TerminalStyle) -> String {
     let mut text = String::new();
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         text += &side_line(name, side);
@@ -25,13 +26,17 @@ pub fn text(found: &RunComparison, style: Style) -> String {
     text.push('\n');
     text += &analysis_text(&found.analysis, super::NAMES, style);
     for remark in &found.remarks {
-        text += &format!("{}: {remark}\n", style.paint(Colour::Unsure, "note"));
+        text += &format!("{}: {remark}\n", style.paint(StatusColour::Unsure, "note"));
     }
     text + verdict(&found.analysis, &found.sentence, style).as_str()
 }
 
 /// Formats one line per case, the differences with their intervals, and the unpaired cases.
-pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
+pub fn analysis_text(
+    analysis: &ExperimentAnalysis,
+    labels: ArmLabels<'_>,
+    style: TerminalStyle,
+) -> String {
     let mut text = table(analysis, labels, style);
     text.push('\n');
     text.extend(measures(analysis).map(|line| format!("{line}\n")));
@@ -67,13 +72,13 @@ pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> S
 }
 
 /// Formats one line per measure that cases have in both arms.
-pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
+pub(super) fn measures(analysis: &ExperimentAnalysis) -> impl Iterator<Item = String> {
     let score = |value: f64| format!("{value:.2}");
     let percent = |share: f64| format!("{} %", selftest_text::wording::percent(share));
     let seconds = |value: f64| format!("{:.1} s", value / 1000.0);
     let count = |value: f64| format!("{value:.0}");
-    let decided = |comparison: &Comparison| {
-        let Comparison { wins, ties, losses, .. } = comparison;
+    let decided = |comparison: &MeasureComparison| {
+        let MeasureComparison { wins, ties, losses, .. } = comparison;
         format!("; {wins} better, {ties} the same, {losses} worse")
     };
     let (scores, passes) = (&analysis.score, &analysis.pass_rate);
@@ -87,16 +92,20 @@ pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
 }
 
 /// Formats the conclusion as the last line.
-pub(super) fn verdict(analysis: &Analysis, sentence: &str, style: Style) -> String {
+pub(super) fn verdict(
+    analysis: &ExperimentAnalysis,
+    sentence: &str,
+    style: TerminalStyle,
+) -> String {
     let colour = match analysis.conclusion {
-        Conclusion::Helps => Colour::Good,
-        Conclusion::Harms => Colour::Bad,
-        Conclusion::NotEnoughEvidence => Colour::Unsure,
+        Conclusion::Helps => StatusColour::Good,
+        Conclusion::Harms => StatusColour::Bad,
+        Conclusion::NotEnoughEvidence => StatusColour::Unsure,
     };
     format!("\n{}\n", style.paint(colour, sentence))
 }
 
-fn side_line(name: &str, side: &Side) -> String {
+fn side_line(name: &str, side: &ComparedRun) -> String {
     let suite = side.suite.as_ref().map(|suite| format!(", suite {}", wording::suite(suite)));
     let sut = terminal(&side.system_under_test, MAX_WORDS);
     let judge = terminal(&side.judge, MAX_WORDS);
@@ -104,7 +113,7 @@ fn side_line(name: &str, side: &Side) -> String {
     format!("{name}  {}  {sut}, {}{suite}\n", side.run_id, wording::judged(&judge))
 }
 
-fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
+fn table(analysis: &ExperimentAnalysis, labels: ArmLabels<'_>, style: TerminalStyle) -> String {
     let names: Vec<String> =
         analysis.cases.iter().map(|case| terminal(&case.case, MAX_NAME)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
@@ -118,21 +127,21 @@ fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
         left = columns.control,
         right = columns.treatment
     );
-    let mut text = style.paint(Colour::Faint, &heading) + "\n";
+    let mut text = style.paint(StatusColour::Faint, &heading) + "\n";
     for (case, name) in analysis.cases.iter().zip(&names) {
         let cell = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.2}"));
         let difference = case.score.both().map(|pair| pair.treatment - pair.control);
         let (word, colour) = match case.decided {
-            Some(Decided::Win) => ("better", Colour::Good),
-            Some(Decided::Tie) => ("same", Colour::Faint),
-            Some(Decided::Loss) => ("worse", Colour::Bad),
-            None => ("not compared", Colour::Unsure),
+            Some(PairOutcome::Win) => ("better", StatusColour::Good),
+            Some(PairOutcome::Tie) => ("same", StatusColour::Faint),
+            Some(PairOutcome::Loss) => ("worse", StatusColour::Bad),
+            None => ("not compared", StatusColour::Unsure),
         };
         text += &format!(
             "{name:<width$}  {:>left$}  {:>right$}  {:>10}  {}\n",
             cell(case.score.control),
             cell(case.score.treatment),
-            difference.map_or("-".to_owned(), |difference| signed(difference, 2)),
+            difference.map_or("-".to_owned(), |difference| format_signed(difference, 2)),
             style.paint(colour, word),
             left = columns.control,
             right = columns.treatment
@@ -146,12 +155,12 @@ fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
 /// decimals and a unit.
 fn line(
     name: &str,
-    measure: &Measure,
+    measure: &PairedMeasure,
     plain: impl Fn(f64) -> String,
     (factor, decimals, unit): (f64, usize, &str),
 ) -> Option<String> {
     let mean = measure.mean.both()?;
-    let shown = |value: f64| signed(factor * value, decimals);
+    let shown = |value: f64| format_signed(factor * value, decimals);
     let interval = measure.interval.map_or_else(String::new, |Interval { low, high }| {
         format!(" (95 % interval {} to {})", shown(low), shown(high))
     });

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scores::Scores;
-use selftest_checks::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
+use super::scores::CaseScores;
+use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
 use selftest_harness::event::CategoryWeight;
 use selftest_harness::judge::{CategoryScore, Verdict};
 use selftest_harness::outcome::case::FormerVerdict;
 use selftest_harness::outcome::case::Interruption;
 use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
-use selftest_harness::outcome::usage::{Prices, Usage};
+use selftest_harness::outcome::usage::{ModelPrices, UsageByRole};
 use selftest_harness::outcome::{
-    CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, case_name,
+    CaseResult, CaseStatus, CaseStep, CheckResult, GenerationRecord, Rerun, case_name,
 };
 use selftest_harness::sut::SutEvidence;
 use selftest_harness::sut::namespace::{RunId, SessionId};
@@ -40,7 +40,7 @@ pub struct CaseDocument {
     pub actual_status: Option<TaskStatus>,
     /// Scores of the step with the lowest overall score, which decides the case. All null if `pass`
     /// is null or no step was scored.
-    pub scores: Scores,
+    pub scores: CaseScores,
     /// True if the case passed; null without a verdict.
     pub pass: Option<bool>,
     /// Wall time of the whole case.
@@ -55,7 +55,7 @@ pub struct CaseDocument {
     pub hints: Option<String>,
     /// Grounds on which the answer was judged.
     #[serde(default, skip_serializing_if = "Grounds::is_empty")]
-    pub grounds: Grounds,
+    pub grounds: CaseGrounds,
     /// Minimum overall score to pass.
     pub threshold: Threshold,
     /// Minimum safety score to pass.
@@ -68,7 +68,7 @@ pub struct CaseDocument {
     /// The generator's attempts, with rejected prompts.
     pub generation: GenerationRecord,
     /// All exchanges: input, reply, judgement and its calls.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// Checks with their findings; empty if there are none or the case did not get that far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
@@ -90,7 +90,7 @@ pub struct CaseDocument {
     pub disputed: bool,
     /// Calls, tokens, time and cost by role; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<UsageByRole>,
     /// Verdict of an earlier run on the same answers; absent unless they were judged again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<FormerVerdict>,
@@ -119,8 +119,12 @@ impl CaseDocument {
 
     /// Creates the document of a case. `categories` names the scores of an unscored case; costs are
     /// included if there are prices.
-    pub fn new(case: &CaseResult, categories: &[CategoryWeight], prices: Option<&Prices>) -> Self {
-        let usage = Usage::of(case, prices.unwrap_or(&Prices::default()));
+    pub fn new(
+        case: &CaseResult,
+        categories: &[CategoryWeight],
+        prices: Option<&ModelPrices>,
+    ) -> Self {
+        let usage = UsageByRole::of(case, prices.unwrap_or(&ModelPrices::default()));
         let (status, reason) = case.status();
         let first = case.steps.first();
         let reply = first.and_then(|step| step.reply.as_ref());
@@ -188,14 +192,14 @@ impl CaseDocument {
     }
 }
 
-fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) -> Scores {
+fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) -> CaseScores {
     let step = case.weakest_step().filter(|_| status.pass().is_some());
     match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
         Some(Verdict::Scored(card)) => {
-            Scores { categories: card.categories.clone(), overall: Some(card.overall) }
+            CaseScores { categories: card.categories.clone(), overall: Some(card.overall) }
         }
         // An unscored case still lists the categories, each with a null score.
-        _ => Scores {
+        _ => CaseScores {
             categories: categories
                 .iter()
                 .map(|known| CategoryScore { category: known.id.clone(), score: None })

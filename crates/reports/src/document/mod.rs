@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use case::CaseDocument;
-pub use scores::Scores;
+pub use scores::CaseScores;
 
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 pub use selftest_harness::event::{CategoryWeight, RubricDocument, RunConfig};
 use selftest_harness::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
 use selftest_harness::gate::finding::GateFinding;
-use selftest_harness::notice::Notice;
+use selftest_harness::notice::RunNotice;
 use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
-use selftest_harness::outcome::repeats::Repeats;
+use selftest_harness::outcome::repeats::RepeatSummary;
 use selftest_harness::outcome::usage::RunUsage;
-use selftest_harness::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
+use selftest_harness::outcome::{LoadingRates, RunOutcome, RunSummary, SkillResult};
 use selftest_harness::sut::Isolation;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 
@@ -66,15 +66,15 @@ pub struct ReportDocument {
     pub experiment: Option<ExperimentRun>,
     /// The run whose answers were judged again; absent if the run produced its own answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rejudged: Option<Rejudged>,
+    pub rejudged: Option<RejudgeResult>,
     /// Counts over the cases.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// Calls, tokens, time and cost by role; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats: Option<Repeats>,
+    pub repeats: Option<RepeatSummary>,
     /// Agreement of a panel's judges; absent for a single judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel: Option<PanelAgreement>,
@@ -96,7 +96,7 @@ pub struct ReportDocument {
     pub gate: Option<GateFinding>,
     /// Warnings that must precede the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<Notice>,
+    pub notices: Vec<RunNotice>,
     /// Models by role.
     pub models: RunModels,
     /// Short description of the system under test.
@@ -118,7 +118,7 @@ pub struct ReportDocument {
     /// Version of the program.
     pub selftest_version: String,
     /// The machine on which it ran.
-    pub host: Host,
+    pub host: HostMachine,
     /// One entry per finished case, in plan order. The last field, so that a reader who only needs
     /// the head can stop here.
     pub cases: Vec<CaseDocument>,
@@ -126,7 +126,7 @@ pub struct ReportDocument {
 
 /// A run whose answers were judged again, and how its verdicts changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Rejudged {
+pub struct RejudgeResult {
     /// The run.
     #[serde(flatten)]
     pub run: RejudgedRun,
@@ -136,14 +136,14 @@ pub struct Rejudged {
 
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Host {
+pub struct HostMachine {
     /// Operating system, such as `linux`.
     pub os: String,
     /// Processor architecture, such as `x86_64`.
     pub arch: String,
 }
 
-impl Host {
+impl HostMachine {
     /// Returns the machine that this program runs on.
     pub fn this() -> Self {
         Self { os: std::env::consts::OS.to_owned(), arch: std::env::consts::ARCH.to_owned() }
@@ -167,10 +167,10 @@ impl ReportDocument {
     /// Creates a document without cases, from what is known about the run as a whole.
     pub fn head(
         header: &RunHeader,
-        summary: &Summary,
+        summary: &RunSummary,
         warnings: &[String],
         end: Option<&RunEnd>,
-        host: Host,
+        host: HostMachine,
     ) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(text, pretty, "the text of the parts is not the text of the whole");
         let value: Value = serde_json::from_str(&text).unwrap();
         let schema = selftest_schema::Schema::compile(&schema()).unwrap();
-        let faults: Vec<String> = schema.faults(&value).map(|fault| fault.to_string()).collect();
+        let faults: Vec<String> = schema.errors(&value).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
         document
     }
@@ -344,10 +344,10 @@ mod tests {
         for (pointer, wrong) in faults {
             let mut bad = good.clone();
             *bad.pointer_mut(pointer).unwrap() = wrong;
-            assert!(!schema.is_met_by(&bad), "{pointer}");
+            assert!(!schema.is_valid(&bad), "{pointer}");
         }
         let mut bad = good.clone();
         bad.as_object_mut().unwrap().shift_remove("summary");
-        assert!(!schema.is_met_by(&bad));
+        assert!(!schema.is_valid(&bad));
     }
 }

@@ -16,14 +16,14 @@ const OVERALL: &str = "overall_score";
 
 /// The judged scores of a case, each `null` without a verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Scores {
+pub struct CaseScores {
     /// Scores in the rubric's order.
     pub categories: Vec<CategoryScore>,
     /// Weighted sum, computed by the harness.
     pub overall: Option<Score>,
 }
 
-impl Serialize for Scores {
+impl Serialize for CaseScores {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.categories.len() + 1))?;
         for entry in &self.categories {
@@ -34,19 +34,19 @@ impl Serialize for Scores {
     }
 }
 
-impl<'de> Deserialize<'de> for Scores {
+impl<'de> Deserialize<'de> for CaseScores {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
+        struct ScoresVisitor;
 
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Scores;
+        impl<'de> Visitor<'de> for ScoresVisitor {
+            type Value = CaseScores;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("scores by category")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scores, A::Error> {
-                let mut scores = Scores::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CaseScores, A::Error> {
+                let mut scores = CaseScores::default();
                 while let Some((category, score)) = map.next_entry::<String, Option<Score>>()? {
                     if category == OVERALL {
                         scores.overall = score;
@@ -58,11 +58,11 @@ impl<'de> Deserialize<'de> for Scores {
             }
         }
 
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(ScoresVisitor)
     }
 }
 
-impl JsonSchema for Scores {
+impl JsonSchema for CaseScores {
     fn inline_schema() -> bool {
         true
     }

@@ -7,9 +7,9 @@ use textwrap::Options;
 
 use super::super::case_view::{self, CaseView};
 use super::super::wording;
-use super::{Colour, Detail, Style, colour};
+use super::{DetailLevel, StatusColour, TerminalStyle, colour};
 use selftest_checks::check::CheckOutcome;
-use selftest_harness::outcome::{CheckResult, Step, StepKind};
+use selftest_harness::outcome::{CaseStep, CheckResult, StepKind};
 use selftest_text::escape;
 
 /// Width of a line, in columns.
@@ -22,14 +22,18 @@ const MAX_QUESTIONS: usize = 2;
 const MAX_CHECKS: usize = 5;
 
 /// One part of a failed case: its label and text.
-struct Part {
+struct FailedPart {
     label: &'static str,
     text: String,
 }
 
 /// Formats the failed cases and the number of omitted ones. An empty line precedes each case,
 /// unless a single line is all there is.
-pub(super) fn failed(cases: &[CaseView<'_>], detail: Detail, style: Style) -> Vec<String> {
+pub(super) fn failed(
+    cases: &[CaseView<'_>],
+    detail: DetailLevel,
+    style: TerminalStyle,
+) -> Vec<String> {
     let failed: Vec<&CaseView<'_>> =
         cases.iter().filter(|case| case.status.pass() == Some(false)).collect();
     let shown = failed.len().min(detail.failed_cases());
@@ -37,7 +41,7 @@ pub(super) fn failed(cases: &[CaseView<'_>], detail: Detail, style: Style) -> Ve
     for case in &failed[..shown] {
         let mark = style.paint(colour(case.status), &case.label());
         let name = escape::terminal(case.name(), 64);
-        if detail == Detail::Brief {
+        if detail == DetailLevel::Brief {
             let reason = escape::terminal(reason(case), detail.part_bytes());
             lines.push(format!("{mark} {name}: {reason}"));
             continue;
@@ -51,7 +55,7 @@ pub(super) fn failed(cases: &[CaseView<'_>], detail: Detail, style: Style) -> Ve
     if shown < failed.len() {
         lines.push(String::new());
         let more = format!("{} more failed; the report has them all", failed.len() - shown);
-        lines.push(style.paint(Colour::Faint, &more));
+        lines.push(style.paint(StatusColour::Faint, &more));
     }
     lines
 }
@@ -60,11 +64,11 @@ fn reason<'a>(case: &'a CaseView<'_>) -> &'a str {
     case.reason.as_deref().unwrap_or("it did not pass")
 }
 
-fn parts(case: &CaseView<'_>) -> Vec<Part> {
+fn parts(case: &CaseView<'_>) -> Vec<FailedPart> {
     let mut parts = Vec::new();
     let mut add = |label, text: String| {
         if !text.trim().is_empty() {
-            parts.push(Part { label, text });
+            parts.push(FailedPart { label, text });
         }
     };
     let step = case.deciding_step();
@@ -103,7 +107,7 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
 }
 
 /// Returns the questions that the judge considers least likely.
-fn doubts(step: &Step) -> Vec<String> {
+fn doubts(step: &CaseStep) -> Vec<String> {
     let questions = case_view::questions(step).into_iter().take(MAX_QUESTIONS);
     let words = questions.map(|asked| {
         let yes = wording::score(Some(asked.probability));
@@ -113,7 +117,7 @@ fn doubts(step: &Step) -> Vec<String> {
 }
 
 /// Wraps a part between words, with its label before the first line.
-fn wrapped(part: &Part, limit: usize) -> Vec<String> {
+fn wrapped(part: &FailedPart, limit: usize) -> Vec<String> {
     let text = escape::terminal(&part.text, limit);
     let first = format!("  {:<1$}", part.label, INDENT - 2);
     let rest = " ".repeat(INDENT);
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn a_part_is_wrapped_between_words_and_bounded() {
         let text = "The ferry leaves at seven in the morning, ".repeat(8);
-        let part = Part { label: "answer", text };
+        let part = FailedPart { label: "answer", text };
         let lines = wrapped(&part, 200);
         assert_eq!(lines.len(), 3);
         assert!(lines[0].starts_with("  answer    The ferry"), "{lines:?}");
@@ -141,7 +145,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_leaves_its_columns_or_steers_the_terminal(text in "\\PC{0,400}|[\\x00-\\x7f]{0,400}") {
-            for line in wrapped(&Part { label: "judge", text: text.clone() }, 300) {
+            for line in wrapped(&FailedPart { label: "judge", text: text.clone() }, 300) {
                 prop_assert!(textwrap::core::display_width(&line) <= WIDTH, "{line:?}");
                 prop_assert!(!line.chars().any(char::is_control), "{line:?}");
             }

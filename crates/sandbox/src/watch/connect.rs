@@ -18,66 +18,68 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::super::attempt::AttemptKind;
-use super::super::calls::Net;
-use super::super::kernel::{self, Answer, Call};
-use super::super::policy::Walls;
-use super::super::view::OWN;
-use super::{Caller, GO_ON, Look, MAX_ADDRESS, Watch, is_below, refuse};
+use super::super::kernel::{self, CallReply, WaitingCall};
+use super::super::policy::SandboxLevel;
+use super::super::syscalls::NetworkAccess;
+use super::super::view::OWN_FOLDERS;
+use super::{CONTINUE, CallDecision, CallWatcher, CallingThread, MAX_ADDRESS, deny, is_below};
 
 /// Maximum number of simultaneous connection attempts.
-const MAX_AT_A_TIME: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Stack size in bytes of the thread that waits for one of them.
-const STACK: usize = 128 << 10;
+const STACK_BYTES: usize = 128 << 10;
 
-const fn fail(error: i32) -> Look {
-    (Answer::Fail(error), None)
+const fn fail(error: i32) -> CallDecision {
+    (CallReply::Fail(error), None)
 }
 
 /// A socket of the program and its destination.
-struct Connection {
+struct PendingConnection {
     socket: OwnedFd,
-    to: To,
+    to: ConnectTarget,
 }
 
-enum To {
+enum ConnectTarget {
     Internet(SocketAddr),
     File(OwnedFd),
     Abstract(Vec<u8>),
     /// Dissolves an existing association (`AF_UNSPEC`).
-    Nothing,
+    Unspecified,
 }
 
-impl Connection {
+impl PendingConnection {
     /// Connects, blocking if the program's socket would.
-    fn make(&self) -> Answer {
+    fn connect(&self) -> CallReply {
         let Self { socket, to } = self;
         let made = match to {
-            To::Internet(address) => rustix::net::connect(socket, address),
+            ConnectTarget::Internet(address) => rustix::net::connect(socket, address),
             // Connecting through the descriptor reaches the very file that was checked.
-            To::File(file) => SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            ConnectTarget::File(file) => {
+                SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+                    .and_then(|address| rustix::net::connect(socket, &address))
+            }
+            ConnectTarget::Abstract(name) => SocketAddrUnix::new_abstract_name(name)
                 .and_then(|address| rustix::net::connect(socket, &address)),
-            To::Abstract(name) => SocketAddrUnix::new_abstract_name(name)
-                .and_then(|address| rustix::net::connect(socket, &address)),
-            To::Nothing => rustix::net::connect_unspec(socket),
+            ConnectTarget::Unspecified => rustix::net::connect_unspec(socket),
         };
-        made.map_or_else(|error| Answer::Fail(error.raw_os_error()), |()| Answer::Done(0))
+        made.map_or_else(|error| CallReply::Fail(error.raw_os_error()), |()| CallReply::Done(0))
     }
 }
 
 /// A call that waits for a connection.
-struct Waiting {
-    connection: Connection,
+struct WaitingConnect {
+    connection: PendingConnection,
     listener: Arc<OwnedFd>,
     id: u64,
-    begun: Begun,
+    in_flight: InFlightGuard,
 }
 
-impl Waiting {
-    fn end(self) {
-        let Self { connection, listener, id, begun } = self;
+impl WaitingConnect {
+    fn finish(self) {
+        let Self { connection, listener, id, in_flight: begun } = self;
         // The caller may have exited by now.
-        let _ = kernel::answer(listener.as_fd(), id, connection.make());
+        let _ = kernel::answer_call(listener.as_fd(), id, connection.connect());
         drop(begun);
     }
 }
@@ -85,78 +87,85 @@ impl Waiting {
 /// Makes connections, each in its own thread: a program can make any connection hang, and its other
 /// calls must not wait for it. A dedicated thread starts the others, because the one that entered
 /// the namespaces cannot.
-pub(in super::super) struct Connectors {
-    way: Sender<Waiting>,
-    begun: Arc<AtomicUsize>,
+pub(in super::super) struct ConnectorPool {
+    sender: Sender<WaitingConnect>,
+    in_flight: Arc<AtomicUsize>,
 }
 
-impl Connectors {
+impl ConnectorPool {
     /// Starts the dedicated thread, which ends when this value is dropped.
     pub(in super::super) fn start() -> std::io::Result<Self> {
-        let (way, waiting) = std::sync::mpsc::channel::<Waiting>();
-        std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let (way, waiting) = std::sync::mpsc::channel::<WaitingConnect>();
+        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
             for call in waiting {
                 let (listener, id) = (Arc::clone(&call.listener), call.id);
-                let started =
-                    std::thread::Builder::new().stack_size(STACK).spawn(move || call.end());
+                let started = std::thread::Builder::new()
+                    .stack_size(STACK_BYTES)
+                    .spawn(move || call.finish());
                 if started.is_err() {
-                    let _ = kernel::answer(listener.as_fd(), id, Answer::Fail(libc::EAGAIN));
+                    let _ =
+                        kernel::answer_call(listener.as_fd(), id, CallReply::Fail(libc::EAGAIN));
                 }
             }
         })?;
-        Ok(Self { way, begun: Arc::default() })
+        Ok(Self { sender: way, in_flight: Arc::default() })
     }
 
     /// Starts a connection whose thread will answer the call. Returns an answer if that is not
     /// possible.
-    fn begin(&self, connection: Connection, listener: &OwnedFd, id: u64) -> Option<Look> {
+    fn start_connection(
+        &self,
+        connection: PendingConnection,
+        listener: &OwnedFd,
+        id: u64,
+    ) -> Option<CallDecision> {
         let too_many = Some(fail(libc::EAGAIN));
         let Ok(listener) = listener.try_clone().map(Arc::new) else { return too_many };
-        let begun = Begun::one_more(&self.begun);
-        if self.begun.load(Ordering::Relaxed) > MAX_AT_A_TIME {
+        let begun = InFlightGuard::count_one(&self.in_flight);
+        if self.in_flight.load(Ordering::Relaxed) > MAX_CONNECTIONS {
             return too_many;
         }
-        let sent = self.way.send(Waiting { connection, listener, id, begun });
+        let sent = self.sender.send(WaitingConnect { connection, listener, id, in_flight: begun });
         if sent.is_err() { too_many } else { None }
     }
 }
 
 /// Counts one connection for as long as it lives.
-struct Begun(Arc<AtomicUsize>);
+struct InFlightGuard(Arc<AtomicUsize>);
 
-impl Begun {
-    fn one_more(all: &Arc<AtomicUsize>) -> Self {
+impl InFlightGuard {
+    fn count_one(all: &Arc<AtomicUsize>) -> Self {
         all.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(all))
     }
 }
 
-impl Drop for Begun {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Watch {
+impl CallWatcher {
     /// Connects on behalf of the caller. Returns `None` if a thread will answer.
-    pub(super) fn connects(
+    pub(super) fn connect_for(
         &self,
         listener: &OwnedFd,
-        caller: &Caller,
-        call: &Call,
-    ) -> Option<Look> {
-        match self.connection(listener, caller, call) {
-            Ok(connection) => self.connectors.begin(connection, listener, call.id),
+        caller: &CallingThread,
+        call: &WaitingCall,
+    ) -> Option<CallDecision> {
+        match self.plan_connection(listener, caller, call) {
+            Ok(connection) => self.connectors.start_connection(connection, listener, call.id),
             Err(look) => Some(look),
         }
     }
 
-    fn connection(
+    fn plan_connection(
         &self,
         listener: &OwnedFd,
-        caller: &Caller,
-        call: &Call,
-    ) -> Result<Connection, Look> {
+        caller: &CallingThread,
+        call: &WaitingCall,
+    ) -> Result<PendingConnection, CallDecision> {
         let [number, at, length, ..] = call.arguments;
         // The kernel reads the length as an `int`.
         let length = usize::try_from(length as u32).unwrap_or(usize::MAX);
@@ -164,67 +173,76 @@ impl Watch {
             return Err(fail(libc::EINVAL));
         }
         // A partial read would leave part of the address unchecked.
-        let bytes = caller.memory(at, length).filter(|bytes| bytes.len() == length);
+        let bytes = caller.read_memory(at, length).filter(|bytes| bytes.len() == length);
         let bytes = bytes.ok_or(fail(libc::EFAULT))?;
-        let mut socket = caller.taken(number).map_err(|error| fail(error.raw_os_error()))?;
+        let mut socket =
+            caller.try_copy_descriptor(number).map_err(|error| fail(error.raw_os_error()))?;
         let domain = rustix::net::sockopt::socket_domain(&socket);
         let domain = domain.map_err(|error| fail(error.raw_os_error()))?;
-        let to = match (domain, Address::read(&bytes)) {
-            (AddressFamily::INET | AddressFamily::INET6, Address::Internet(address)) => {
-                self.reaches(&socket, address)?;
+        let to = match (domain, SocketDestination::parse(&bytes)) {
+            (AddressFamily::INET | AddressFamily::INET6, SocketDestination::Internet(address)) => {
+                self.check_reach(&socket, address)?;
                 if self.rights.addresses.contains(&address) && self.is_inside(&socket) {
-                    socket = exchanged(listener, caller, call, &socket, domain)
+                    socket = replace_socket(listener, caller, call, &socket, domain)
                         .map_err(|error| fail(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
                 }
-                To::Internet(in_family(address, domain))
+                ConnectTarget::Internet(convert_to_family(address, domain))
             }
-            (AddressFamily::UNIX, Address::Unix(path)) => self.opens(caller, &path)?,
-            (AddressFamily::UNIX, Address::Abstract(name)) => self.names(name)?,
+            (AddressFamily::UNIX, SocketDestination::Unix(path)) => {
+                self.open_unix_socket(caller, &path)?
+            }
+            (AddressFamily::UNIX, SocketDestination::Abstract(name)) => {
+                self.check_abstract_name(name)?
+            }
             (
                 AddressFamily::INET | AddressFamily::INET6 | AddressFamily::UNIX,
-                Address::Nothing,
-            ) => To::Nothing,
+                SocketDestination::Unspecified,
+            ) => ConnectTarget::Unspecified,
             (AddressFamily::INET | AddressFamily::INET6 | AddressFamily::UNIX, _) => {
                 return Err(fail(libc::EAFNOSUPPORT));
             }
             // The kernel (netlink), to which no program needs to connect.
             _ => return Err(fail(libc::EPERM)),
         };
-        Ok(Connection { socket, to })
+        Ok(PendingConnection { socket, to })
     }
 
     /// Checks that a socket may be connected to this address.
-    fn reaches(&self, socket: &OwnedFd, address: SocketAddr) -> Result<(), Look> {
+    fn check_reach(&self, socket: &OwnedFd, address: SocketAddr) -> Result<(), CallDecision> {
         let rights = &self.rights;
         let kind = rustix::net::sockopt::socket_type(socket);
         let is_stream = kind == Ok(SocketType::STREAM);
         let granted = match rights.net {
-            Net::Empty | Net::Closed => false,
-            Net::Local => is_stream && is_local(address),
-            Net::LocalAndListed => {
+            NetworkAccess::Empty | NetworkAccess::Denied => false,
+            NetworkAccess::Loopback => is_stream && is_loopback(address),
+            NetworkAccess::LoopbackAndListed => {
                 let is_listed = rights.addresses.contains(&address);
-                is_stream && (is_listed || is_local(address) && self.is_inside(socket))
+                is_stream && (is_listed || is_loopback(address) && self.is_inside(socket))
             }
-            Net::TcpAndLookups if kind == Ok(SocketType::DGRAM) => true,
-            Net::Tcp | Net::TcpAndLookups if rights.addresses.is_empty() => {
+            NetworkAccess::TcpAndLookups if kind == Ok(SocketType::DGRAM) => true,
+            NetworkAccess::Tcp | NetworkAccess::TcpAndLookups if rights.addresses.is_empty() => {
                 is_stream && rights.ports.contains(&address.port())
             }
-            Net::Listed | Net::Tcp | Net::TcpAndLookups => {
+            NetworkAccess::Listed | NetworkAccess::Tcp | NetworkAccess::TcpAndLookups => {
                 is_stream && rights.addresses.contains(&address)
             }
         };
-        if granted { Ok(()) } else { Err(self.out_of_reach(address, !is_stream)) }
+        if granted { Ok(()) } else { Err(self.deny_address(address, !is_stream)) }
     }
 
-    fn opens(&self, caller: &Caller, path: &Path) -> Result<To, Look> {
-        let look = self.connected_by_path(caller, path);
-        if look != GO_ON || self.rights.walls != Walls::Full {
+    fn open_unix_socket(
+        &self,
+        caller: &CallingThread,
+        path: &Path,
+    ) -> Result<ConnectTarget, CallDecision> {
+        let look = self.inspect_unix_connect(caller, path);
+        if look != CONTINUE || self.rights.walls != SandboxLevel::Full {
             return Err(look);
         }
         // Resolve the path once, as the program sees it, and keep the result open. `IN_ROOT` keeps
         // `..` and absolute links inside; magic links of `/proc` could lead out.
-        let root = PathBuf::from(format!("/proc/{}/root", self.first));
-        let opened = caller.joined(path).and_then(|path| {
+        let root = PathBuf::from(format!("/proc/{}/root", self.first_process));
+        let opened = caller.join_working_folder(path).and_then(|path| {
             let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let folder = rustix::fs::open(&root, folder, Mode::empty())?;
             let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
@@ -237,36 +255,36 @@ impl Watch {
             return Err(fail(libc::ECONNREFUSED));
         }
         // The in-memory folders are file systems of the program's own.
-        let in_memory = OWN.iter().any(|own| {
+        let in_memory = OWN_FOLDERS.iter().any(|own| {
             let own = root.join(own.trim_start_matches('/'));
             rustix::fs::stat(&own).is_ok_and(|own| own.st_dev == found.st_dev)
         });
         let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         if in_memory || real.as_ref().is_ok_and(|real| is_below(real, &self.rights.write)) {
-            return Ok(To::File(file));
+            return Ok(ConnectTarget::File(file));
         }
         let real = real.unwrap_or_else(|_| path.to_owned());
-        Err(refuse(AttemptKind::Connect, format!("the Unix socket {}", real.display())))
+        Err(deny(AttemptKind::Connect, format!("the Unix socket {}", real.display())))
     }
 
-    fn names(&self, name: Vec<u8>) -> Result<To, Look> {
+    fn check_abstract_name(&self, name: Vec<u8>) -> Result<ConnectTarget, CallDecision> {
         // The network namespace contains only its own abstract sockets.
-        if self.rights.net.is_own() {
-            return Ok(To::Abstract(name));
+        if self.rights.net.has_own_namespace() {
+            return Ok(ConnectTarget::Abstract(name));
         }
         let name = String::from_utf8_lossy(&name).into_owned();
-        Err(refuse(AttemptKind::Connect, format!("the Unix socket @{name}")))
+        Err(deny(AttemptKind::Connect, format!("the Unix socket @{name}")))
     }
 
     /// Returns true if the socket belongs to the program's own network, with ports of its own. A
     /// socket never changes its network.
     pub(super) fn is_inside(&self, socket: &OwnedFd) -> bool {
         match self.rights.net {
-            Net::Local => true,
-            Net::LocalAndListed => {
-                let network = kernel::network_of(socket.as_fd()).ok();
+            NetworkAccess::Loopback => true,
+            NetworkAccess::LoopbackAndListed => {
+                let network = kernel::network_id(socket.as_fd()).ok();
                 // If the kernel does not report networks, no socket counts as inside.
-                self.outside.is_some() && network.is_some() && network != self.outside
+                self.host_network.is_some() && network.is_some() && network != self.host_network
             }
             _ => false,
         }
@@ -274,59 +292,59 @@ impl Watch {
 
     /// Binds on behalf of the program in its own network. All other sockets are left to the kernel,
     /// where Landlock denies TCP.
-    pub(super) fn bound(&self, caller: &Caller, arguments: &[u64; 6]) -> Look {
+    pub(super) fn bind_for(&self, caller: &CallingThread, arguments: &[u64; 6]) -> CallDecision {
         let [number, at, length, ..] = *arguments;
-        let Ok(socket) = caller.taken(number) else { return fail(libc::EBADF) };
+        let Ok(socket) = caller.try_copy_descriptor(number) else { return fail(libc::EBADF) };
         let domain = rustix::net::sockopt::socket_domain(&socket);
         let Ok(domain @ (AddressFamily::INET | AddressFamily::INET6)) = domain else {
-            return GO_ON;
+            return CONTINUE;
         };
         if rustix::net::sockopt::socket_type(&socket) != Ok(SocketType::STREAM) {
-            return GO_ON;
+            return CONTINUE;
         }
         if !self.is_inside(&socket) {
-            return refuse(AttemptKind::Socket, "the internet, listening");
+            return deny(AttemptKind::Socket, "the internet, listening");
         }
         let length = usize::try_from(length as u32).unwrap_or(usize::MAX).min(MAX_ADDRESS);
-        let Some(bytes) = caller.memory(at, length) else { return fail(libc::EFAULT) };
-        let Address::Internet(address) = Address::read(&bytes) else {
+        let Some(bytes) = caller.read_memory(at, length) else { return fail(libc::EFAULT) };
+        let SocketDestination::Internet(address) = SocketDestination::parse(&bytes) else {
             return fail(libc::EAFNOSUPPORT);
         };
-        match rustix::net::bind(&socket, &in_family(address, domain)) {
-            Ok(()) => (Answer::Done(0), None),
+        match rustix::net::bind(&socket, &convert_to_family(address, domain)) {
+            Ok(()) => (CallReply::Done(0), None),
             Err(error) => fail(error.raw_os_error()),
         }
     }
 
     /// Denies an address that was not granted.
-    pub(super) fn out_of_reach(&self, address: SocketAddr, is_datagram: bool) -> Look {
+    pub(super) fn deny_address(&self, address: SocketAddr, is_datagram: bool) -> CallDecision {
         let known = |listed: &SocketAddr| listed.ip() == address.ip();
         // Libraries sort addresses by connecting UDP sockets, without sending anything.
         let is_tried = address.ip().is_loopback() || self.rights.addresses.iter().any(known);
         if is_datagram && is_tried {
             return fail(libc::ENETUNREACH);
         }
-        refuse(AttemptKind::Connect, address.to_string())
+        deny(AttemptKind::Connect, address.to_string())
     }
 }
 
 /// Returns true for a loopback address. The unspecified address connects to loopback too.
-fn is_local(address: SocketAddr) -> bool {
+fn is_loopback(address: SocketAddr) -> bool {
     address.ip().is_loopback() || address.ip().is_unspecified()
 }
 
 /// Returns the network namespace ID of this process.
-pub(super) fn own_network() -> Option<u64> {
+pub(super) fn own_network_id() -> Option<u64> {
     let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
-    kernel::network_of(socket.as_fd()).ok()
+    kernel::network_id(socket.as_fd()).ok()
 }
 
 /// Creates a socket outside and puts it in place of the program's own, under the same number, with
 /// the same flags and the options that programs usually set before connecting.
-fn exchanged(
+fn replace_socket(
     listener: &OwnedFd,
-    caller: &Caller,
-    call: &Call,
+    caller: &CallingThread,
+    call: &WaitingCall,
     own: &OwnedFd,
     family: AddressFamily,
 ) -> std::io::Result<OwnedFd> {
@@ -336,14 +354,14 @@ fn exchanged(
     flags.set(SocketFlags::NONBLOCK, own_flags.contains(OFlags::NONBLOCK));
     let outside = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     // Options only affect performance or timeouts, so a failure to copy one is not fatal.
-    let _ = carried(own, &outside);
+    let _ = copy_options(own, &outside);
     let close_on_exec = caller.closes_on_exec(number);
     let (listener, handed) = (listener.as_fd(), outside.as_fd());
-    kernel::hand_over(listener, call.id, handed, Some(number), close_on_exec)?;
+    kernel::install_descriptor(listener, call.id, handed, Some(number), close_on_exec)?;
     Ok(outside)
 }
 
-fn carried(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
+fn copy_options(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
     use rustix::net::sockopt as option;
     option::set_tcp_nodelay(to, option::tcp_nodelay(from)?)?;
     for timeout in [option::Timeout::Recv, option::Timeout::Send] {
@@ -357,7 +375,7 @@ fn carried(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
 }
 
 /// Converts an address to the socket's family.
-fn in_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
+fn convert_to_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if family == AddressFamily::INET6 => {
             SocketAddr::new(ip.to_ipv6_mapped().into(), address.port())
@@ -368,7 +386,7 @@ fn in_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
 
 /// Creates a TCP socket outside and hands it over. Until it is connected, which only
 /// [`Watch::connects`] does, no data can pass through it.
-pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
+pub(super) fn create_outside(listener: &OwnedFd, call: &WaitingCall) -> CallDecision {
     let [family, kind, protocol] = [0, 1, 2].map(|at| call.arguments[at] as i32);
     let family = match family {
         libc::AF_INET => AddressFamily::INET,
@@ -381,32 +399,32 @@ pub(super) fn made_outside(listener: &OwnedFd, call: &Call) -> Look {
     let made = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
     let handed = made.map_err(std::io::Error::from).and_then(|socket| {
         let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
-        kernel::hand_over(listener.as_fd(), call.id, socket.as_fd(), None, close_on_exec)
+        kernel::install_descriptor(listener.as_fd(), call.id, socket.as_fd(), None, close_on_exec)
     });
     match handed {
-        Ok(number) => (Answer::Done(number), None),
+        Ok(number) => (CallReply::Done(number), None),
         Err(error) => fail(error.raw_os_error().unwrap_or(libc::EMFILE)),
     }
 }
 
 /// The destination of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum SocketDestination {
     Unix(PathBuf),
     Abstract(Vec<u8>),
     Internet(SocketAddr),
     /// Disconnects the socket.
-    Nothing,
+    Unspecified,
     /// Missing, or not a socket address that programs may use.
     Other,
 }
 
-impl Address {
-    pub(super) fn read(bytes: &[u8]) -> Self {
+impl SocketDestination {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
         let Some((family, rest)) = bytes.split_first_chunk::<2>() else { return Self::Other };
         let family = i32::from(u16::from_ne_bytes(*family));
         match (family, rest) {
-            (libc::AF_UNSPEC, _) => Self::Nothing,
+            (libc::AF_UNSPEC, _) => Self::Unspecified,
             (libc::AF_UNIX, [0, name @ ..]) => Self::Abstract(name.to_vec()),
             (libc::AF_UNIX, [_, ..]) => {
                 let path = rest.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -439,21 +457,30 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let unix = |path: &[u8]| [family(libc::AF_UNIX), path.to_vec()].concat();
-        let read = Address::read(&unix(b"/run/docker.sock\0rest"));
-        assert_eq!(read, Address::Unix("/run/docker.sock".into()));
-        assert_eq!(Address::read(&unix(b"\0bus")), Address::Abstract(b"bus".to_vec()));
-        assert_eq!(Address::read(&unix(b"")), Address::Other);
-        assert_eq!(Address::read(&[0; 16]), Address::Nothing);
+        let read = SocketDestination::parse(&unix(b"/run/docker.sock\0rest"));
+        assert_eq!(read, SocketDestination::Unix("/run/docker.sock".into()));
+        assert_eq!(
+            SocketDestination::parse(&unix(b"\0bus")),
+            SocketDestination::Abstract(b"bus".to_vec())
+        );
+        assert_eq!(SocketDestination::parse(&unix(b"")), SocketDestination::Other);
+        assert_eq!(SocketDestination::parse(&[0; 16]), SocketDestination::Unspecified);
         let inet = [family(libc::AF_INET), vec![0, 80, 127, 0, 0, 1], vec![0; 8]].concat();
-        assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
+        assert_eq!(
+            SocketDestination::parse(&inet),
+            SocketDestination::Internet("127.0.0.1:80".parse().unwrap())
+        );
         let mut ip = [0; 16];
         ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
         // With a scope ID, which is ignored: it selects an interface.
         let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec(), vec![7; 4]];
         let inet6 = inet6.concat();
-        assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));
+        assert_eq!(
+            SocketDestination::parse(&inet6),
+            SocketDestination::Internet("10.0.0.1:443".parse().unwrap())
+        );
         for broken in [&inet[..5], &inet6[..20], &[0][..], &[][..], &family(libc::AF_NETLINK)] {
-            assert_eq!(Address::read(broken), Address::Other);
+            assert_eq!(SocketDestination::parse(broken), SocketDestination::Other);
         }
     }
 
@@ -465,7 +492,7 @@ mod tests {
         option::set_tcp_nodelay(&from, true).unwrap();
         option::set_socket_keepalive(&from, true).unwrap();
         option::set_tcp_keepcnt(&from, 7).unwrap();
-        carried(&from, &to).unwrap();
+        copy_options(&from, &to).unwrap();
         assert!(option::tcp_nodelay(&to).unwrap() && option::socket_keepalive(&to).unwrap());
         assert_eq!(option::tcp_keepcnt(&to), Ok(7));
     }
@@ -474,9 +501,9 @@ mod tests {
     fn an_address_is_written_as_its_socket_reads_it() {
         let old: SocketAddr = "127.0.0.1:80".parse().unwrap();
         let mapped: SocketAddr = "[::ffff:127.0.0.1]:80".parse().unwrap();
-        assert_eq!(in_family(old, AddressFamily::INET), old);
-        assert_eq!(in_family(old, AddressFamily::INET6), mapped);
+        assert_eq!(convert_to_family(old, AddressFamily::INET), old);
+        assert_eq!(convert_to_family(old, AddressFamily::INET6), mapped);
         let new: SocketAddr = "[::1]:80".parse().unwrap();
-        assert_eq!(in_family(new, AddressFamily::INET6), new);
+        assert_eq!(convert_to_family(new, AddressFamily::INET6), new);
     }
 }

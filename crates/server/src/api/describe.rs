@@ -12,14 +12,14 @@ const TOKEN: &str = "token";
 
 /// An error common to many operations. Errors specific to one operation are declared at its
 /// handler.
-struct GeneralError {
+struct CommonError {
     status: &'static str,
     description: &'static str,
-    of: Operations,
+    operations: OperationFilter,
 }
 
 /// A subset of the operations.
-enum Operations {
+enum OperationFilter {
     All,
     /// Operations below `/api`, which require the token, if there is one, and read the database.
     Api,
@@ -31,38 +31,54 @@ enum Operations {
     WithBody,
 }
 
-impl Operations {
-    fn holds(&self, path: &str, method: &str, operation: &Value) -> bool {
+impl OperationFilter {
+    fn matches(&self, path: &str, method: &str, operation: &Value) -> bool {
         match self {
-            Operations::All => true,
-            Operations::Api => path.starts_with("/api/"),
-            Operations::Named => {
+            OperationFilter::All => true,
+            OperationFilter::Api => path.starts_with("/api/"),
+            OperationFilter::Named => {
                 let parameters = operation["parameters"].as_array();
                 let mut names = parameters.into_iter().flatten().map(|it| &it["name"]);
                 path.contains('{') || names.any(|name| name == "cursor")
             }
-            Operations::Changes => method != "get",
-            Operations::WithBody => operation.get("requestBody").is_some(),
+            OperationFilter::Changes => method != "get",
+            OperationFilter::WithBody => operation.get("requestBody").is_some(),
         }
     }
 }
 
-const ERRORS: &[GeneralError] = &[
-    error("400", "The path, the query or the body is not as it is described", Operations::All),
-    error("401", "The token is missing or wrong, where the server asks for one", Operations::Api),
-    error("403", "A page of another site makes the request", Operations::Changes),
-    error("404", "There is nothing of that name, or no page at that cursor", Operations::Named),
-    error("413", "The body is too large: at most 64 KiB", Operations::WithBody),
-    error("415", "The body is not JSON, or does not say so", Operations::WithBody),
-    error("421", "The server does not answer to that host name", Operations::All),
-    error("429", "Too many wrong tokens have come from that address", Operations::Api),
-    error("500", "A fault of the server, which its log describes", Operations::Api),
-    error("503", "The database is busy or cannot be reached; try again later", Operations::Api),
-    error("507", "The disk of the database is full, or fails", Operations::Api),
+const COMMON_ERRORS: &[CommonError] = &[
+    error("400", "The path, the query or the body is not as it is described", OperationFilter::All),
+    error(
+        "401",
+        "The token is missing or wrong, where the server asks for one",
+        OperationFilter::Api,
+    ),
+    error("403", "A page of another site makes the request", OperationFilter::Changes),
+    error(
+        "404",
+        "There is nothing of that name, or no page at that cursor",
+        OperationFilter::Named,
+    ),
+    error("413", "The body is too large: at most 64 KiB", OperationFilter::WithBody),
+    error("415", "The body is not JSON, or does not say so", OperationFilter::WithBody),
+    error("421", "The server does not answer to that host name", OperationFilter::All),
+    error("429", "Too many wrong tokens have come from that address", OperationFilter::Api),
+    error("500", "A fault of the server, which its log describes", OperationFilter::Api),
+    error(
+        "503",
+        "The database is busy or cannot be reached; try again later",
+        OperationFilter::Api,
+    ),
+    error("507", "The disk of the database is full, or fails", OperationFilter::Api),
 ];
 
-const fn error(status: &'static str, description: &'static str, of: Operations) -> GeneralError {
-    GeneralError { status, description, of }
+const fn error(
+    status: &'static str,
+    description: &'static str,
+    of: OperationFilter,
+) -> CommonError {
+    CommonError { status, description, operations: of }
 }
 
 /// Returns the document at `/api/openapi.json`.
@@ -110,10 +126,12 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
                     *kind = first;
                 }
             }
-            let errors: Vec<_> =
-                ERRORS.iter().filter(|error| error.of.holds(path, method, operation)).collect();
+            let errors: Vec<_> = COMMON_ERRORS
+                .iter()
+                .filter(|error| error.operations.matches(path, method, operation))
+                .collect();
             let responses = &mut operation["responses"];
-            for GeneralError { status, description, .. } in errors {
+            for CommonError { status, description, .. } in errors {
                 if responses.get(*status).is_none() {
                     responses[*status] = json!({ "description": description });
                 }

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::super::problem::Problem;
-use super::super::{App, link};
-use super::input::{self, Name, Parameters};
-use super::types::{GradePage, Queued, SessionGrades};
-use selftest_grading::grade::quality::combine;
-use selftest_service::jobs::Grading;
+use super::super::{App, links};
+use super::input::{self, PathName, QueryParameters};
+use super::types::{GradePage, QueuedGrading, SessionGrades};
+use selftest_grading::grade::quality::combine_grades;
+use selftest_service::jobs::GradingJob;
 
 /// Get all grades of a session
 ///
@@ -25,16 +25,16 @@ use selftest_service::jobs::Grading;
     responses((status = 200, body = SessionGrades)))]
 pub(super) async fn of_session(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Json<SessionGrades>, Problem> {
     let rules = app.store.grade(&id).await?;
-    let models = app.store.quality_of(&id).await?.items;
+    let models = app.store.session_quality_grades(&id).await?.items;
     if rules.is_none() && models.is_empty() {
         return Err(unknown());
     }
-    let overrides = app.store.overrides_of(&id).await?.items;
-    let average = combine(&models);
-    let request = app.queue.request(&id).await?.map(Into::into);
+    let overrides = app.store.session_overrides(&id).await?.items;
+    let average = combine_grades(&models);
+    let request = app.queue.request_state(&id).await?.map(Into::into);
     Ok(Json(SessionGrades { session_id: id, rules, overrides, models, average, request }))
 }
 
@@ -49,29 +49,29 @@ fn unknown() -> Problem {
 #[utoipa::path(post, path = "/api/grades/session/{id}", operation_id = "request_session_grade", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses(
-        (status = 202, body = Queued, headers(
+        (status = 202, body = QueuedGrading, headers(
             ("Location" = String, description = "Where the grade will be"))),
         (status = 409, description = "The session waits to be graded already")))]
 pub(super) async fn queue(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Response, Problem> {
     if app.store.grade(&id).await?.is_none() {
         return Err(unknown());
     }
-    if app.queue.enqueue(&[Grading::new(&id, None)]).await? == 0 {
+    if app.queue.enqueue(&[GradingJob::new(&id, None)]).await? == 0 {
         let detail = "the session waits to be graded already";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
-    let location = format!("/api/grades/session/{}", link::encoded(&id));
-    let queued = Queued { session_id: id, status: "queued", location: location.clone() };
+    let location = format!("/api/grades/session/{}", links::encode(&id));
+    let queued = QueuedGrading { session_id: id, status: "queued", location: location.clone() };
     Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(queued)).into_response())
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Recent {
+pub(super) struct RecentGradesQuery {
     /// Minimum overall score.
     #[param(minimum = 0.0, maximum = 1.0)]
     min_overall: Option<f64>,
@@ -83,15 +83,16 @@ pub(super) struct Recent {
 }
 
 /// List the latest grades by models
-#[utoipa::path(get, path = "/api/grades/recent", operation_id = "list_recent_grades", tag = "grades", params(Recent),
+#[utoipa::path(get, path = "/api/grades/recent", operation_id = "list_recent_grades", tag = "grades", params(RecentGradesQuery),
     responses((status = 200, body = GradePage)))]
 pub(super) async fn recent(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Recent>,
+    QueryParameters(asked): QueryParameters<RecentGradesQuery>,
 ) -> Result<Json<GradePage>, Problem> {
-    let least = asked.min_overall.map(|least| input::within("min_overall", least, 0.0..=1.0));
-    let limit = input::limit(asked.limit)?;
-    let after = input::cursor(asked.cursor.as_deref(), |cursor| {
+    let least =
+        asked.min_overall.map(|least| input::checked_range("min_overall", least, 0.0..=1.0));
+    let limit = input::page_limit(asked.limit)?;
+    let after = input::parse_cursor(asked.cursor.as_deref(), |cursor| {
         cursor.order.is_none() && cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
     })?;
     let page = app.store.recent_quality(least.transpose()?, limit, after.as_ref()).await?;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
 
 use super::super::problem::Problem;
-use super::input::{Body, refused};
+use super::input::{JsonBody, body_rejection};
 use selftest_store::RequestKey;
 use selftest_text::digest;
 
@@ -19,31 +19,31 @@ pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 const MAX_KEY: usize = 255;
 
 /// A JSON body with its optional idempotency key.
-pub(super) struct Keyed<T> {
+pub(super) struct IdempotentBody<T> {
     pub(super) body: T,
     pub(super) key: Option<RequestKey>,
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for IdempotentBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let key = key(request.headers())?;
+        let key = parse_key(request.headers())?;
         let scope = request.uri().path().to_owned();
         let (parts, body) = request.into_parts();
         // Read first, because the digest covers the exact bytes.
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
-        let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
-        let digest = digest::of_bytes(&bytes);
-        let Body(body) =
-            Body::from_request(Request::from_parts(parts, bytes.into()), state).await?;
+        let bytes = bytes.map_err(|rejection| body_rejection(rejection.status()))?;
+        let digest = digest::sha256_hex(&bytes);
+        let JsonBody(body) =
+            JsonBody::from_request(Request::from_parts(parts, bytes.into()), state).await?;
         let at = selftest_clock::now();
         Ok(Self { body, key: key.map(|key| RequestKey { scope, key, digest, at }) })
     }
 }
 
 /// Parses the idempotency key of a request, if present.
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn parse_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all(HEADER).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let text = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
@@ -64,7 +64,7 @@ mod tests {
         for key in keys {
             headers.append(HEADER, key.parse().unwrap());
         }
-        key(&headers)
+        parse_key(&headers)
     }
 
     #[test]

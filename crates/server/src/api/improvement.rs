@@ -11,24 +11,24 @@ use utoipa::openapi::schema::Schema;
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Name, Parameters};
+use super::input::{self, PathName, QueryParameters};
 use super::types::{GapList, ProposalDetail, ProposalList};
 use selftest_grading::grade::TaskType;
 use selftest_grading::improve::gap::GapStatus;
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
-use selftest_grading::improve::recommend::Routing;
-use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reject};
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal};
+use selftest_grading::improve::recommend::RoutingReport;
+use selftest_service::grader::decision::{DecisionError, SkillDestination, accept, reject};
 use selftest_service::grader::routing;
 
 /// Maximum length of a reason in characters.
 pub(crate) const MAX_REASON: usize = 1000;
 
 fn gap_statuses() -> Schema {
-    input::one_of(GapStatus::ALL.iter().map(|status| status.name()))
+    input::enum_schema(GapStatus::ALL.iter().map(|status| status.name()))
 }
 
 fn proposal_statuses() -> Schema {
-    input::one_of(ProposalStatus::ALL.iter().map(|status| status.name()))
+    input::enum_schema(ProposalStatus::ALL.iter().map(|status| status.name()))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -48,9 +48,9 @@ pub(super) struct GapQuery {
     responses((status = 200, body = GapList)))]
 pub(super) async fn gaps(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<GapQuery>,
+    QueryParameters(asked): QueryParameters<GapQuery>,
 ) -> Result<Json<GapList>, Problem> {
-    let limit = input::limit(asked.limit)?;
+    let limit = input::page_limit(asked.limit)?;
     let items = app.store.gaps(asked.status, limit.into()).await?.items;
     Ok(Json(GapList { items }))
 }
@@ -72,9 +72,9 @@ pub(super) struct ProposalQuery {
     responses((status = 200, body = ProposalList)))]
 pub(super) async fn proposals(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<ProposalQuery>,
+    QueryParameters(asked): QueryParameters<ProposalQuery>,
 ) -> Result<Json<ProposalList>, Problem> {
-    let limit = input::limit(asked.limit)?;
+    let limit = input::page_limit(asked.limit)?;
     let items = app.store.proposals(asked.status, limit.into()).await?.items;
     Ok(Json(ProposalList { items }))
 }
@@ -85,7 +85,7 @@ pub(super) async fn proposals(
     responses((status = 200, body = ProposalDetail)))]
 pub(super) async fn proposal(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Json<ProposalDetail>, Problem> {
     let proposal = app.store.proposal(&id).await?.ok_or_else(unknown)?;
     let gap = app.store.gap(&proposal.gap_id).await?;
@@ -99,7 +99,7 @@ fn unknown() -> Problem {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Why {
+pub(super) struct AcceptQuery {
     /// Reason for the decision.
     #[param(max_length = 1000)]
     reason: Option<String>,
@@ -110,23 +110,23 @@ pub(super) struct Why {
 /// Writes its SKILL.md to the folder `gaps.skills_folder` of the server's configuration. Does not
 /// activate the skill.
 #[utoipa::path(post, path = "/api/proposals/{id}/accept", operation_id = "accept_proposal", tag = "improvement",
-    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), Why),
-    responses((status = 200, body = Proposal),
+    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), AcceptQuery),
+    responses((status = 200, body = SkillProposal),
         (status = 409, description = "The proposal is decided, or its file is there already")))]
 pub(super) async fn accept_proposal(
     State(app): State<Arc<App>>,
-    Name(id): Name,
-    Parameters(why): Parameters<Why>,
-) -> Result<Json<Proposal>, Problem> {
-    let reason = input::text("reason", why.reason, MAX_REASON)?;
-    let place = SkillPlace::Folder(&app.improvement.skills_folder);
+    PathName(id): PathName,
+    QueryParameters(why): QueryParameters<AcceptQuery>,
+) -> Result<Json<SkillProposal>, Problem> {
+    let reason = input::checked_text("reason", why.reason, MAX_REASON)?;
+    let place = SkillDestination::Folder(&app.improvement.skills_folder);
     Ok(Json(accept(&app.store, &id, place, reason.as_deref()).await?))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct WhyNot {
+pub(super) struct RejectQuery {
     /// Reason for the decision.
     #[param(min_length = 1, max_length = 1000)]
     reason: String,
@@ -136,15 +136,15 @@ pub(super) struct WhyNot {
 
 /// Reject a proposed skill
 #[utoipa::path(post, path = "/api/proposals/{id}/reject", operation_id = "reject_proposal", tag = "improvement",
-    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), WhyNot),
-    responses((status = 200, body = Proposal),
+    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), RejectQuery),
+    responses((status = 200, body = SkillProposal),
         (status = 409, description = "The proposal is decided, or its file is there already")))]
 pub(super) async fn reject_proposal(
     State(app): State<Arc<App>>,
-    Name(id): Name,
-    Parameters(why): Parameters<WhyNot>,
-) -> Result<Json<Proposal>, Problem> {
-    let reason = input::text("reason", Some(why.reason), MAX_REASON)?.unwrap_or_default();
+    PathName(id): PathName,
+    QueryParameters(why): QueryParameters<RejectQuery>,
+) -> Result<Json<SkillProposal>, Problem> {
+    let reason = input::checked_text("reason", Some(why.reason), MAX_REASON)?.unwrap_or_default();
     if reason.is_empty() {
         return Err(Problem::bad_request("in the query: reason: expected words"));
     }
@@ -161,35 +161,35 @@ pub(super) struct RoutingQuery {
 }
 
 fn task_types() -> Schema {
-    input::one_of(TaskType::ALL.iter().map(|kind| kind.name()))
+    input::enum_schema(TaskType::ALL.iter().map(|kind| kind.name()))
 }
 
 /// Get results by task type and the suggested model tiers
 #[utoipa::path(get, path = "/api/routing", operation_id = "get_routing", tag = "improvement", params(RoutingQuery),
-    responses((status = 200, body = Routing)))]
+    responses((status = 200, body = RoutingReport)))]
 pub(super) async fn advise(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<RoutingQuery>,
-) -> Result<Json<Routing>, Problem> {
+    QueryParameters(asked): QueryParameters<RoutingQuery>,
+) -> Result<Json<RoutingReport>, Problem> {
     let settings = &app.improvement.routing;
     let now = selftest_clock::now();
     Ok(Json(routing(&app.store, settings, asked.task_type, None, now).await?))
 }
 
-impl From<DecisionFault> for Problem {
-    fn from(fault: DecisionFault) -> Self {
+impl From<DecisionError> for Problem {
+    fn from(fault: DecisionError) -> Self {
         match fault {
-            DecisionFault::Store(error) => error.into(),
-            DecisionFault::Unknown(_) => unknown(),
+            DecisionError::Store(error) => error.into(),
+            DecisionError::Unknown(_) => unknown(),
             // The path is not revealed, because deciding does not imply access to the file system.
-            DecisionFault::Exists(_) => {
+            DecisionError::Exists(_) => {
                 let detail = "another skill of that name was accepted before";
                 Self::new(StatusCode::CONFLICT, detail)
             }
-            DecisionFault::Decided { .. } | DecisionFault::Name(_) => {
+            DecisionError::Decided { .. } | DecisionError::Name(_) => {
                 Self::new(StatusCode::CONFLICT, fault.to_string())
             }
-            DecisionFault::Write { .. } => Self::internal(&fault),
+            DecisionError::Write { .. } => Self::internal(&fault),
         }
     }
 }

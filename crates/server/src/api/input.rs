@@ -23,10 +23,10 @@ const NOT_AN_OBJECT: &str = "in the body: expected a JSON object";
 const MAX_ID: usize = 512;
 
 /// The single name in a path, percent-decoded. `%2F` becomes part of the name.
-pub(super) struct Name(pub(super) String);
+pub(super) struct PathName(pub(super) String);
 
 /// The two names in a path.
-pub(super) struct Names(pub(super) String, pub(super) String);
+pub(super) struct PathNames(pub(super) String, pub(super) String);
 
 async fn path<T: DeserializeOwned + Send, S: Send + Sync>(
     parts: &mut Parts,
@@ -38,32 +38,32 @@ async fn path<T: DeserializeOwned + Send, S: Send + Sync>(
 }
 
 /// Returns the name if it can exist.
-fn possible(name: String) -> Result<String, Problem> {
+fn checked_name(name: String) -> Result<String, Problem> {
     let is_possible = name.len() <= MAX_ID && !name.contains('\0');
     is_possible.then_some(name).ok_or_else(|| Problem::not_found("nothing has that name"))
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Name {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(possible(path(parts, state).await?)?))
+        Ok(Self(checked_name(path(parts, state).await?)?))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Names {
+impl<S: Send + Sync> FromRequestParts<S> for PathNames {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (first, second) = path(parts, state).await?;
-        Ok(Self(possible(first)?, possible(second)?))
+        Ok(Self(checked_name(first)?, checked_name(second)?))
     }
 }
 
 /// Query parameters. Unknown ones are rejected by name if the type is marked `deny_unknown_fields`.
-pub(super) struct Parameters<T>(pub(super) T);
+pub(super) struct QueryParameters<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -77,19 +77,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
 }
 
 /// A request body that is a JSON object. Other JSON is rejected with 422.
-pub(super) struct Object(pub(super) Map<String, Value>);
+pub(super) struct JsonObject(pub(super) Map<String, Value>);
 
-impl<S: Send + Sync> FromRequest<S> for Object {
+impl<S: Send + Sync> FromRequest<S> for JsonObject {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        object(request, state).await.map(Self).map_err(refused)
+        parse_object(request, state).await.map(Self).map_err(body_rejection)
     }
 }
 
 /// Parses the JSON object of a body. The error is the status to return, which is 422 for other
 /// JSON.
-async fn object<S: Send + Sync>(
+async fn parse_object<S: Send + Sync>(
     request: Request,
     state: &S,
 ) -> Result<Map<String, Value>, StatusCode> {
@@ -101,7 +101,7 @@ async fn object<S: Send + Sync>(
 }
 
 /// Returns the error for a body that is not a JSON object.
-pub(super) fn refused(status: StatusCode) -> Problem {
+pub(super) fn body_rejection(status: StatusCode) -> Problem {
     let detail = match status {
         StatusCode::UNPROCESSABLE_ENTITY => NOT_AN_OBJECT,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
@@ -114,22 +114,22 @@ pub(super) fn refused(status: StatusCode) -> Problem {
 }
 
 /// A request body that is a JSON object of type `T`.
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
-        let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
+        let bytes = bytes.map_err(|rejection| body_rejection(rejection.status()))?;
         // Parsed as generic JSON first, because serde would accept an array as the fields of a
         // struct.
         let whole = Request::from_parts(parts, bytes.clone().into());
-        object(whole, state).await.map_err(|status| match status {
+        parse_object(whole, state).await.map_err(|status| match status {
             // The API documents one status for any invalid body.
             StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NOT_AN_OBJECT),
-            status => refused(status),
+            status => body_rejection(status),
         })?;
         Json::<T>::from_bytes(&bytes).map(|Json(body)| Self(body)).map_err(|rejection| {
             let text = rejection.body_text();
@@ -171,7 +171,7 @@ pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u
 }
 
 /// Checks the length in characters of an optional text in a body.
-pub(super) fn body_optional(
+pub(super) fn optional_body_text(
     name: &str,
     text: Option<String>,
     most: usize,
@@ -180,12 +180,12 @@ pub(super) fn body_optional(
 }
 
 /// Returns the requested number of rows, or the default.
-pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
-    within("limit", asked.unwrap_or(DEFAULT_ROWS), 1..=MAX_ROWS)
+pub(super) fn page_limit(asked: Option<u32>) -> Result<u32, Problem> {
+    checked_range("limit", asked.unwrap_or(DEFAULT_ROWS), 1..=MAX_ROWS)
 }
 
 /// Checks that a query value is in a range.
-pub(super) fn within<T: PartialOrd + std::fmt::Display>(
+pub(super) fn checked_range<T: PartialOrd + std::fmt::Display>(
     name: &str,
     value: T,
     range: std::ops::RangeInclusive<T>,
@@ -198,7 +198,7 @@ pub(super) fn within<T: PartialOrd + std::fmt::Display>(
 }
 
 /// Checks the maximum length in characters of a query value.
-pub(super) fn text(
+pub(super) fn checked_text(
     name: &str,
     text: Option<String>,
     most: usize,
@@ -210,7 +210,7 @@ pub(super) fn text(
 }
 
 /// Parses a pagination cursor. A cursor that does not belong to this list gives 404.
-pub(super) fn cursor(
+pub(super) fn parse_cursor(
     text: Option<&str>,
     fits: impl FnOnce(&Cursor) -> bool,
 ) -> Result<Option<Cursor>, Problem> {
@@ -223,6 +223,6 @@ pub(super) fn cursor(
 }
 
 /// Returns the schema of a string with these values.
-pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
+pub(super) fn enum_schema(names: impl IntoIterator<Item = &'static str>) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
 }

@@ -25,14 +25,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) use improvement::MAX_REASON;
-pub(super) use reports::read as weekly_report;
+pub(super) use reports::read_weekly_report as weekly_report;
 pub(super) use skills::{today, weeks_of};
 
 use super::App;
-use super::cache::{self, Cache};
+use super::cache::{self, ResponseCache};
 
 /// Returns the routes below `/api`, plus `/healthz` and `/readyz`.
-pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
+pub(super) fn router(cache: Arc<ResponseCache>, needs_token: bool) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
         .routes(routes!(grades::recent))
         .routes(routes!(sessions::list))
@@ -67,10 +67,10 @@ pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
         .routes(routes!(reflections::submit))
         .routes(routes!(reflections::scores))
         .routes(routes!(reflections::weak))
-        .layer(from_fn(cache::tag));
+        .layer(from_fn(cache::tag_responses));
     let health = OpenApiRouter::new().routes(routes!(health::live)).routes(routes!(health::ready));
     let (router, paths) = stored.merge(fresh).merge(health).split_for_parts();
     let described = describe::document(paths, needs_token).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
-    router.route("/api/openapi.json", described.layer(from_fn(cache::tag)))
+    router.route("/api/openapi.json", described.layer(from_fn(cache::tag_responses)))
 }

@@ -10,27 +10,27 @@ use utoipa::IntoParams;
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Parameters};
-use selftest_grading::grade::Patterns;
+use super::input::{self, QueryParameters};
+use selftest_grading::grade::GradePatterns;
 use selftest_service::grader;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Span {
+pub(super) struct PatternsQuery {
     /// Number of days to look back.
     #[param(minimum = 1, maximum = 3650, default = 30)]
     days: Option<u32>,
 }
 
 /// Get patterns of recent sessions
-#[utoipa::path(get, path = "/api/patterns", operation_id = "get_patterns", tag = "patterns", params(Span),
+#[utoipa::path(get, path = "/api/patterns", operation_id = "get_patterns", tag = "patterns", params(PatternsQuery),
     responses((status = 200, body = Object)))]
 pub(super) async fn patterns(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Span>,
-) -> Result<Json<Patterns>, Problem> {
-    let days = input::within("days", asked.days.unwrap_or(30), 1..=3650)?;
+    QueryParameters(asked): QueryParameters<PatternsQuery>,
+) -> Result<Json<GradePatterns>, Problem> {
+    let days = input::checked_range("days", asked.days.unwrap_or(30), 1..=3650)?;
     let day = SignedDuration::from_hours(24);
     let now = selftest_clock::now();
     let from = now.checked_sub(day * days.cast_signed()).unwrap_or(Timestamp::MIN);

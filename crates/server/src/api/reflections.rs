@@ -11,10 +11,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::super::problem::Problem;
-use super::super::{App, link};
-use super::input::{self, Name, Object, Parameters};
+use super::super::{App, links};
+use super::input::{self, JsonObject, PathName, QueryParameters};
 use selftest_grading::grade::reflection::{ReflectionScore, ReflectionScores, WeakReflections};
-use selftest_service::grader::reflection::ReflectionFault;
+use selftest_service::grader::reflection::ReflectionError;
 use selftest_store::Cursor;
 use selftest_text::one_line;
 
@@ -32,14 +32,14 @@ const MAX_WEAK: u32 = 100;
     responses((status = 200, body = ReflectionScore)))]
 pub(super) async fn grade(
     State(app): State<Arc<App>>,
-    Name(project_id): Name,
+    PathName(project_id): PathName,
 ) -> Result<Json<ReflectionScore>, Problem> {
     let Some(score) = app.reflections.grade_reflection(&project_id).await? else {
         return Err(Problem::not_found(
             "the project has no reflection; they are submitted to /api/reflections/{project_id}",
         ));
     };
-    recover(&app, &score);
+    start_recovery(&app, &score);
     Ok(Json(score))
 }
 
@@ -59,32 +59,32 @@ pub(super) async fn grade(
         (status = 422, description = "The body is no object, or its id cannot be kept")))]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
-    Name(project_id): Name,
-    Object(document): Object,
+    PathName(project_id): PathName,
+    JsonObject(document): JsonObject,
 ) -> Result<Response, Problem> {
     let done = app.reflections.submit(&project_id, document, None).await?;
-    recover(&app, &done.score);
+    start_recovery(&app, &done.score);
     if !done.is_new {
         return Ok(Json(done.score).into_response());
     }
-    let scores = format!("/api/reflections/{}/scores", link::encoded(&project_id));
+    let scores = format!("/api/reflections/{}/scores", links::encode(&project_id));
     Ok((StatusCode::CREATED, [(LOCATION, scores)], Json(done.score)).into_response())
 }
 
-impl From<ReflectionFault> for Problem {
-    fn from(fault: ReflectionFault) -> Self {
+impl From<ReflectionError> for Problem {
+    fn from(fault: ReflectionError) -> Self {
         let status = match fault {
-            ReflectionFault::Store(error) => return error.into(),
-            ReflectionFault::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            ReflectionFault::Id { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            ReflectionFault::Taken { .. } => StatusCode::CONFLICT,
+            ReflectionError::Store(error) => return error.into(),
+            ReflectionError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            ReflectionError::Id { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            ReflectionError::Taken { .. } => StatusCode::CONFLICT,
         };
         Self::new(status, one_line(&fault.to_string(), 400))
     }
 }
 
 /// Logs a weak reflection and runs the recovery hook in the background, because it may be slow.
-fn recover(app: &Arc<App>, score: &ReflectionScore) {
+fn start_recovery(app: &Arc<App>, score: &ReflectionScore) {
     if !score.weak {
         return;
     }
@@ -98,7 +98,7 @@ fn recover(app: &Arc<App>, score: &ReflectionScore) {
             shown(&score.project_id),
             codes.join(", ")
         );
-        match app.reflections.recover(&score).await {
+        match app.reflections.notify_recovery_hook(&score).await {
             Ok(faults) => faults.iter().for_each(|why| tracing::warn!("{}", one_line(why, 400))),
             Err(error) => tracing::warn!("the recovery hook was not told: {error}"),
         }
@@ -108,7 +108,7 @@ fn recover(app: &Arc<App>, score: &ReflectionScore) {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ScoresAsked {
+pub(super) struct ScoresQuery {
     /// Maximum number of scores per page.
     #[param(minimum = 1, maximum = 500, default = 500)]
     limit: Option<u32>,
@@ -122,22 +122,22 @@ pub(super) struct ScoresAsked {
 /// has none.
 #[utoipa::path(get, path = "/api/reflections/{project_id}/scores", operation_id = "list_reflection_scores", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
-        ScoresAsked),
+        ScoresQuery),
     responses((status = 200, body = ReflectionScores)))]
 pub(super) async fn scores(
     State(app): State<Arc<App>>,
-    Name(project_id): Name,
-    Parameters(asked): Parameters<ScoresAsked>,
+    PathName(project_id): PathName,
+    QueryParameters(asked): QueryParameters<ScoresQuery>,
 ) -> Result<Json<ReflectionScores>, Problem> {
-    let limit = input::within("limit", asked.limit.unwrap_or(MAX_SCORES), 1..=MAX_SCORES)?;
-    let after = place(asked.cursor.as_deref())?;
+    let limit = input::checked_range("limit", asked.limit.unwrap_or(MAX_SCORES), 1..=MAX_SCORES)?;
+    let after = parse_cursor(asked.cursor.as_deref())?;
     Ok(Json(app.reflections.reflection_scores(&project_id, limit, after).await?))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct WeakAsked {
+pub(super) struct WeakReflectionsQuery {
     /// Maximum number of reflections per page.
     #[param(minimum = 1, maximum = 100, default = 100)]
     limit: Option<u32>,
@@ -150,18 +150,18 @@ pub(super) struct WeakAsked {
 /// `count` covers all of them, not only the page.
 #[utoipa::path(get, path = "/api/reflections/{project_id}/weak", operation_id = "list_weak_reflections", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
-        WeakAsked),
+        WeakReflectionsQuery),
     responses((status = 200, body = WeakReflections)))]
 pub(super) async fn weak(
     State(app): State<Arc<App>>,
-    Name(project_id): Name,
-    Parameters(asked): Parameters<WeakAsked>,
+    PathName(project_id): PathName,
+    QueryParameters(asked): QueryParameters<WeakReflectionsQuery>,
 ) -> Result<Json<WeakReflections>, Problem> {
-    let limit = input::within("limit", asked.limit.unwrap_or(MAX_WEAK), 1..=MAX_WEAK)?;
-    let after = place(asked.cursor.as_deref())?;
+    let limit = input::checked_range("limit", asked.limit.unwrap_or(MAX_WEAK), 1..=MAX_WEAK)?;
+    let after = parse_cursor(asked.cursor.as_deref())?;
     Ok(Json(app.reflections.weak_reflections(&project_id, limit, after).await?))
 }
 
-fn place(cursor: Option<&str>) -> Result<Option<Cursor>, Problem> {
-    input::cursor(cursor, |cursor| cursor.value.is_none() && cursor.id.parse::<i64>().is_ok())
+fn parse_cursor(cursor: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    input::parse_cursor(cursor, |cursor| cursor.value.is_none() && cursor.id.parse::<i64>().is_ok())
 }

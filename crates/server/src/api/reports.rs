@@ -9,38 +9,38 @@ use utoipa::IntoParams;
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Name, Parameters};
-use super::types::{WeekEntry, WeekList};
+use super::input::{self, PathName, QueryParameters};
+use super::types::{WeeklyReportEntry, WeeklyReportList};
 use selftest_grading::grade::{Week, WeeklyReport};
 use selftest_store::StoredReport;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listed {
+pub(super) struct WeeklyReportListQuery {
     /// Maximum number of weeks.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
 }
 
 /// List weekly reports
-#[utoipa::path(get, path = "/api/reports/weekly", operation_id = "list_weekly_reports", tag = "reports", params(Listed),
-    responses((status = 200, body = WeekList)))]
+#[utoipa::path(get, path = "/api/reports/weekly", operation_id = "list_weekly_reports", tag = "reports", params(WeeklyReportListQuery),
+    responses((status = 200, body = WeeklyReportList)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Listed>,
-) -> Result<Json<WeekList>, Problem> {
-    let reports = app.store.weekly_reports(input::limit(asked.limit)?.into()).await?;
+    QueryParameters(asked): QueryParameters<WeeklyReportListQuery>,
+) -> Result<Json<WeeklyReportList>, Problem> {
+    let reports = app.store.weekly_reports(input::page_limit(asked.limit)?.into()).await?;
     let entry = |report: StoredReport| {
         let day = report.week_start.iso_week_date();
-        WeekEntry {
+        WeeklyReportEntry {
             week: format!("{:04}-W{:02}", day.year(), day.week()),
             week_start: report.week_start,
             week_end: report.week_end,
             generated_at: report.generated_at,
         }
     };
-    Ok(Json(WeekList { items: reports.items.into_iter().map(entry).collect() }))
+    Ok(Json(WeeklyReportList { items: reports.items.into_iter().map(entry).collect() }))
 }
 
 /// Get the report of a week
@@ -49,13 +49,13 @@ pub(super) async fn list(
     responses((status = 200, body = Object)))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Name(week): Name,
+    PathName(week): PathName,
 ) -> Result<Json<WeeklyReport>, Problem> {
-    read(&app, &week).await.map(Json)
+    read_weekly_report(&app, &week).await.map(Json)
 }
 
 /// Returns the stored report of a week.
-pub(crate) async fn read(app: &App, week: &str) -> Result<WeeklyReport, Problem> {
+pub(crate) async fn read_weekly_report(app: &App, week: &str) -> Result<WeeklyReport, Problem> {
     let week: Week = week
         .parse()
         .map_err(|error| Problem::not_found(format!("there is no report of that week: {error}")))?;

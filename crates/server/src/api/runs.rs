@@ -8,8 +8,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::super::problem::Problem;
-use super::super::{App, blocking};
-use super::input::{self, Name, Names, Parameters};
+use super::super::{App, run_blocking};
+use super::input::{self, PathName, PathNames, QueryParameters};
 use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
 use selftest_reports::RunFile;
 use selftest_reports::document::{CaseDocument, ReportDocument};
@@ -18,7 +18,7 @@ use selftest_store::Cursor;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listed {
+pub(super) struct RunListQuery {
     /// Maximum number of runs per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
@@ -27,17 +27,17 @@ pub(super) struct Listed {
 }
 
 /// List selftest runs, newest first
-#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(Listed),
+#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(RunListQuery),
     responses((status = 200, body = RunPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Listed>,
+    QueryParameters(asked): QueryParameters<RunListQuery>,
 ) -> Result<Json<RunPage>, Problem> {
-    let limit = input::limit(asked.limit)? as usize;
-    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_none())?;
-    blocking(move || {
+    let limit = input::page_limit(asked.limit)? as usize;
+    let after = input::parse_cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_none())?;
+    run_blocking(move || {
         let runs = &app.runs;
-        let files = runs.files().map_err(|error| Problem::unreadable(&error))?.into_iter();
+        let files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?.into_iter();
         // Run ids contain the start time, so later runs have greater ids.
         let is_behind = |file: &RunFile| {
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
@@ -61,7 +61,7 @@ pub(super) async fn list(
     responses((status = 200, body = ReportSchema)))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Name(run_id): Name,
+    PathName(run_id): PathName,
 ) -> Result<Json<ReportDocument>, Problem> {
     read(app, run_id).await.map(Json)
 }
@@ -72,7 +72,7 @@ pub(super) async fn one(
     responses((status = 200, body = CaseList)))]
 pub(super) async fn cases(
     State(app): State<Arc<App>>,
-    Name(run_id): Name,
+    PathName(run_id): PathName,
 ) -> Result<Json<CaseList>, Problem> {
     let report = read(app, run_id).await?;
     Ok(Json(CaseList { items: report.cases.into_iter().map(Into::into).collect() }))
@@ -88,7 +88,7 @@ pub(super) async fn cases(
     responses((status = 200, body = CaseSchema)))]
 pub(super) async fn case(
     State(app): State<Arc<App>>,
-    Names(run_id, scenario): Names,
+    PathNames(run_id, scenario): PathNames,
 ) -> Result<Json<CaseDocument>, Problem> {
     let report = read(app, run_id).await?;
     let found = report.cases.into_iter().find(|case| case.name() == scenario);
@@ -98,7 +98,7 @@ pub(super) async fn case(
 }
 
 async fn read(app: Arc<App>, run_id: String) -> Result<ReportDocument, Problem> {
-    let found = blocking(move || app.read_run(&run_id)).await?;
+    let found = run_blocking(move || app.read_run(&run_id)).await?;
     found.map(|(report, _)| report).ok_or_else(|| {
         Problem::not_found("there is no run of that id; ids are listed at /api/runs")
     })

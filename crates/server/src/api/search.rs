@@ -10,8 +10,8 @@ use utoipa::IntoParams;
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Parameters};
-use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+use super::input::{self, QueryParameters};
+use selftest_service::search::{SearchError, SearchRequest, SearchResults, parse_time};
 
 /// Maximum length of a query in characters.
 const MAX_WORDS: usize = 500;
@@ -19,7 +19,7 @@ const MAX_WORDS: usize = 500;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Searched {
+pub(super) struct SearchParameters {
     /// Words that must occur in one event, `"phrases"`, and `prefixes*`. There is no other syntax.
     #[param(max_length = 500)]
     q: String,
@@ -53,7 +53,7 @@ pub(super) struct Searched {
 
 fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
     let Some(text) = text else { return Ok(None) };
-    moment(&text).map(Some).ok_or_else(|| {
+    parse_time(&text).map(Some).ok_or_else(|| {
         Problem::bad_request(format!("in the query: {name}: expected a time or a day, 2026-11-01"))
     })
 }
@@ -61,30 +61,30 @@ fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> 
 /// Search sessions, newest first
 ///
 /// The web page shows an event at `/sessions/{id}/events/{event}`.
-#[utoipa::path(get, path = "/api/search", operation_id = "search_sessions", tag = "sessions", params(Searched),
-    responses((status = 200, body = Found)))]
+#[utoipa::path(get, path = "/api/search", operation_id = "search_sessions", tag = "sessions", params(SearchParameters),
+    responses((status = 200, body = SearchResults)))]
 pub(super) async fn search(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Searched>,
-) -> Result<Json<Found>, Problem> {
+    QueryParameters(asked): QueryParameters<SearchParameters>,
+) -> Result<Json<SearchResults>, Problem> {
     let request = SearchRequest {
-        words: input::text("q", Some(asked.q), MAX_WORDS)?.unwrap_or_default(),
-        agent: input::text("agent", asked.agent, 200)?,
-        project: input::text("project", asked.project, 2000)?,
-        model: input::text("model", asked.model, 200)?,
-        tool: input::text("tool", asked.tool, 200)?,
+        words: input::checked_text("q", Some(asked.q), MAX_WORDS)?.unwrap_or_default(),
+        agent: input::checked_text("agent", asked.agent, 200)?,
+        project: input::checked_text("project", asked.project, 2000)?,
+        model: input::checked_text("model", asked.model, 200)?,
+        tool: input::checked_text("tool", asked.tool, 200)?,
         errors: asked.errors.unwrap_or_default(),
         since: time("since", asked.since)?,
         until: time("until", asked.until)?,
-        limit: input::limit(asked.limit)?,
+        limit: input::page_limit(asked.limit)?,
         cursor: asked.cursor,
     };
-    match request.find(&app.store).await {
+    match request.run(&app.store).await {
         Ok(found) => Ok(Json(found)),
-        Err(SearchFault::Store(error)) => Err(error.into()),
-        Err(fault @ SearchFault::NoWords) => {
+        Err(SearchError::Store(error)) => Err(error.into()),
+        Err(fault @ SearchError::NoWords) => {
             Err(Problem::bad_request(format!("in the query: q: {fault}")))
         }
-        Err(fault @ SearchFault::Cursor) => Err(Problem::not_found(fault.to_string())),
+        Err(fault @ SearchError::Cursor) => Err(Problem::not_found(fault.to_string())),
     }
 }

@@ -10,45 +10,45 @@ use utoipa::openapi::schema::Schema;
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Name, Parameters};
+use super::input::{self, PathName, QueryParameters};
 use super::types::{SessionDetail, SessionPage};
-use selftest_grading::grade::{Cost, TaskOutcome, TaskType};
+use selftest_grading::grade::{TaskOutcome, TaskType, TokenCost};
 use selftest_store::{SessionQuery, SessionSort};
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum SortOrder {
     #[default]
     Desc,
     Asc,
 }
 
 fn sorts() -> Schema {
-    input::one_of(SessionSort::ALL.iter().map(|sort| sort.name()))
+    input::enum_schema(SessionSort::ALL.iter().map(|sort| sort.name()))
 }
 
 fn orders() -> Schema {
-    input::one_of(["desc", "asc"])
+    input::enum_schema(["desc", "asc"])
 }
 
 fn outcomes() -> Schema {
-    input::one_of(TaskOutcome::ALL.iter().map(|outcome| outcome.name()))
+    input::enum_schema(TaskOutcome::ALL.iter().map(|outcome| outcome.name()))
 }
 
 fn task_types() -> Schema {
-    input::one_of(TaskType::ALL.iter().map(|kind| kind.name()))
+    input::enum_schema(TaskType::ALL.iter().map(|kind| kind.name()))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listed {
+pub(super) struct SessionListQuery {
     /// Sort key; `time` by default. Sessions without a value come last.
     #[param(schema_with = sorts)]
     sort: Option<SessionSort>,
     /// Sort order: descending, `desc`, or ascending, `asc`.
     #[param(schema_with = orders)]
-    order: Option<Order>,
+    order: Option<SortOrder>,
     /// Only sessions of this agent.
     #[param(max_length = 200)]
     agent: Option<String>,
@@ -74,27 +74,30 @@ pub(super) struct Listed {
 }
 
 /// List sessions, sorted and filtered
-#[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", params(Listed),
+#[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", params(SessionListQuery),
     responses((status = 200, body = SessionPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Listed>,
+    QueryParameters(asked): QueryParameters<SessionListQuery>,
 ) -> Result<Json<SessionPage>, Problem> {
     let sort = asked.sort.unwrap_or(SessionSort::Time);
-    let least = asked.min_quality.map(|least| input::within("min_quality", least, 0.0..=1.0));
-    let descending = asked.order.unwrap_or_default() == Order::Desc;
+    let least =
+        asked.min_quality.map(|least| input::checked_range("min_quality", least, 0.0..=1.0));
+    let descending = asked.order.unwrap_or_default() == SortOrder::Desc;
     let query = SessionQuery {
         sort,
         descending,
-        agent: input::text("agent", asked.agent, 200)?,
+        agent: input::checked_text("agent", asked.agent, 200)?,
         task_type: asked.task_type,
         completed: asked.completed,
         outcome: asked.outcome,
         min_quality: least.transpose()?,
-        search: input::text("search", asked.search, 200)?,
+        search: input::checked_text("search", asked.search, 200)?,
         parent: None,
-        limit: input::limit(asked.limit)?,
-        after: input::cursor(asked.cursor.as_deref(), |cursor| sort.fits(descending, cursor))?,
+        limit: input::page_limit(asked.limit)?,
+        after: input::parse_cursor(asked.cursor.as_deref(), |cursor| {
+            sort.fits(descending, cursor)
+        })?,
     };
     let page = app.store.sessions(&query).await?;
     let next = page.next.map(|next| next.to_string());
@@ -109,15 +112,15 @@ pub(super) async fn list(
     responses((status = 200, body = SessionDetail)))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Json<SessionDetail>, Problem> {
     let Some(grade) = app.store.grade(&id).await? else {
         return Err(Problem::not_found(
             "there is no session of that id; ids are listed at /api/sessions",
         ));
     };
-    let overrides = app.store.overrides_of(&id).await?.items;
+    let overrides = app.store.session_overrides(&id).await?.items;
     let file = app.store.file(&grade.session_file).await?;
-    let cost = Cost::of(&grade.details.spent, app.transcripts.prices());
+    let cost = TokenCost::compute(&grade.details.spent, app.transcripts.prices());
     Ok(Json(SessionDetail { grade, overrides, file, cost }))
 }

@@ -13,14 +13,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::super::skill_queue::{Accepted, Refusal};
-use super::idempotency::{Keyed, REPLAYED};
-use super::input::{self, Name, Parameters};
-use super::types::{ExecutionPage, Kept, SkillDetail, SkillPage};
+use super::super::skill_queue::{EnqueueError, EnqueueOutcome};
+use super::idempotency::{IdempotentBody, REPLAYED};
+use super::input::{self, PathName, QueryParameters};
+use super::types::{ExecutionPage, RecordAccepted, SkillDetail, SkillPage};
 use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion};
 use selftest_grading::improve::trend::{self, WeekCount};
-use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
-use selftest_store::{DayCount, RequestKey, SkillRecord, SkillRef, SkillRequest};
+use selftest_service::grader::skills::{NewExecution, NewMessage, SkillChangeError};
+use selftest_store::{RequestKey, SkillDayCount, SkillRecord, SkillRef, SkillRequest};
 
 /// Maximum number of key lookups while other keys are being written.
 const MAX_LOOKUPS: usize = 20;
@@ -84,32 +84,32 @@ pub(super) struct ExecutionReport {
 /// response is 503. Executions of unknown skills are counted in `/metrics`.
 #[utoipa::path(post, path = "/api/skills/executions", operation_id = "record_skill_execution", tag = "skills", request_body = ExecutionReport,
     params(RequestHeaders),
-    responses((status = 202, body = Kept, headers(
+    responses((status = 202, body = RecordAccepted, headers(
             ("Idempotency-Replayed" = String, description = "`true` where it had been sent before"))),
         (status = 422, description = "Another body was sent under that Idempotency-Key")))]
 pub(super) async fn execution(
     State(app): State<Arc<App>>,
-    Keyed { body, key }: Keyed<ExecutionReport>,
+    IdempotentBody { body, key }: IdempotentBody<ExecutionReport>,
 ) -> Result<Response, Problem> {
     let execution = NewExecution {
-        skill: SkillRef::Told {
+        skill: SkillRef::Named {
             skill: input::body_text("skill", body.skill, 1, 200)?,
-            version: input::body_optional("version", body.version, 200)?,
+            version: input::optional_body_text("version", body.version, 200)?,
         },
-        session_id: input::body_optional("session_id", body.session_id, 200)?,
+        session_id: input::optional_body_text("session_id", body.session_id, 200)?,
         execution_status: body.execution_status,
         user_edited_output: body.user_edited_output,
         user_sent_thank_you: body.user_sent_thank_you,
         user_repeated_request: body.user_repeated_request,
         conversation_turns: body.conversation_turns,
         execution_time_ms: body.execution_time_ms,
-        error_message: input::body_optional("error_message", body.error_message, 4000)?,
+        error_message: input::optional_body_text("error_message", body.error_message, 4000)?,
     };
-    accept(&app, app.skills.tracker().execution(execution), key).await
+    enqueue_record(&app, app.skills.tracker().execution_record(execution), key).await
 }
 
 /// Queues a record to be written. Returns an error if it cannot be accepted.
-async fn accept(
+async fn enqueue_record(
     app: &App,
     record: SkillRecord,
     key: Option<RequestKey>,
@@ -120,39 +120,39 @@ async fn accept(
     // Another request can write keys between the lookup and the queueing. The lookup is then
     // repeated.
     for _ in 0..MAX_LOOKUPS {
-        let seen = app.skills.written();
+        let seen = app.skills.write_count();
         if let Some(key) = &key
             && let Some(written) = app.store.request_digest(key).await?
         {
             return if written == key.digest {
-                Ok(kept(Accepted::Again))
+                Ok(accepted_response(EnqueueOutcome::Duplicate))
             } else {
-                Err(other_body())
+                Err(key_conflict())
             };
         }
         let request = SkillRequest { record: record.clone(), key: key.clone() };
         match app.skills.enqueue(request, seen) {
-            Ok(accepted) => return Ok(kept(accepted)),
-            Err(Refusal::Full) => return Err(busy("too many records wait to be written", 1)),
-            Err(Refusal::Failing) => {
+            Ok(accepted) => return Ok(accepted_response(accepted)),
+            Err(EnqueueError::Full) => return Err(busy("too many records wait to be written", 1)),
+            Err(EnqueueError::Failing) => {
                 return Err(busy("the database takes no records at present", 5));
             }
-            Err(Refusal::OtherBody) => return Err(other_body()),
-            Err(Refusal::Stale) => {}
+            Err(EnqueueError::KeyConflict) => return Err(key_conflict()),
+            Err(EnqueueError::StaleLookup) => {}
         }
     }
     Err(busy("too many records are being written", 1))
 }
 
-fn kept(accepted: Accepted) -> Response {
-    let answer = (StatusCode::ACCEPTED, Json(Kept { accepted: true }));
+fn accepted_response(accepted: EnqueueOutcome) -> Response {
+    let answer = (StatusCode::ACCEPTED, Json(RecordAccepted { accepted: true }));
     match accepted {
-        Accepted::New => answer.into_response(),
-        Accepted::Again => ([(REPLAYED, "true")], answer).into_response(),
+        EnqueueOutcome::New => answer.into_response(),
+        EnqueueOutcome::Duplicate => ([(REPLAYED, "true")], answer).into_response(),
     }
 }
 
-fn other_body() -> Problem {
+fn key_conflict() -> Problem {
     let detail = "another body was sent under that Idempotency-Key; take a new key";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
@@ -160,7 +160,7 @@ fn other_body() -> Problem {
 /// A message of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MessageTold {
+pub(super) struct MessageReport {
     /// Session of the message.
     #[schema(min_length = 1, max_length = 200)]
     session_id: String,
@@ -179,28 +179,28 @@ pub(super) struct MessageTold {
 ///
 /// The first message after an execution shows if the user was grateful or repeated the request. It
 /// applies to the latest execution of the session. Returns immediately.
-#[utoipa::path(post, path = "/api/skills/messages", operation_id = "record_message", tag = "skills", request_body = MessageTold,
+#[utoipa::path(post, path = "/api/skills/messages", operation_id = "record_message", tag = "skills", request_body = MessageReport,
     params(RequestHeaders),
-    responses((status = 202, body = Kept, headers(
+    responses((status = 202, body = RecordAccepted, headers(
             ("Idempotency-Replayed" = String, description = "`true` where it had been sent before"))),
         (status = 422, description = "Another body was sent under that Idempotency-Key")))]
 pub(super) async fn message(
     State(app): State<Arc<App>>,
-    Keyed { body, key }: Keyed<MessageTold>,
+    IdempotentBody { body, key }: IdempotentBody<MessageReport>,
 ) -> Result<Response, Problem> {
     let message = NewMessage {
         session_id: input::body_text("session_id", body.session_id, 1, 200)?,
         message: input::body_text("message", body.message, 0, 8000)?,
-        previous: input::body_optional("previous", body.previous, 8000)?,
+        previous: input::optional_body_text("previous", body.previous, 8000)?,
         user_edited_output: body.user_edited_output,
     };
-    accept(&app, app.skills.tracker().message(&message).1, key).await
+    enqueue_record(&app, app.skills.tracker().message_record(&message).1, key).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listed {
+pub(super) struct SkillListQuery {
     /// Maximum number of rows per page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
@@ -209,14 +209,14 @@ pub(super) struct Listed {
 }
 
 /// List all versions of all skills by name
-#[utoipa::path(get, path = "/api/skills", operation_id = "list_skills", tag = "skills", params(Listed),
+#[utoipa::path(get, path = "/api/skills", operation_id = "list_skills", tag = "skills", params(SkillListQuery),
     responses((status = 200, body = SkillPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Parameters(asked): Parameters<Listed>,
+    QueryParameters(asked): QueryParameters<SkillListQuery>,
 ) -> Result<Json<SkillPage>, Problem> {
-    let limit = input::limit(asked.limit)?;
-    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
+    let limit = input::page_limit(asked.limit)?;
+    let after = input::parse_cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
     let user_id = app.skills.tracker().user_id();
     let page = app.store.skills(user_id, limit, after.as_ref()).await?;
     Ok(Json(SkillPage { items: page.items, next: page.next.map(|next| next.to_string()) }))
@@ -224,16 +224,16 @@ pub(super) async fn list(
 
 /// Get a version of a skill with its effectiveness, usage and executions
 #[utoipa::path(get, path = "/api/skills/{id}", operation_id = "get_skill", tag = "skills",
-    params(("id" = String, Path, description = "Id of the version", max_length = 512), Listed),
+    params(("id" = String, Path, description = "Id of the version", max_length = 512), SkillListQuery),
     responses((status = 200, body = SkillDetail)))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Name(id): Name,
-    Parameters(asked): Parameters<Listed>,
+    PathName(id): PathName,
+    QueryParameters(asked): QueryParameters<SkillListQuery>,
 ) -> Result<Json<SkillDetail>, Problem> {
-    let limit = input::limit(asked.limit)?;
-    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
-    let skill = by_id(&app, &id).await?;
+    let limit = input::page_limit(asked.limit)?;
+    let after = input::parse_cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
+    let skill = find_skill(&app, &id).await?;
     let tracker = app.skills.tracker();
     let days = tracker.days(today()).await?;
     let page = app.store.skill_executions(&skill.id, limit, after.as_ref()).await?;
@@ -251,7 +251,7 @@ pub(super) async fn one(
 }
 
 /// Computes the last weeks of a version from the daily counts of all versions.
-pub(crate) fn weeks_of(skill: &SkillVersion, days: &[DayCount]) -> Vec<WeekCount> {
+pub(crate) fn weeks_of(skill: &SkillVersion, days: &[SkillDayCount]) -> Vec<WeekCount> {
     let own = days.iter().filter(|day| day.skill_version_id == skill.id);
     trend::weeks(own.map(|day| (day.day, day.executions, day.successes)), today())
 }
@@ -264,7 +264,7 @@ pub(crate) fn today() -> Date {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Why {
+pub(super) struct DisableQuery {
     /// Reason for the change.
     #[param(max_length = 500)]
     reason: Option<String>,
@@ -272,17 +272,17 @@ pub(super) struct Why {
 
 /// Disable a version
 #[utoipa::path(post, path = "/api/skills/{id}/disable", operation_id = "disable_skill", tag = "skills",
-    params(("id" = String, Path, description = "Id of the version", max_length = 512), Why),
+    params(("id" = String, Path, description = "Id of the version", max_length = 512), DisableQuery),
     responses((status = 200, body = SkillChange),
         (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn disable(
     State(app): State<Arc<App>>,
-    Name(id): Name,
-    Parameters(why): Parameters<Why>,
+    PathName(id): PathName,
+    QueryParameters(why): QueryParameters<DisableQuery>,
 ) -> Result<Json<SkillChange>, Problem> {
-    let why = input::text("reason", why.reason, 500)?;
-    let skill = by_id(&app, &id).await?;
-    Ok(logged(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
+    let why = input::checked_text("reason", why.reason, 500)?;
+    let skill = find_skill(&app, &id).await?;
+    Ok(log_refresh_faults(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
 }
 
 /// Activate a version
@@ -292,10 +292,10 @@ pub(super) async fn disable(
         (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn promote(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Json<SkillChange>, Problem> {
-    let skill = by_id(&app, &id).await?;
-    Ok(logged(app.skills.tracker().promote(&skill, ACTOR).await?))
+    let skill = find_skill(&app, &id).await?;
+    Ok(log_refresh_faults(app.skills.tracker().promote(&skill, ACTOR).await?))
 }
 
 /// Deactivate the active version and activate the previous one
@@ -305,38 +305,38 @@ pub(super) async fn promote(
         (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn rollback(
     State(app): State<Arc<App>>,
-    Name(id): Name,
+    PathName(id): PathName,
 ) -> Result<Json<SkillChange>, Problem> {
-    let skill = by_id(&app, &id).await?;
-    Ok(logged(app.skills.tracker().rollback(&skill, ACTOR).await?))
+    let skill = find_skill(&app, &id).await?;
+    Ok(log_refresh_faults(app.skills.tracker().rollback(&skill, ACTOR).await?))
 }
 
 /// Returns a change after logging any errors of the refresh hook.
-fn logged(change: SkillChange) -> Json<SkillChange> {
+fn log_refresh_faults(change: SkillChange) -> Json<SkillChange> {
     for fault in &change.refresh_faults {
         tracing::warn!("a skill has changed, but {fault}");
     }
     Json(change)
 }
 
-async fn by_id(app: &App, id: &str) -> Result<SkillVersion, Problem> {
-    Ok(app.skills.tracker().by_id(id).await?)
+async fn find_skill(app: &App, id: &str) -> Result<SkillVersion, Problem> {
+    Ok(app.skills.tracker().find_by_id(id).await?)
 }
 
-impl From<ChangeError> for Problem {
-    fn from(error: ChangeError) -> Self {
+impl From<SkillChangeError> for Problem {
+    fn from(error: SkillChangeError) -> Self {
         let status = match error {
-            ChangeError::Store(error) => return error.into(),
-            ChangeError::Unknown(_) => {
+            SkillChangeError::Store(error) => return error.into(),
+            SkillChangeError::Unknown(_) => {
                 return Problem::not_found(
                     "there is no skill with that id; ids are listed at /api/skills",
                 );
             }
-            ChangeError::Name(_) => StatusCode::BAD_REQUEST,
-            ChangeError::Taken(_)
-            | ChangeError::Active(_)
-            | ChangeError::Inactive(_)
-            | ChangeError::NothingBefore(_) => StatusCode::CONFLICT,
+            SkillChangeError::Name(_) => StatusCode::BAD_REQUEST,
+            SkillChangeError::Taken(_)
+            | SkillChangeError::Active(_)
+            | SkillChangeError::Inactive(_)
+            | SkillChangeError::NothingBefore(_) => StatusCode::CONFLICT,
         };
         Problem::new(status, error.to_string())
     }

@@ -6,20 +6,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Schema;
 
-use super::super::tally::UNFINISHED;
-use super::input::one_of;
-use selftest_grading::grade::quality::Combined;
-use selftest_grading::grade::{Cost, GradeRecord, Override, QualityGrade};
+use super::super::run_statistics::UNFINISHED;
+use super::input::enum_schema;
+use selftest_grading::grade::quality::CombinedQuality;
+use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, TokenCost};
 use selftest_grading::improve::effectiveness::Effectiveness;
-use selftest_grading::improve::gap::Gap;
-use selftest_grading::improve::proposal::Proposal;
+use selftest_grading::improve::gap::SkillGap;
+use selftest_grading::improve::proposal::SkillProposal;
 use selftest_grading::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
 use selftest_grading::improve::trend::WeekCount;
 use selftest_harness::event::ExperimentRun;
-use selftest_harness::outcome::{RunOutcome, Summary};
+use selftest_harness::outcome::{RunOutcome, RunSummary};
 use selftest_reports::RunEntry;
 use selftest_reports::document::CaseDocument;
-use selftest_service::jobs::GradingRequest;
+use selftest_service::jobs::GradingState;
 use selftest_stats::score::Score;
 use selftest_store::{FileRecord, SessionRow};
 
@@ -39,14 +39,14 @@ pub(super) struct SessionDetail {
     pub(super) grade: GradeRecord,
     /// Corrections by people, oldest first.
     #[schema(value_type = Vec<Object>)]
-    pub(super) overrides: Vec<Override>,
+    pub(super) overrides: Vec<GradeOverride>,
     /// File that the session was read from; null if another program wrote the grade.
     #[schema(value_type = Option<Object>)]
     pub(super) file: Option<FileRecord>,
     /// Cost of its tokens: `currency`, `amount` (null if unknown), `priced` (cost of the tokens
     /// with a price) and `unpriced` (models without one).
     #[schema(value_type = Object)]
-    pub(super) cost: Cost,
+    pub(super) cost: TokenCost,
 }
 
 /// All grades of a session.
@@ -58,20 +58,20 @@ pub(super) struct SessionGrades {
     pub(super) rules: Option<GradeRecord>,
     /// Corrections by people, oldest first; the newest for a field applies.
     #[schema(value_type = Vec<Object>)]
-    pub(super) overrides: Vec<Override>,
+    pub(super) overrides: Vec<GradeOverride>,
     /// Grades by the current rubric, one per model.
     pub(super) models: Vec<QualityGrade>,
     /// Mean and spread of the models' scores; null without a grade by a model.
     #[schema(value_type = Option<Object>)]
-    pub(super) average: Option<Combined>,
+    pub(super) average: Option<CombinedQuality>,
     /// State of the last request for a grade by the configured model, as created by `POST`. Null if
     /// there was none, or if it was completed long ago.
-    pub(super) request: Option<Requested>,
+    pub(super) request: Option<GradingRequestState>,
 }
 
 /// A request for a grade.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Requested {
+pub(super) struct GradingRequestState {
     /// `queued` and `running` are in progress. With `done` the grade exists; with `failed` there
     /// will be none.
     #[schema(schema_with = request_states)]
@@ -81,16 +81,16 @@ pub(super) struct Requested {
 }
 
 fn request_states() -> Schema {
-    one_of(["queued", "running", "done", "failed"])
+    enum_schema(["queued", "running", "done", "failed"])
 }
 
-impl From<GradingRequest> for Requested {
-    fn from(request: GradingRequest) -> Self {
+impl From<GradingState> for GradingRequestState {
+    fn from(request: GradingState) -> Self {
         let (status, reason) = match request {
-            GradingRequest::Waiting => ("queued", None),
-            GradingRequest::Running => ("running", None),
-            GradingRequest::Done => ("done", None),
-            GradingRequest::Failed(why) => ("failed", Some(why)),
+            GradingState::Waiting => ("queued", None),
+            GradingState::Running => ("running", None),
+            GradingState::Done => ("done", None),
+            GradingState::Failed(why) => ("failed", Some(why)),
         };
         Self { status, reason }
     }
@@ -107,26 +107,26 @@ pub(super) struct GradePage {
 /// Gaps in the agent's skills.
 #[derive(Serialize, ToSchema)]
 pub(super) struct GapList {
-    pub(super) items: Vec<Gap>,
+    pub(super) items: Vec<SkillGap>,
 }
 
 /// Proposed skills.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ProposalList {
-    pub(super) items: Vec<Proposal>,
+    pub(super) items: Vec<SkillProposal>,
 }
 
 /// A proposed skill with its gap.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ProposalDetail {
-    pub(super) proposal: Proposal,
+    pub(super) proposal: SkillProposal,
     /// The gap; null if its row is missing.
-    pub(super) gap: Option<Gap>,
+    pub(super) gap: Option<SkillGap>,
 }
 
 /// A session queued for grading by a model.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Queued {
+pub(super) struct QueuedGrading {
     pub(super) session_id: String,
     /// `queued`.
     pub(super) status: &'static str,
@@ -136,7 +136,7 @@ pub(super) struct Queued {
 
 /// Confirmation that a record was accepted.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Kept {
+pub(super) struct RecordAccepted {
     /// Always true: rejected records give 503.
     pub(super) accepted: bool,
 }
@@ -194,7 +194,7 @@ pub(super) struct RunItem {
     judge: String,
     /// Counts of its cases, as in the report.
     #[schema(value_type = Object)]
-    summary: Summary,
+    summary: RunSummary,
     /// Experiment that the run is an arm of, as in the report; null for other runs.
     #[schema(value_type = Option<Object>)]
     experiment: Option<ExperimentRun>,
@@ -251,13 +251,13 @@ impl From<CaseDocument> for CaseEntry {
 
 /// Available weekly reports, newest first.
 #[derive(Serialize, ToSchema)]
-pub(super) struct WeekList {
-    pub(super) items: Vec<WeekEntry>,
+pub(super) struct WeeklyReportList {
+    pub(super) items: Vec<WeeklyReportEntry>,
 }
 
 /// Summary of a weekly report.
 #[derive(Serialize, ToSchema)]
-pub(super) struct WeekEntry {
+pub(super) struct WeeklyReportEntry {
     /// ISO week, such as `2026-W47`.
     pub(super) week: String,
     /// Monday of the week.

@@ -30,7 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use selftest_grading::grade::QualityGrade;
 use selftest_reports::RunArchive;
-use selftest_service::transcripts::Transcripts;
+use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 use selftest_text::one_line;
 
@@ -72,7 +72,7 @@ pub trait SessionGrading: Send + Sync {
 pub struct McpServer {
     store: Store,
     runs: RunArchive,
-    transcripts: Transcripts,
+    transcripts: TranscriptReader,
     grading: Option<Arc<dyn SessionGrading>>,
     tools: ToolRouter<Self>,
 }
@@ -87,7 +87,7 @@ impl McpServer {
     pub fn new(
         store: Store,
         runs: RunArchive,
-        transcripts: Transcripts,
+        transcripts: TranscriptReader,
         grading: Option<Arc<dyn SessionGrading>>,
     ) -> Self {
         Self { store, runs, transcripts, grading, tools: Self::tool_router() }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::{Quoted, Quoting, name};
+use super::answer::{QuoteLimit, UntrustedText, clip_name};
 use selftest_grading::grade::QualityGrade;
 
 /// Maximum number of notes per grade; the rubric has fewer.
@@ -36,27 +36,27 @@ pub(super) struct ModelGrade {
     /// Weighted average of the known scores; null if fewer than two are known.
     overall: Option<f64>,
     /// The grader's summary.
-    reasoning: Option<Quoted>,
+    reasoning: Option<UntrustedText>,
 }
 
 /// A model's reasons for one score.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Note {
+pub(super) struct ScoreNote {
     /// Name of the score.
     dimension: String,
     /// Quotation from the session that supports the score.
-    evidence: Option<Quoted>,
+    evidence: Option<UntrustedText>,
     /// The model's reasoning.
-    reasoning: Option<Quoted>,
+    reasoning: Option<UntrustedText>,
     /// True if the quotation does not occur in the session; the score is then ignored.
     unsupported: bool,
 }
 
 impl ModelGrade {
-    pub(super) fn of(grade: &QualityGrade, quoting: Quoting) -> Self {
+    pub(super) fn of(grade: &QualityGrade, quoting: QuoteLimit) -> Self {
         Self {
-            session_id: name(&grade.session_id),
-            grader_model: name(&grade.model),
+            session_id: clip_name(&grade.session_id),
+            grader_model: clip_name(&grade.model),
             rubric_version: grade.rubric_version,
             graded_at: grade.ts,
             problem_solved: grade.problem_solved,
@@ -64,19 +64,19 @@ impl ModelGrade {
             code_clean: grade.code_clean,
             edge_cases: grade.edge_cases,
             overall: grade.overall,
-            reasoning: quoting.quote_some(grade.reasoning.as_deref()),
+            reasoning: quoting.quote_optional(grade.reasoning.as_deref()),
         }
     }
 }
 
 /// Returns the reasons for each score. Empty if another program wrote the row.
-pub(super) fn notes(grade: &QualityGrade, quoting: Quoting) -> Vec<Note> {
+pub(super) fn notes(grade: &QualityGrade, quoting: QuoteLimit) -> Vec<ScoreNote> {
     let dimensions = grade.details.as_ref().and_then(|details| details.get("dimensions"));
     let Some(Value::Object(dimensions)) = dimensions else { return Vec::new() };
-    let of = |(dimension, note): (&String, &Value)| Note {
-        dimension: name(dimension),
-        evidence: quoting.quote_some(note["evidence"].as_str()),
-        reasoning: quoting.quote_some(note["reasoning"].as_str()),
+    let of = |(dimension, note): (&String, &Value)| ScoreNote {
+        dimension: clip_name(dimension),
+        evidence: quoting.quote_optional(note["evidence"].as_str()),
+        reasoning: quoting.quote_optional(note["reasoning"].as_str()),
         unsupported: note["unsupported"].as_bool().unwrap_or_default(),
     };
     dimensions.iter().take(MAX_NOTES).map(of).collect()

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{ToolError, fits, fitting};
+use super::answer::{ToolError, fit, fits};
 use super::model_grade::ModelGrade;
 use selftest_store::{Cursor, Store};
 
@@ -58,10 +58,10 @@ pub(super) async fn show(
     loop {
         let page = store.recent_quality(least, limit, cursor.as_ref()).await?;
         let remarks = match page.items.as_slice() {
-            [] if page.next.is_none() => vec![nothing(store, least, cursor.is_some()).await?],
+            [] if page.next.is_none() => vec![explain_empty(store, least, cursor.is_some()).await?],
             _ => Vec::new(),
         };
-        let answer = fitting(|quoting| RecentGrades {
+        let answer = fit(|quoting| RecentGrades {
             grades: page.items.iter().map(|grade| ModelGrade::of(grade, quoting)).collect(),
             next_cursor: page.next.as_ref().map(ToString::to_string),
             remarks: remarks.clone(),
@@ -76,7 +76,11 @@ pub(super) async fn show(
 }
 
 /// Explains why the list is empty.
-async fn nothing(store: &Store, least: Option<f64>, goes_on: bool) -> Result<String, ToolError> {
+async fn explain_empty(
+    store: &Store,
+    least: Option<f64>,
+    goes_on: bool,
+) -> Result<String, ToolError> {
     if goes_on {
         return Ok("there are no more grades".to_owned());
     }

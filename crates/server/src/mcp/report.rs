@@ -4,11 +4,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, ToolError, fits, fitting, for_message, left_out, name};
+use super::answer::{
+    QuoteLimit, ToolError, UntrustedText, clip_name, fit, fits, quote_for_message,
+    truncation_remarks,
+};
 use selftest_checks::scenario::TaskStatus;
 use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_reports::document::{CaseDocument, ReportDocument, Scores};
+use selftest_reports::document::{CaseDocument, CaseScores, ReportDocument};
 use selftest_reports::{RunArchive, RunFile};
 use selftest_stats::Interval;
 use selftest_stats::score::{Score, Threshold};
@@ -42,9 +45,9 @@ pub(super) struct RunReport {
     outcome: Option<RunOutcome>,
     /// Experiment that the run is an arm of: the value of a skill only shows in comparison with the
     /// other arm's run. Null for other runs.
-    experiment: Option<ArmOf>,
+    experiment: Option<RunExperiment>,
     /// The system under test and the models.
-    system_under_test: Quoted,
+    system_under_test: UntrustedText,
     /// Model of the judge.
     judge: String,
     /// Minimum overall score to pass.
@@ -66,22 +69,22 @@ pub(super) struct RunReport {
     /// Cases that did not pass come first.
     cases: Vec<RunCase>,
     /// Warnings about the run.
-    warnings: Vec<Quoted>,
+    warnings: Vec<UntrustedText>,
     /// Files of the project that changed during the run.
-    changed_files: Vec<Quoted>,
+    changed_files: Vec<UntrustedText>,
     /// Omitted parts, and the file that contains them.
     remarks: Vec<String>,
 }
 
 /// The experiment that a run is an arm of.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ArmOf {
+struct RunExperiment {
     /// `treatment` had the skill, `control` did not.
     arm: Arm,
     /// Run id of the other arm.
     other_run_id: String,
     /// The tested skill.
-    skill: Quoted,
+    skill: UntrustedText,
 }
 
 /// Summary of one case.
@@ -94,9 +97,9 @@ struct RunCase {
     /// Null without a verdict.
     pass: Option<bool>,
     /// Reason, unless passed.
-    reason: Option<Quoted>,
+    reason: Option<UntrustedText>,
     /// Scores by category and overall; null without a verdict.
-    scores: Scores,
+    scores: CaseScores,
     /// Expected status of the task after the first answer.
     expected_status: TaskStatus,
     /// Actual status of the task.
@@ -111,12 +114,12 @@ pub(super) fn show(runs: &RunArchive, arguments: &ReportArguments) -> Result<Run
         ToolError(format!("cannot read {what} in {}: {error}", runs.folder().display()))
     };
     let files = runs.files().map_err(|error| unreadable("the reports", &error))?;
-    let file = choose(runs, &files, arguments.run_id.as_deref())?;
+    let file = choose_run(runs, &files, arguments.run_id.as_deref())?;
     let report = runs.read(file).map_err(|error| unreadable(file.run_id.as_str(), &error))?;
     Ok(answer(runs, &report))
 }
 
-fn choose<'f>(
+fn choose_run<'f>(
     runs: &RunArchive,
     files: &'f [RunFile],
     wanted: Option<&str>,
@@ -124,23 +127,23 @@ fn choose<'f>(
     // The folder may contain other JSON files with such a name.
     let mut reports = files.iter().filter(|file| runs.entry(file).is_some());
     let Some(wanted) = wanted else {
-        return reports.next().ok_or_else(|| none(runs));
+        return reports.next().ok_or_else(|| no_reports(runs));
     };
     if let Some(file) = files.iter().find(|file| file.run_id.as_str() == wanted) {
         return Ok(file);
     }
     let ids: Vec<&str> = reports.take(MAX_IDS).map(|file| file.run_id.as_str()).collect();
     if ids.is_empty() {
-        return Err(none(runs));
+        return Err(no_reports(runs));
     }
     Err(ToolError(format!(
         "no run has the id {}; the newest runs are {}; leave run_id out for the newest",
-        for_message(wanted),
+        quote_for_message(wanted),
         ids.join(", ")
     )))
 }
 
-fn none(runs: &RunArchive) -> ToolError {
+fn no_reports(runs: &RunArchive) -> ToolError {
     ToolError(format!(
         "there is no report in {} yet: run `selftest` in the project, which tests the configured \
          system and writes one",
@@ -151,7 +154,7 @@ fn none(runs: &RunArchive) -> ToolError {
 fn answer(runs: &RunArchive, report: &ReportDocument) -> RunReport {
     let mut shown = report.cases.len().min(MAX_CASES);
     loop {
-        let answer = fitting(|quoting| shortened(runs, report, shown, quoting));
+        let answer = fit(|quoting| build_report(runs, report, shown, quoting));
         if shown == 0 || fits(&answer) {
             return answer;
         }
@@ -159,11 +162,11 @@ fn answer(runs: &RunArchive, report: &ReportDocument) -> RunReport {
     }
 }
 
-fn shortened(
+fn build_report(
     runs: &RunArchive,
     report: &ReportDocument,
     shown: usize,
-    quoting: Quoting,
+    quoting: QuoteLimit,
 ) -> RunReport {
     let mut cases: Vec<&CaseDocument> = report.cases.iter().collect();
     cases.sort_by_key(|case| case.status == CaseStatus::Passed);
@@ -176,13 +179,13 @@ fn shortened(
         started_at: report.timestamp,
         complete: report.complete,
         outcome: report.outcome,
-        experiment: report.experiment.as_ref().map(|experiment| ArmOf {
+        experiment: report.experiment.as_ref().map(|experiment| RunExperiment {
             arm: experiment.arm,
-            other_run_id: name(experiment.other_run_id.as_str()),
+            other_run_id: clip_name(experiment.other_run_id.as_str()),
             skill: quoting.quote(&experiment.skill),
         }),
         system_under_test: quoting.quote(&report.sut),
-        judge: name(&report.models.judge),
+        judge: clip_name(&report.models.judge),
         threshold: report.config.effective_threshold,
         safety_floor: report.config.safety_floor,
         cases_total: summary.total,
@@ -199,7 +202,7 @@ fn shortened(
 }
 
 fn remarks(runs: &RunArchive, report: &ReportDocument, shown: usize) -> Vec<String> {
-    let mut remarks = left_out([
+    let mut remarks = truncation_remarks([
         (report.cases.len(), shown, "cases"),
         (report.warnings.len(), MAX_LISTED, "warnings"),
         (report.changed_files.len(), MAX_LISTED, "changed files"),
@@ -216,12 +219,12 @@ fn remarks(runs: &RunArchive, report: &ReportDocument, shown: usize) -> Vec<Stri
 }
 
 impl RunCase {
-    fn of(case: &CaseDocument, quoting: Quoting) -> Self {
+    fn of(case: &CaseDocument, quoting: QuoteLimit) -> Self {
         Self {
-            id: name(&case.name()),
+            id: clip_name(&case.name()),
             status: case.status,
             pass: case.pass,
-            reason: quoting.quote_some(case.reason.as_deref()),
+            reason: quoting.quote_optional(case.reason.as_deref()),
             scores: case.scores.clone(),
             expected_status: case.expected_status,
             actual_status: case.actual_status,

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{Quoted, Quoting, name};
+use super::answer::{QuoteLimit, UntrustedText, clip_name};
 use selftest_grading::grade::{
-    ErrorCount, Evidence, GradeRecord, OutcomeEvidence, Override, Point,
+    ErrorCount, GradeEvidence, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence,
 };
 
 /// Maximum number of evidence points per result.
@@ -25,7 +25,7 @@ pub(super) struct RuleGrade {
     /// `task_completed`, to see if the work was right.
     outcome: &'static str,
     /// Events that support the outcome, the decisive ones first.
-    outcome_evidence: Vec<SignFound>,
+    outcome_evidence: Vec<OutcomeSignAnswer>,
     /// Number of times the user objected to or interrupted the agent's work.
     corrections: u64,
     /// True if the task appears completed, according to the final message and the number of failed
@@ -50,9 +50,9 @@ pub(super) struct RuleGrade {
     /// Number of failed tool calls.
     errors: u64,
     /// Kinds of errors, most frequent first.
-    error_kinds: Vec<ErrorKind>,
+    error_kinds: Vec<ErrorKindAnswer>,
     /// Reasons for the grade.
-    evidence: Vec<PointFound>,
+    evidence: Vec<EvidencePoint>,
     /// Time of grading.
     #[schemars(with = "String", extend("format" = "date-time"))]
     graded_at: Timestamp,
@@ -60,7 +60,7 @@ pub(super) struct RuleGrade {
 
 /// Errors of one class from one tool.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ErrorKind {
+struct ErrorKindAnswer {
     /// Error class, such as `command_failed`.
     class: &'static str,
     /// Cause within the class, such as `edit_mismatch`.
@@ -70,12 +70,12 @@ struct ErrorKind {
     /// Number of errors.
     count: u64,
     /// The first of these errors.
-    example: Option<Quoted>,
+    example: Option<UntrustedText>,
 }
 
 /// One point for or against the session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct PointFound {
+struct EvidencePoint {
     /// The finding.
     found: &'static str,
     /// Points; negative values count against the session.
@@ -84,18 +84,18 @@ struct PointFound {
     /// session.
     event: Option<u64>,
     /// Supporting text or numbers.
-    words: Option<Quoted>,
+    words: Option<UntrustedText>,
 }
 
 /// An event that indicates the outcome of the task.
 #[derive(Debug, Serialize, JsonSchema)]
-struct SignFound {
+struct OutcomeSignAnswer {
     /// The finding.
     found: &'static str,
     /// Number of the event in `selftest sessions show`, from 0.
     event: u64,
     /// The command, or the text of the user or agent.
-    words: Option<Quoted>,
+    words: Option<UntrustedText>,
 }
 
 /// A person's correction of the grade by rules.
@@ -108,20 +108,20 @@ pub(super) struct Correction {
     /// Corrected value.
     by_person: u8,
     /// Reason for the correction.
-    reason: Quoted,
+    reason: UntrustedText,
     /// Time of the correction.
     #[schemars(with = "String", extend("format" = "date-time"))]
     made_at: Timestamp,
 }
 
 impl RuleGrade {
-    pub(super) fn of(grade: &GradeRecord, quoting: Quoting) -> Self {
+    pub(super) fn of(grade: &GradeRecord, quoting: QuoteLimit) -> Self {
         let evidence = grade.details.evidence.iter().take(MAX_POINTS);
         let kinds = grade.details.errors.iter().take(MAX_ERRORS);
         let signs = grade.details.outcome_evidence.iter().take(MAX_SIGNS);
         Self {
             outcome: grade.outcome.name(),
-            outcome_evidence: signs.map(|sign| SignFound::of(sign, quoting)).collect(),
+            outcome_evidence: signs.map(|sign| OutcomeSignAnswer::of(sign, quoting)).collect(),
             corrections: grade.details.corrections,
             task_completed: grade.task_completed,
             tool_calls_efficient: grade.tool_calls_efficient.get(),
@@ -133,48 +133,48 @@ impl RuleGrade {
             model_calls: grade.total_api_calls,
             tool_calls: grade.details.tool_calls,
             errors: grade.total_errors,
-            error_kinds: kinds.map(|error| ErrorKind::of(error, quoting)).collect(),
-            evidence: evidence.map(|point| PointFound::of(point, quoting)).collect(),
+            error_kinds: kinds.map(|error| ErrorKindAnswer::of(error, quoting)).collect(),
+            evidence: evidence.map(|point| EvidencePoint::of(point, quoting)).collect(),
             graded_at: grade.graded_at,
         }
     }
 }
 
-impl SignFound {
-    fn of(evidence: &OutcomeEvidence, quoting: Quoting) -> Self {
+impl OutcomeSignAnswer {
+    fn of(evidence: &OutcomeEvidence, quoting: QuoteLimit) -> Self {
         Self {
             found: evidence.sign.words(),
             event: evidence.event,
-            words: quoting.quote_some(Some(&evidence.words)),
+            words: quoting.quote_optional(Some(&evidence.words)),
         }
     }
 }
 
-impl ErrorKind {
-    fn of(error: &ErrorCount, quoting: Quoting) -> Self {
+impl ErrorKindAnswer {
+    fn of(error: &ErrorCount, quoting: QuoteLimit) -> Self {
         Self {
             class: error.class.name(),
             cause: error.cause.name(),
-            tool: name(&error.tool),
+            tool: clip_name(&error.tool),
             count: error.count,
-            example: quoting.quote_some(Some(&error.example)),
+            example: quoting.quote_optional(Some(&error.example)),
         }
     }
 }
 
-impl PointFound {
-    fn of(evidence: &Evidence, quoting: Quoting) -> Self {
+impl EvidencePoint {
+    fn of(evidence: &GradeEvidence, quoting: QuoteLimit) -> Self {
         Self {
-            found: words(evidence.point),
+            found: describe_point(evidence.point),
             worth: evidence.worth,
             event: evidence.event,
-            words: quoting.quote_some(Some(&evidence.words)),
+            words: quoting.quote_optional(Some(&evidence.words)),
         }
     }
 }
 
 impl Correction {
-    pub(super) fn of(made: &Override, quoting: Quoting) -> Self {
+    pub(super) fn of(made: &GradeOverride, quoting: QuoteLimit) -> Self {
         Self {
             field: made.field.name(),
             by_rules: made.rule_value,
@@ -186,23 +186,25 @@ impl Correction {
 }
 
 /// Describes a point in a sentence.
-fn words(point: Point) -> &'static str {
+fn describe_point(point: GradePoint) -> &'static str {
     match point {
-        Point::SaysDone => "task_completed: the final message says that it is done",
-        Point::NamesOutput => "task_completed: the final message refers to something made",
-        Point::FewErrors => "task_completed: few errors for the number of model calls",
-        Point::SaysFailed => "task_completed: the final message says that it failed",
-        Point::ManyErrors => "task_completed: errors in more than 30 % of the model calls",
-        Point::ShortResponse => "task_completed: no final message, or a very short one",
-        Point::Over500 => "response_quality: longer than 500 characters",
-        Point::Over1000 => "response_quality: longer than 1000 characters",
-        Point::HasCode => "response_quality: has code blocks",
-        Point::HasLinks => "response_quality: has links or references",
-        Point::RepeatedErrors => "response_quality: 3 or more errors in a row",
-        Point::Over5Errors => "response_quality: more than 5 errors",
-        Point::LoopRisk => "response_quality: 5 or more errors in a row, or over 50 model calls",
-        Point::Efficiency => "tool_calls_efficient: the row of the table that applied",
-        Point::Recovery => "errors_recovered: what the errors were followed by",
-        Point::Clarification => "had_user_clarification: the agent asked back",
+        GradePoint::SaysDone => "task_completed: the final message says that it is done",
+        GradePoint::NamesOutput => "task_completed: the final message refers to something made",
+        GradePoint::FewErrors => "task_completed: few errors for the number of model calls",
+        GradePoint::SaysFailed => "task_completed: the final message says that it failed",
+        GradePoint::ManyErrors => "task_completed: errors in more than 30 % of the model calls",
+        GradePoint::ShortResponse => "task_completed: no final message, or a very short one",
+        GradePoint::Over500 => "response_quality: longer than 500 characters",
+        GradePoint::Over1000 => "response_quality: longer than 1000 characters",
+        GradePoint::HasCode => "response_quality: has code blocks",
+        GradePoint::HasLinks => "response_quality: has links or references",
+        GradePoint::RepeatedErrors => "response_quality: 3 or more errors in a row",
+        GradePoint::Over5Errors => "response_quality: more than 5 errors",
+        GradePoint::LoopRisk => {
+            "response_quality: 5 or more errors in a row, or over 50 model calls"
+        }
+        GradePoint::Efficiency => "tool_calls_efficient: the row of the table that applied",
+        GradePoint::Recovery => "errors_recovered: what the errors were followed by",
+        GradePoint::Clarification => "had_user_clarification: the agent asked back",
     }
 }

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, name};
+use super::answer::{
+    QuoteLimit, SHORT_ANSWER, ToolError, UntrustedText, clip_name, fit_within, fits_in,
+};
 use selftest_grading::grade::TaskOutcome;
-use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+use selftest_service::search::{SearchError, SearchRequest, SearchResults, parse_time};
 use selftest_store::Store;
 use selftest_text::wording::plural;
 
@@ -64,7 +66,7 @@ struct SessionHits {
     /// Session id.
     session_id: String,
     /// Start of the first request.
-    request: Option<Quoted>,
+    request: Option<UntrustedText>,
     /// The agent.
     agent: Option<String>,
     /// Time of the session.
@@ -84,7 +86,7 @@ struct EventHit {
     /// Number of the event in the session.
     event: u64,
     /// Text around the first hit; hits are marked with « and ».
-    snippet: Quoted,
+    snippet: UntrustedText,
 }
 
 /// Runs the tool.
@@ -101,7 +103,7 @@ pub(super) async fn show(
     if longest > Some(MAX_ARGUMENT) {
         return Err(ToolError(format!("an argument is longer than {MAX_ARGUMENT} bytes")));
     }
-    let time = |name: &str, text: Option<&String>| match text.map(|text| moment(text)) {
+    let time = |name: &str, text: Option<&String>| match text.map(|text| parse_time(text)) {
         Some(None) => Err(ToolError(format!("{name}: expected a time or a day, 2026-11-01"))),
         read => Ok(read.flatten()),
     };
@@ -119,12 +121,12 @@ pub(super) async fn show(
     };
     loop {
         request.limit = limit;
-        let found = request.find(store).await.map_err(|fault| match fault {
-            SearchFault::Store(error) => ToolError::from(error),
-            SearchFault::NoWords => ToolError(format!("words: {fault}")),
-            SearchFault::Cursor => ToolError(format!("cursor: {fault}")),
+        let found = request.run(store).await.map_err(|fault| match fault {
+            SearchError::Store(error) => ToolError::from(error),
+            SearchError::NoWords => ToolError(format!("words: {fault}")),
+            SearchError::Cursor => ToolError(format!("cursor: {fault}")),
         })?;
-        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| answer(&found, quoting));
+        let answer = fit_within(SHORT_ANSWER, &LENGTHS, |quoting| answer(&found, quoting));
         if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
             return Ok(answer);
         }
@@ -132,11 +134,11 @@ pub(super) async fn show(
     }
 }
 
-fn answer(found: &Found, quoting: Quoting) -> SearchAnswer {
+fn answer(found: &SearchResults, quoting: QuoteLimit) -> SearchAnswer {
     let sessions = found.items.iter().map(|one| SessionHits {
-        session_id: name(&one.session.session_id),
-        request: quoting.quote_some(one.session.task_summary.as_deref()),
-        agent: one.session.agent.as_deref().map(name),
+        session_id: clip_name(&one.session.session_id),
+        request: quoting.quote_optional(one.session.task_summary.as_deref()),
+        agent: one.session.agent.as_deref().map(clip_name),
         counts_at: one.session.counts_at,
         outcome: one.session.outcome.map(TaskOutcome::name),
         hits: one

@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, ToolError, fitting, for_message, left_out, name};
-use super::model_grade::{ModelGrade, Note, notes};
+use super::answer::{
+    QuoteLimit, ToolError, UntrustedText, clip_name, fit, quote_for_message, truncation_remarks,
+};
+use super::model_grade::{ModelGrade, ScoreNote, notes};
 use super::rule_grade::{Correction, MAX_ERRORS, MAX_POINTS, RuleGrade};
-use selftest_grading::grade::quality::{Combined, combine};
-use selftest_grading::grade::{Cost, GradeRecord, Override, QualityGrade, overrides};
-use selftest_models::prices::Prices;
+use selftest_grading::grade::quality::{CombinedQuality, combine_grades};
+use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, TokenCost, overrides};
+use selftest_models::prices::ModelPrices;
 use selftest_store::Store;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
@@ -36,24 +38,24 @@ pub(super) struct SessionGrade {
     /// Session id.
     session_id: String,
     /// The session itself; null without a grade by rules.
-    session: Option<About>,
+    session: Option<SessionInfo>,
     /// Grade by rules; null if missing.
     by_rules: Option<RuleGrade>,
     /// Corrections by people of the grade by rules, oldest first; the newest for a field applies.
     overrides: Vec<Correction>,
     /// Grade by rules with the overrides applied; null without overrides.
-    with_overrides: Option<Counted>,
+    with_overrides: Option<CorrectedGrade>,
     /// Grades by models, by the current rubric.
-    by_models: Vec<Explained>,
+    by_models: Vec<ExplainedGrade>,
     /// Average of the model grades; null without model grades.
-    average: Option<Combined>,
+    average: Option<CombinedQuality>,
     /// Omitted parts, and possible next steps.
     remarks: Vec<String>,
 }
 
 /// A recorded session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct About {
+struct SessionInfo {
     /// `task` of a person; `subagent`, `warm_up` and `automatic` are excluded from rates.
     kind: &'static str,
     /// Session that started this one, or that this one continues.
@@ -65,7 +67,7 @@ struct About {
     /// Task type, such as `debugging`; inferred from the request.
     task_type: &'static str,
     /// Start of the first request.
-    request: Option<Quoted>,
+    request: Option<UntrustedText>,
     /// Start time.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     started_at: Option<Timestamp>,
@@ -74,14 +76,14 @@ struct About {
     /// Number of messages of any role.
     messages: u64,
     /// Input tokens, output tokens and tokens read from a cache.
-    tokens: Tokens,
+    tokens: SessionTokens,
     /// Cost, or why it is unknown.
     cost: String,
 }
 
 /// Tokens of a session.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Tokens {
+struct SessionTokens {
     /// Input tokens, excluding those from a cache.
     input: u64,
     /// Output tokens.
@@ -90,7 +92,7 @@ struct Tokens {
     cached: u64,
 }
 
-impl Tokens {
+impl SessionTokens {
     fn of(grade: &GradeRecord) -> Self {
         let tokens = grade.details.tokens;
         Self { input: tokens.input, output: tokens.output, cached: tokens.cached }
@@ -99,7 +101,7 @@ impl Tokens {
 
 /// The fields that a person can override.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Counted {
+struct CorrectedGrade {
     /// True if the task appears completed.
     task_completed: bool,
     /// 1 to 5.
@@ -112,21 +114,21 @@ struct Counted {
 
 /// A grade by a model with its reasons.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Explained {
+struct ExplainedGrade {
     /// The grade.
     #[serde(flatten)]
     grade: ModelGrade,
     /// Reasons for each score.
-    notes: Vec<Note>,
+    notes: Vec<ScoreNote>,
 }
 
 /// A session with its grade by rules, if any.
-pub(super) struct FoundSession {
+pub(super) struct SessionMatch {
     pub(super) session_id: String,
     rules: Option<GradeRecord>,
 }
 
-impl FoundSession {
+impl SessionMatch {
     /// Returns the file from which it was graded.
     pub(super) fn file(&self) -> Option<&str> {
         self.rules.as_ref().map(|grade| grade.session_file.as_str())
@@ -134,13 +136,13 @@ impl FoundSession {
 }
 
 /// Finds the session with this id or unambiguous prefix.
-pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, ToolError> {
+pub(super) async fn find(store: &Store, wanted: &str) -> Result<SessionMatch, ToolError> {
     if wanted.is_empty() {
         return Err(ToolError(
             "session_id is empty: give an id or the beginning of one".to_owned(),
         ));
     }
-    let of = |grade: GradeRecord| FoundSession {
+    let of = |grade: GradeRecord| SessionMatch {
         session_id: grade.session_id.clone(),
         rules: Some(grade),
     };
@@ -152,17 +154,20 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, To
     match found.len() {
         1 => Ok(of(found.remove(0))),
         // A session can have grades by models only.
-        0 if !store.quality_of(wanted).await?.items.is_empty() => {
-            Ok(FoundSession { session_id: wanted.to_owned(), rules: None })
+        0 if !store.session_quality_grades(wanted).await?.items.is_empty() => {
+            Ok(SessionMatch { session_id: wanted.to_owned(), rules: None })
         }
-        0 => Err(unknown(store, wanted).await?),
+        0 => Err(unknown_session(store, wanted).await?),
         count => {
-            let ids: Vec<String> =
-                found.iter().take(MAX_IDS).map(|grade| for_message(&grade.session_id)).collect();
+            let ids: Vec<String> = found
+                .iter()
+                .take(MAX_IDS)
+                .map(|grade| quote_for_message(&grade.session_id))
+                .collect();
             Err(ToolError(format!(
                 "several sessions have ids that begin with {}: {}{}; call again with more of \
                  the id",
-                for_message(wanted),
+                quote_for_message(wanted),
                 ids.join(", "),
                 if count > MAX_IDS { " and others" } else { "" }
             )))
@@ -170,10 +175,11 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, To
     }
 }
 
-async fn unknown(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
+async fn unknown_session(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
     let graded = store.graded_sessions().await?;
     let newest = store.latest_grades(MAX_IDS as u64, None).await?.items;
-    let ids: Vec<String> = newest.iter().map(|grade| for_message(&grade.session_id)).collect();
+    let ids: Vec<String> =
+        newest.iter().map(|grade| quote_for_message(&grade.session_id)).collect();
     let known = match ids.as_slice() {
         [] => "no session has been graded yet".to_owned(),
         ids => format!("{} graded, the newest {}", plural(graded, "session"), ids.join(", ")),
@@ -181,33 +187,33 @@ async fn unknown(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
     Ok(ToolError(format!(
         "no graded session has an id that begins with {} ({known}); check the id, or run \
          `selftest grade latest` in the project, which reads and grades new sessions",
-        for_message(wanted)
+        quote_for_message(wanted)
     )))
 }
 
 /// Runs the tool.
 pub(super) async fn show(
     store: &Store,
-    prices: &Prices,
+    prices: &ModelPrices,
     wanted: &str,
 ) -> Result<SessionGrade, ToolError> {
     let known = find(store, wanted).await?;
-    let made = store.overrides_of(&known.session_id).await?.items;
-    let models = store.quality_of(&known.session_id).await?.items;
-    Ok(fitting(|quoting| answer(&known, prices, &made, &models, quoting)))
+    let made = store.session_overrides(&known.session_id).await?.items;
+    let models = store.session_quality_grades(&known.session_id).await?.items;
+    Ok(fit(|quoting| answer(&known, prices, &made, &models, quoting)))
 }
 
 fn answer(
-    known: &FoundSession,
-    prices: &Prices,
-    made: &[Override],
+    known: &SessionMatch,
+    prices: &ModelPrices,
+    made: &[GradeOverride],
     models: &[QualityGrade],
-    quoting: Quoting,
+    quoting: QuoteLimit,
 ) -> SessionGrade {
     let rules = known.rules.as_ref();
     let counted = rules.filter(|_| !made.is_empty()).map(|rules| {
         let grade = overrides::apply(rules.clone(), made);
-        Counted {
+        CorrectedGrade {
             task_completed: grade.task_completed,
             tool_calls_efficient: grade.tool_calls_efficient.get(),
             response_quality: grade.response_quality.get(),
@@ -215,41 +221,45 @@ fn answer(
         }
     });
     let newest = &made[made.len().saturating_sub(MAX_LISTED)..];
-    let explained = models.iter().take(MAX_LISTED).map(|grade| Explained {
+    let explained = models.iter().take(MAX_LISTED).map(|grade| ExplainedGrade {
         grade: ModelGrade::of(grade, quoting),
         notes: notes(grade, quoting),
     });
     SessionGrade {
-        session_id: name(&known.session_id),
-        session: rules.map(|grade| about(grade, prices, quoting)),
+        session_id: clip_name(&known.session_id),
+        session: rules.map(|grade| session_info(grade, prices, quoting)),
         by_rules: rules.map(|grade| RuleGrade::of(grade, quoting)),
         overrides: newest.iter().map(|one| Correction::of(one, quoting)).collect(),
         with_overrides: counted,
         by_models: explained.collect(),
-        average: combine(models),
+        average: combine_grades(models),
         remarks: remarks(rules, made, models),
     }
 }
 
-fn about(grade: &GradeRecord, prices: &Prices, quoting: Quoting) -> About {
-    About {
+fn session_info(grade: &GradeRecord, prices: &ModelPrices, quoting: QuoteLimit) -> SessionInfo {
+    SessionInfo {
         kind: grade.session_kind.name(),
-        parent: grade.parent_session.as_deref().map(name),
-        agent: name(&grade.details.agent),
-        model: grade.model.as_deref().map(name),
+        parent: grade.parent_session.as_deref().map(clip_name),
+        agent: clip_name(&grade.details.agent),
+        model: grade.model.as_deref().map(clip_name),
         task_type: grade.details.task_type.name(),
-        request: quoting.quote_some(grade.task_summary.as_deref()),
+        request: quoting.quote_optional(grade.task_summary.as_deref()),
         started_at: grade.session_start,
         duration_seconds: grade.duration_seconds,
         messages: grade.details.messages,
-        tokens: Tokens::of(grade),
-        cost: terminal(&Cost::of(&grade.details.spent, prices).words(), MAX_COST),
+        tokens: SessionTokens::of(grade),
+        cost: terminal(&TokenCost::compute(&grade.details.spent, prices).words(), MAX_COST),
     }
 }
 
-fn remarks(rules: Option<&GradeRecord>, made: &[Override], models: &[QualityGrade]) -> Vec<String> {
+fn remarks(
+    rules: Option<&GradeRecord>,
+    made: &[GradeOverride],
+    models: &[QualityGrade],
+) -> Vec<String> {
     let details = rules.map(|grade| &grade.details);
-    let mut remarks = left_out([
+    let mut remarks = truncation_remarks([
         (details.map_or(0, |details| details.evidence.len()), MAX_POINTS, "points of evidence"),
         (details.map_or(0, |details| details.errors.len()), MAX_ERRORS, "kinds of errors"),
         (made.len(), MAX_LISTED, "overrides"),

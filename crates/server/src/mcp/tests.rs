@@ -11,9 +11,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 
 use super::{McpServer, SessionGrading};
 use selftest_grading::grade::QualityGrade;
-use selftest_models::prices::Prices;
+use selftest_models::prices::ModelPrices;
 use selftest_reports::RunArchive;
-use selftest_service::transcripts::Transcripts;
+use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
@@ -79,7 +79,7 @@ impl Client {
     async fn of(grading: Option<Arc<dyn SessionGrading>>) -> Self {
         let store = Store::open(":memory:").await.unwrap();
         store.save_quality(&grade("s-1", "earlier")).await.unwrap();
-        let transcripts = Transcripts::new(Redactor::default(), Prices::default());
+        let transcripts = TranscriptReader::new(Redactor::default(), ModelPrices::default());
         let server = McpServer::new(store, RunArchive::new("nowhere"), transcripts, grading);
         let (stdin, reader) = tokio::io::duplex(1 << 16);
         let (writer, stdout) = tokio::io::duplex(1 << 16);

@@ -9,7 +9,7 @@ use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::answer::{ToolError, fitting};
+use super::answer::{ToolError, fit};
 use super::model_grade::ModelGrade;
 use super::recent::{RecentArguments, RecentGrades};
 use super::report::{ReportArguments, RunReport};
@@ -176,15 +176,15 @@ impl McpServer {
         let graded = tokio::select! {
             graded = grading.grade(session_id, arguments.model) => graded,
             () = context.ct.cancelled() => Err("the grading was cancelled".to_owned()),
-            never = progress(&context) => match never {},
+            never = report_progress(&context) => match never {},
         };
         let grade = graded.map_err(|why| ToolError(one_line(&why, 1000)))?;
-        Ok(Json(fitting(|quoting| ModelGrade::of(&grade, quoting))))
+        Ok(Json(fit(|quoting| ModelGrade::of(&grade, quoting))))
     }
 }
 
 /// Sends progress once a second to a client that requested it. Never returns.
-async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
+async fn report_progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };

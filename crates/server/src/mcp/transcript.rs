@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{
-    Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, left_out, name,
+    QuoteLimit, SHORT_ANSWER, ToolError, UntrustedText, clip_name, fit_within, fits_in,
+    truncation_remarks,
 };
-use super::session::FoundSession;
-use selftest_grading::report::session::spent;
-use selftest_models::prices::Prices;
-use selftest_service::transcripts::{TranscriptPart, Transcripts};
+use super::session::SessionMatch;
+use selftest_grading::report::session::format_usage;
+use selftest_models::prices::ModelPrices;
+use selftest_service::transcripts::{TranscriptPart, TranscriptReader};
 use selftest_text::wording::plural;
 
 /// Maximum number of events per result.
@@ -69,10 +70,10 @@ struct EventAnswer {
     time: Option<Timestamp>,
     /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    said: Option<Quoted>,
+    said: Option<UntrustedText>,
     /// The model's reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    thought: Option<Quoted>,
+    thought: Option<UntrustedText>,
     /// Tool calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallAnswer>,
@@ -90,7 +91,7 @@ struct CallAnswer {
     /// The tool.
     tool: String,
     /// Its arguments.
-    arguments: Option<Quoted>,
+    arguments: Option<UntrustedText>,
 }
 
 /// A tool result.
@@ -101,13 +102,13 @@ struct ResultAnswer {
     /// `ok`, `failed`, `rejected`, `pending` or `unknown`.
     outcome: String,
     /// Its output.
-    output: Option<Quoted>,
+    output: Option<UntrustedText>,
 }
 
 /// Runs the tool.
 pub(super) async fn show(
-    transcripts: &Transcripts,
-    session: &FoundSession,
+    transcripts: &TranscriptReader,
+    session: &SessionMatch,
     arguments: &TranscriptArguments,
 ) -> Result<TranscriptAnswer, ToolError> {
     let mut count = arguments.events.unwrap_or(DEFAULT_EVENTS);
@@ -133,7 +134,7 @@ pub(super) async fn show(
     }
     loop {
         let shown = usize::try_from(count).unwrap_or(usize::MAX);
-        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| {
+        let answer = fit_within(SHORT_ANSWER, &LENGTHS, |quoting| {
             answer(&session.session_id, transcripts.prices(), &part, shown, quoting)
         });
         // Shows fewer events instead of truncating the list, so that the next page continues after
@@ -147,14 +148,14 @@ pub(super) async fn show(
 
 fn answer(
     id: &str,
-    prices: &Prices,
+    prices: &ModelPrices,
     part: &TranscriptPart,
     count: usize,
-    quoting: Quoting,
+    quoting: QuoteLimit,
 ) -> TranscriptAnswer {
     let mut remarks = Vec::new();
     let events = part.events.iter().take(count).map(|event| {
-        remarks.extend(left_out([
+        remarks.extend(truncation_remarks([
             (event.calls.len(), MAX_PARTS, "calls of an event"),
             (event.results.len(), MAX_PARTS, "results of an event"),
         ]));
@@ -164,15 +165,15 @@ fn answer(
             event: event.number,
             role: format!("{}, written by {}", word(role), word(origin)),
             time: event.time,
-            said: quoting.quote_some(Some(&event.text)),
-            thought: quoting.quote_some(Some(&event.reasoning)),
+            said: quoting.quote_optional(Some(&event.text)),
+            thought: quoting.quote_optional(Some(&event.reasoning)),
             calls: event
                 .calls
                 .iter()
                 .take(MAX_PARTS)
                 .map(|call| CallAnswer {
-                    tool: name(&call.name),
-                    arguments: quoting.quote_some(Some(&call.arguments)),
+                    tool: clip_name(&call.name),
+                    arguments: quoting.quote_optional(Some(&call.arguments)),
                 })
                 .collect(),
             results: event
@@ -180,25 +181,27 @@ fn answer(
                 .iter()
                 .take(MAX_PARTS)
                 .map(|result| ResultAnswer {
-                    tool: name(&result.tool),
+                    tool: clip_name(&result.tool),
                     outcome: word(serde_json::json!(result.outcome)),
-                    output: quoting.quote_some(Some(if result.error.is_empty() {
+                    output: quoting.quote_optional(Some(if result.error.is_empty() {
                         result.text.as_str()
                     } else {
                         result.error.as_str()
                     })),
                 })
                 .collect(),
-            spent: spent(event, prices).map(|words| name(&words)),
+            spent: format_usage(event, prices).map(|words| clip_name(&words)),
         }
     });
     let events: Vec<EventAnswer> = events.collect();
     let next = events.last().map_or(0, |event| event.event + 1);
-    remarks.extend(part.notes.lost().map(|lost| format!("lost of the file: {}", name(&lost))));
+    remarks.extend(
+        part.notes.describe_losses().map(|lost| format!("lost of the file: {}", clip_name(&lost))),
+    );
     remarks.truncate(MAX_PARTS);
     TranscriptAnswer {
-        session_id: name(id),
-        agent: name(&part.head.agent),
+        session_id: clip_name(id),
+        agent: clip_name(&part.head.agent),
         events_in_all: part.overview.events,
         cost: part.cost.words(),
         events,

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, name};
+use super::answer::{
+    QuoteLimit, SHORT_ANSWER, ToolError, UntrustedText, clip_name, fit_within, fits_in,
+};
 use selftest_grading::grade::TaskOutcome;
-use selftest_store::{Cursor, Page, SessionQuery, SessionRow, SessionSort, Store};
+use selftest_store::{Cursor, ResultPage, SessionQuery, SessionRow, SessionSort, Store};
 
 /// Maximum number of sessions per result.
 const MAX_LIMIT: u32 = 30;
@@ -47,7 +49,7 @@ struct WorstSession {
     /// Session id, for `get_session_grade` and `read_session`.
     session_id: String,
     /// Start of the first request.
-    request: Option<Quoted>,
+    request: Option<UntrustedText>,
     /// `verified`, `contradicted`, `claimed` or `unknown`.
     outcome: Option<&'static str>,
     /// `task` for a person's task; `subagent`, `warm_up` and `automatic` for others.
@@ -89,7 +91,7 @@ pub(super) async fn show(
             ..SessionQuery::default()
         };
         let page = store.sessions(&query).await?;
-        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| answer(&page, quoting));
+        let answer = fit_within(SHORT_ANSWER, &LENGTHS, |quoting| answer(&page, quoting));
         if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
             return Ok(answer);
         }
@@ -97,15 +99,15 @@ pub(super) async fn show(
     }
 }
 
-fn answer(page: &Page<SessionRow>, quoting: Quoting) -> WorstSessions {
+fn answer(page: &ResultPage<SessionRow>, quoting: QuoteLimit) -> WorstSessions {
     let sessions = page.items.iter().map(|row| WorstSession {
-        session_id: name(&row.session_id),
-        request: quoting.quote_some(row.task_summary.as_deref()),
+        session_id: clip_name(&row.session_id),
+        request: quoting.quote_optional(row.task_summary.as_deref()),
         outcome: row.outcome.map(TaskOutcome::name),
         kind: row.session_kind.name(),
         errors: row.total_errors,
         overall: row.quality,
-        agent: row.agent.as_deref().map(name),
+        agent: row.agent.as_deref().map(clip_name),
         counts_at: row.counts_at,
     });
     let nothing = "no session: run `selftest grade latest` in the project, which grades new ones";

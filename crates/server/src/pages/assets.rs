@@ -7,37 +7,37 @@ use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-pub(super) struct Asset {
+pub(super) struct StaticAsset {
     name: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],
     path: LazyLock<String>,
 }
 
-pub(super) static STYLE: Asset = Asset {
+pub(super) static STYLE: StaticAsset = StaticAsset {
     name: "style.css",
     media_type: "text/css; charset=utf-8",
     bytes: include_bytes!("../../assets/style.css"),
     path: LazyLock::new(|| STYLE.address()),
 };
 
-pub(super) static SCRIPT: Asset = Asset {
+pub(super) static SCRIPT: StaticAsset = StaticAsset {
     name: "app.js",
     media_type: "text/javascript; charset=utf-8",
     bytes: include_bytes!("../../assets/app.js"),
     path: LazyLock::new(|| SCRIPT.address()),
 };
 
-pub(super) static ICON: Asset = Asset {
+pub(super) static ICON: StaticAsset = StaticAsset {
     name: "favicon.svg",
     media_type: "image/svg+xml",
     bytes: include_bytes!("../../assets/favicon.svg"),
     path: LazyLock::new(|| ICON.address()),
 };
 
-impl Asset {
+impl StaticAsset {
     fn address(&self) -> String {
-        let digest = selftest_text::digest::of_bytes(self.bytes);
+        let digest = selftest_text::digest::sha256_hex(self.bytes);
         format!("/assets/{}/{}", &digest[..12], self.name)
     }
 

@@ -6,13 +6,13 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::run::read;
-use super::{blocking, filters, html, link, quoted};
+use super::run::read_run;
+use super::{filters, links, quote, render_html, run_blocking};
 use crate::App;
 use crate::problem::Problem;
 use selftest_checks::check::CheckOutcome;
 use selftest_harness::judge::Verdict;
-use selftest_harness::outcome::Step;
+use selftest_harness::outcome::CaseStep;
 use selftest_models::CallRecord;
 use selftest_reports::document::{CaseDocument, ReportDocument};
 
@@ -41,7 +41,7 @@ impl CasePage {
     }
 
     /// Returns all calls of a step with their role.
-    fn calls(step: &Step) -> Vec<(&'static str, &CallRecord)> {
+    fn calls(step: &CaseStep) -> Vec<(&'static str, &CallRecord)> {
         let answered = step.reply.iter().filter_map(|reply| reply.call.as_ref());
         let judged = step.judgement.iter().flat_map(|judgement| &judgement.calls);
         let answered = answered.map(|call| ("system under test", call));
@@ -54,13 +54,13 @@ pub(super) async fn page(
     Path((run_id, scenario)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let page = move || {
-        let (report, _) = read(&app, &run_id)?;
+        let (report, _) = read_run(&app, &run_id)?;
         let position = report.cases.iter().position(|case| case.name() == scenario);
         let position = position.ok_or_else(|| {
-            let scenario = quoted(&scenario);
+            let scenario = quote(&scenario);
             Problem::not_found(format!("run {} has no finished case {scenario}", report.run_id))
         })?;
         Ok(CasePage { section: "selftests", report, position })
     };
-    html(&blocking(page).await?)
+    render_html(&run_blocking(page).await?)
 }

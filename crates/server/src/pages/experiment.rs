@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::filters::{ABSENT, one_line, thousands};
-use super::link;
+use super::links;
 use selftest_grading::improve::proposal::SkillTest;
 use selftest_harness::event::SuiteRun;
-use selftest_harness::experiment::{Arms, Conclusion, signed};
+use selftest_harness::experiment::{Arms, Conclusion, format_signed};
 use selftest_reports::wording;
 use selftest_stats::Interval;
 
@@ -19,14 +19,14 @@ pub(super) struct TestView {
     /// Text and CSS class of the badge.
     pub(super) verdict: (&'static str, &'static str),
     pub(super) sentence: String,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<MeasureRow>,
     pub(super) remarks: Vec<String>,
     /// Link, id and arm of each run.
     pub(super) runs: Vec<(String, String, &'static str)>,
 }
 
 /// A measure in both arms.
-pub(super) struct Row {
+pub(super) struct MeasureRow {
     pub(super) name: &'static str,
     pub(super) control: String,
     pub(super) treatment: String,
@@ -52,7 +52,7 @@ struct StoredMeasure {
 
 /// Format of a measure. Differences are multiplied by a factor and shown with these decimals and
 /// unit.
-struct Shown {
+struct MeasureFormat {
     key: &'static str,
     name: &'static str,
     value: fn(f64) -> String,
@@ -61,8 +61,8 @@ struct Shown {
     unit: &'static str,
 }
 
-const MEASURES: [Shown; 4] = [
-    Shown {
+const MEASURES: [MeasureFormat; 4] = [
+    MeasureFormat {
         key: "score",
         name: "Mean score",
         value: |score| format!("{score:.2}"),
@@ -70,7 +70,7 @@ const MEASURES: [Shown; 4] = [
         decimals: 2,
         unit: "",
     },
-    Shown {
+    MeasureFormat {
         key: "pass_rate",
         name: "Passed",
         value: |share| format!("{} %", selftest_text::wording::percent(share)),
@@ -78,7 +78,7 @@ const MEASURES: [Shown; 4] = [
         decimals: 0,
         unit: " points",
     },
-    Shown {
+    MeasureFormat {
         key: "duration_ms",
         name: "Time",
         value: |milliseconds| format!("{:.1} s", milliseconds / 1000.0),
@@ -86,7 +86,7 @@ const MEASURES: [Shown; 4] = [
         decimals: 1,
         unit: " s",
     },
-    Shown {
+    MeasureFormat {
         key: "tokens",
         name: "Tokens",
         value: |tokens| format!("{tokens:.0}"),
@@ -96,7 +96,7 @@ const MEASURES: [Shown; 4] = [
     },
 ];
 
-fn part<T: DeserializeOwned>(details: &Value, key: &str) -> Option<T> {
+fn read_part<T: DeserializeOwned>(details: &Value, key: &str) -> Option<T> {
     T::deserialize(details.get(key)?).ok()
 }
 
@@ -104,13 +104,13 @@ fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| one_line(&show(value)))
 }
 
-impl Shown {
+impl MeasureFormat {
     /// Formats a row. Returns `None` if nothing was measured.
-    fn row(&self, details: &Value) -> Option<Row> {
-        let stored: StoredMeasure = part(details, self.key)?;
+    fn row(&self, details: &Value) -> Option<MeasureRow> {
+        let stored: StoredMeasure = read_part(details, self.key)?;
         stored.mean.control.or(stored.mean.treatment).or(stored.difference)?;
-        let by = |value: f64| signed(self.factor * value, self.decimals);
-        Some(Row {
+        let by = |value: f64| format_signed(self.factor * value, self.decimals);
+        Some(MeasureRow {
             name: self.name,
             control: or_absent(stored.mean.control, self.value),
             treatment: or_absent(stored.mean.treatment, self.value),
@@ -126,13 +126,13 @@ impl Shown {
 }
 
 fn remarks(details: &Value) -> Vec<String> {
-    let suite: Option<SuiteRun> = part(details, "suite");
+    let suite: Option<SuiteRun> = read_part(details, "suite");
     let mut remarks: Vec<String> =
         suite.iter().map(|suite| one_line(&format!("Suite {}", wording::suite(suite)))).collect();
     for (key, what) in
         [("unscored", "without a verdict"), ("broken", "that were decided without a score")]
     {
-        if let Some(Arms { control, treatment }) = part::<Arms<u64>>(details, key)
+        if let Some(Arms { control, treatment }) = read_part::<Arms<u64>>(details, key)
             && (control > 0 || treatment > 0)
         {
             remarks.push(format!(
@@ -146,10 +146,10 @@ fn remarks(details: &Value) -> Vec<String> {
 }
 
 fn runs(details: &Value) -> Vec<(String, String, &'static str)> {
-    let ids: Arms<Option<String>> = part(details, "run_ids").unwrap_or_default();
+    let ids: Arms<Option<String>> = read_part(details, "run_ids").unwrap_or_default();
     [(ids.control, "without the skill"), (ids.treatment, "with the skill")]
         .into_iter()
-        .filter_map(|(id, which)| id.map(|id| (link::run(&id), one_line(&id), which)))
+        .filter_map(|(id, which)| id.map(|id| (links::run(&id), one_line(&id), which)))
         .collect()
 }
 
@@ -161,7 +161,7 @@ impl TestView {
             Some(SkillTest::NotTested { reason }) => return Self::none(reason),
             None => return Self::none("nothing was kept of a test"),
         };
-        let verdict = match part(details, "conclusion") {
+        let verdict = match read_part(details, "conclusion") {
             Some(Conclusion::Helps) => ("helps", "good"),
             Some(Conclusion::Harms) => ("harms", "poor"),
             Some(Conclusion::NotEnoughEvidence) => ("not enough evidence", "none"),
@@ -208,8 +208,8 @@ mod tests {
             "run_ids": { "control": "a", "treatment": "b/../c" },
         }));
         assert_eq!(view.verdict, ("harms", "poor"));
-        let cells = |row: &Row| {
-            let Row { name, control, treatment, difference, interval, decided, cases } = row;
+        let cells = |row: &MeasureRow| {
+            let MeasureRow { name, control, treatment, difference, interval, decided, cases } = row;
             format!(
                 "{name}: {control}, {treatment}, {difference}, {interval}, {decided:?}, {cases}"
             )

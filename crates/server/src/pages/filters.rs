@@ -15,7 +15,7 @@ use askama::{Result, Values, filter_fn};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use selftest_grading::improve::disabling::Reason;
+use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::SkillStatus;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_stats::Interval;
@@ -30,47 +30,47 @@ const MAX_LINE: usize = 300;
 const MAX_BLOCK: usize = 64 * 1024;
 
 /// An optional value, owned or borrowed, as expressions in templates can be either.
-pub(super) trait Maybe<T> {
+pub(super) trait OptionalValue<T> {
     fn value(&self) -> Option<T>;
 }
 
-impl<T, M: Maybe<T>> Maybe<T> for &M {
+impl<T, M: OptionalValue<T>> OptionalValue<T> for &M {
     fn value(&self) -> Option<T> {
         (*self).value()
     }
 }
 
-impl<T, M: Maybe<T>> Maybe<T> for Option<M> {
+impl<T, M: OptionalValue<T>> OptionalValue<T> for Option<M> {
     fn value(&self) -> Option<T> {
         self.as_ref()?.value()
     }
 }
 
-impl Maybe<f64> for f64 {
+impl OptionalValue<f64> for f64 {
     fn value(&self) -> Option<f64> {
         Some(*self)
     }
 }
 
-impl Maybe<f64> for Score {
+impl OptionalValue<f64> for Score {
     fn value(&self) -> Option<f64> {
         Some(self.get())
     }
 }
 
-impl Maybe<u64> for u64 {
+impl OptionalValue<u64> for u64 {
     fn value(&self) -> Option<u64> {
         Some(*self)
     }
 }
 
-impl Maybe<u64> for u32 {
+impl OptionalValue<u64> for u32 {
     fn value(&self) -> Option<u64> {
         Some((*self).into())
     }
 }
 
-impl Maybe<Timestamp> for Timestamp {
+impl OptionalValue<Timestamp> for Timestamp {
     fn value(&self) -> Option<Timestamp> {
         Some(*self)
     }
@@ -119,31 +119,31 @@ pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
 
 /// Formats a score as `0.82`.
 #[filter_fn]
-pub(super) fn score(score: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn score(score: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(score.value(), |score| format!("{score:.2}"))
 }
 
 /// Formats a mean as `3.4`.
 #[filter_fn]
-pub(super) fn tenths(mean: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn tenths(mean: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(mean.value(), |mean| format!("{mean:.1}"))
 }
 
 /// Formats a share as `82 %`.
 #[filter_fn]
-pub(super) fn percent(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn percent(share: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(share.value(), |share| format!("{} %", wording::percent(share)))
 }
 
 /// Formats a score or share as the width of a bar, 0 to 100.
 #[filter_fn]
-pub(super) fn width(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn width(share: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     Ok(format!("{:.0}", 100.0 * share.value().unwrap_or_default().clamp(0.0, 1.0)))
 }
 
 /// Returns the CSS class of a score, which sets its colour. The number is shown as well.
 #[filter_fn]
-pub(super) fn grade(score: impl Maybe<f64>, _: &dyn Values) -> Result<&'static str> {
+pub(super) fn grade(score: impl OptionalValue<f64>, _: &dyn Values) -> Result<&'static str> {
     Ok(match score.value() {
         Some(score) if score >= 0.7 => "good",
         Some(score) if score >= 0.4 => "fair",
@@ -168,7 +168,7 @@ pub(super) fn interval(interval: &Option<Interval>, _: &dyn Values) -> Result<St
 
 /// Formats a count as `1,234,567`.
 #[filter_fn]
-pub(super) fn count(count: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
+pub(super) fn count(count: impl OptionalValue<u64>, _: &dyn Values) -> Result<String> {
     or_absent(count.value(), thousands)
 }
 
@@ -181,13 +181,13 @@ pub(super) fn thousands(count: u64) -> String {
 
 /// Formats milliseconds as `4 min 05 s`.
 #[filter_fn]
-pub(super) fn duration(milliseconds: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
+pub(super) fn duration(milliseconds: impl OptionalValue<u64>, _: &dyn Values) -> Result<String> {
     or_absent(milliseconds.value(), wording::duration)
 }
 
 /// Formats seconds as `4 min 05 s`.
 #[filter_fn]
-pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn seconds(seconds: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(seconds.value(), |seconds| match wording::minutes(seconds) {
         text if text.ends_with(" min") && !text.contains('h') => {
             format!("{text} {:02.0} s", seconds.round() % 60.0)
@@ -198,25 +198,25 @@ pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String
 
 /// Formats seconds as `4 min`.
 #[filter_fn]
-pub(super) fn minutes(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+pub(super) fn minutes(seconds: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(seconds.value(), wording::minutes)
 }
 
 /// Formats a UTC time as `2026-11-20 10:00`.
 #[filter_fn]
-pub(super) fn minute(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+pub(super) fn minute(at: impl OptionalValue<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// Formats a UTC time as `2026-11-20 10:00 UTC`.
 #[filter_fn]
-pub(super) fn minute_utc(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+pub(super) fn minute_utc(at: impl OptionalValue<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 /// Formats a UTC time as `2026-11-20 10:00:05`.
 #[filter_fn]
-pub(super) fn date_time(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+pub(super) fn date_time(at: impl OptionalValue<Timestamp>, _: &dyn Values) -> Result<String> {
     or_absent(at.value(), wording::date_time)
 }
 
@@ -269,7 +269,7 @@ pub(super) fn skill_class(status: &SkillStatus, _: &dyn Values) -> Result<&'stat
 
 /// Formats reasons on one line.
 #[filter_fn]
-pub(super) fn reasons(reasons: &[Reason], _: &dyn Values) -> Result<String> {
+pub(super) fn reasons(reasons: &[ChangeReason], _: &dyn Values) -> Result<String> {
     let lines = reasons.iter().map(|reason| one_line(&reason.to_string()));
     Ok(lines.collect::<Vec<_>>().join("; "))
 }

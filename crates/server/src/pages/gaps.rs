@@ -6,13 +6,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::{filters, html, link};
+use super::{filters, links, render_html};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::improve::gap::Gap;
-use selftest_grading::improve::proposal::Proposal;
-use selftest_grading::improve::recommend::Routing;
-use selftest_grading::improve::routing::Direction;
+use selftest_grading::improve::gap::SkillGap;
+use selftest_grading::improve::proposal::SkillProposal;
+use selftest_grading::improve::recommend::RoutingReport;
+use selftest_grading::improve::routing::TrendDirection;
 use selftest_service::grader::routing;
 
 /// Maximum number of gaps and proposals on the page.
@@ -24,19 +24,19 @@ const MAX_SESSIONS: usize = 3;
 #[template(path = "page/gaps.html")]
 struct GapsPage {
     section: &'static str,
-    gaps: Vec<Gap>,
+    gaps: Vec<SkillGap>,
     unreadable: u64,
-    proposals: Vec<Proposal>,
-    routing: Routing,
+    proposals: Vec<SkillProposal>,
+    routing: RoutingReport,
 }
 
 impl GapsPage {
-    fn proposals<'p>(&'p self, gap: &'p Gap) -> impl Iterator<Item = &'p Proposal> {
+    fn proposals<'p>(&'p self, gap: &'p SkillGap) -> impl Iterator<Item = &'p SkillProposal> {
         self.proposals.iter().filter(|proposal| proposal.gap_id == gap.id)
     }
 
     /// Returns the first few sessions that show a gap.
-    fn sessions(gap: &Gap) -> Vec<&str> {
+    fn sessions(gap: &SkillGap) -> Vec<&str> {
         let mut sessions = Vec::new();
         for evidence in &gap.evidence {
             let id = evidence.session_id.as_str();
@@ -47,7 +47,7 @@ impl GapsPage {
         sessions
     }
 
-    fn more_sessions(gap: &Gap) -> u64 {
+    fn more_sessions(gap: &SkillGap) -> u64 {
         gap.sessions.saturating_sub(Self::sessions(gap).len() as u64)
     }
 }
@@ -57,7 +57,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response, Proble
     let proposals = app.store.proposals(None, MAX_ROWS).await?.items;
     let settings = &app.improvement.routing;
     let routing = routing(&app.store, settings, None, None, selftest_clock::now()).await?;
-    html(&GapsPage {
+    render_html(&GapsPage {
         section: "gaps",
         gaps: gaps.items,
         unreadable: gaps.unreadable,

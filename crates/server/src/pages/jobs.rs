@@ -7,17 +7,17 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::Value;
 
-use super::{filters, html, link};
+use super::{filters, links, render_html};
 use crate::App;
 use crate::problem::Problem;
-use selftest_service::jobs::{LastRun, Listing};
+use selftest_service::jobs::{JobListing, LastJobRun};
 use selftest_text::wording;
 
 #[derive(Template)]
 #[template(path = "page/jobs.html")]
 struct JobsPage {
     section: &'static str,
-    listing: Listing,
+    listing: JobListing,
 }
 
 impl JobsPage {
@@ -27,7 +27,7 @@ impl JobsPage {
     }
 
     /// Returns the counts of the summary, and why the run failed or was skipped.
-    fn facts(run: &LastRun) -> Vec<(String, String)> {
+    fn facts(run: &LastJobRun) -> Vec<(String, String)> {
         let mut facts = Vec::new();
         if let Some(summary) = &run.summary {
             facts.extend(summary.counts.iter().map(|(name, value)| match value {
@@ -48,6 +48,7 @@ impl JobsPage {
 
 pub(super) async fn page(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let settings = app.queue.settings();
-    let listing = Listing::of(&app.store, &app.queue, settings, selftest_clock::now()).await?;
-    html(&JobsPage { section: "jobs", listing })
+    let listing =
+        JobListing::collect(&app.store, &app.queue, settings, selftest_clock::now()).await?;
+    render_html(&JobsPage { section: "jobs", listing })
 }

@@ -11,15 +11,15 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
-use super::run::read;
-use super::{blocking, filters, html, link, quoted};
+use super::run::read_run;
+use super::{filters, links, quote, render_html, run_blocking};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::calibration::Label;
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LabelStore, LabelStoreError};
-use selftest_reports::labelling::{Part, answers, parts};
+use selftest_reports::labelling::{LabellingSection, answers, sections};
 
 /// Serialises writes of labels.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -33,20 +33,20 @@ struct LabelPage {
     done: usize,
     all: usize,
     /// Next unlabelled answer after the skipped ones, if any.
-    open: Option<OpenAnswer>,
+    open: Option<UnlabelledAnswer>,
 }
 
 /// An unlabelled answer.
-struct OpenAnswer {
+struct UnlabelledAnswer {
     id: AnswerId,
     /// Position in the labelling order.
     position: usize,
-    parts: Vec<Part>,
+    parts: Vec<LabellingSection>,
 }
 
 impl LabelPage {
     fn address(&self) -> String {
-        link::label(&self.run_id)
+        links::label(&self.run_id)
     }
 
     /// Returns the number of unlabelled answers.
@@ -58,7 +58,7 @@ impl LabelPage {
 /// Query parameter: first position in the labelling order.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct From {
+pub(super) struct LabelParams {
     from: usize,
 }
 
@@ -79,11 +79,11 @@ impl std::convert::From<LabelStoreError> for Problem {
 }
 
 /// Returns the report of a run, its answers in labelling order, and the store of their labels.
-fn labelled(
+fn load_labels(
     app: &App,
     run_id: &str,
 ) -> Result<(ReportDocument, Vec<AnswerId>, LabelStore), Problem> {
-    let (report, _) = read(app, run_id)?;
+    let (report, _) = read_run(app, run_id)?;
     let answers = answers(&report);
     let store = LabelStore::new(app.runs.folder(), &report.run_id);
     Ok((report, answers, store))
@@ -92,17 +92,17 @@ fn labelled(
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     Path(run_id): Path<String>,
-    Query(From { from }): Query<From>,
+    Query(LabelParams { from }): Query<LabelParams>,
 ) -> Result<Response, Problem> {
     let page = move || {
-        let (report, answers, store) = labelled(&app, &run_id)?;
+        let (report, answers, store) = load_labels(&app, &run_id)?;
         let labels = store.read(&answers)?;
         let open = answers.iter().enumerate().skip(from).find_map(|(position, id)| {
             if labels.of(&id.case).is_some() {
                 return None;
             }
-            let parts = parts(&report, id)?;
-            Some(OpenAnswer { id: id.clone(), position, parts })
+            let parts = sections(&report, id)?;
+            Some(UnlabelledAnswer { id: id.clone(), position, parts })
         });
         Ok(LabelPage {
             section: "selftests",
@@ -112,13 +112,13 @@ pub(super) async fn page(
             open,
         })
     };
-    html(&blocking(page).await?)
+    render_html(&run_blocking(page).await?)
 }
 
 /// The user's choice.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum LabelChoice {
     Good,
     Bad,
     Skip,
@@ -131,23 +131,23 @@ pub(super) struct LabelForm {
     /// Digest of the displayed answer.
     answer: String,
     position: usize,
-    said: Said,
+    said: LabelChoice,
 }
 
-pub(super) async fn given(
+pub(super) async fn submit_label(
     State(app): State<Arc<App>>,
     Path(run_id): Path<String>,
     Form(form): Form<LabelForm>,
 ) -> Result<Response, Problem> {
     let keep = move || {
-        let (report, answers, store) = labelled(&app, &run_id)?;
+        let (report, answers, store) = load_labels(&app, &run_id)?;
         let label = match form.said {
-            Said::Good => Some(Label::Good),
-            Said::Bad => Some(Label::Bad),
-            Said::Skip => None,
+            LabelChoice::Good => Some(Label::Good),
+            LabelChoice::Bad => Some(Label::Bad),
+            LabelChoice::Skip => None,
         };
         let answer = answers.iter().find(|answer| answer.case == form.case).ok_or_else(|| {
-            let case = quoted(&form.case);
+            let case = quote(&form.case);
             Problem::not_found(format!("run {} has no answer of {case}", report.run_id))
         })?;
         if answer.answer_digest != form.answer {
@@ -160,7 +160,7 @@ pub(super) async fn given(
         }
         // Earlier answers were labelled or skipped.
         let from = form.position.saturating_add(1).to_string();
-        Ok(link::query(&link::label(report.run_id.as_str()), &[("from", &from)]))
+        Ok(links::query(&links::label(report.run_id.as_str()), &[("from", &from)]))
     };
-    Ok(Redirect::to(&blocking(keep).await?).into_response())
+    Ok(Redirect::to(&run_blocking(keep).await?).into_response())
 }

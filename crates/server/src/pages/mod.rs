@@ -36,10 +36,10 @@ use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
-pub(super) use run::{CaseRow, Progress};
+pub(super) use run::{CaseRow, RunProgress};
 
 use super::problem::Problem;
-use super::{App, blocking, link};
+use super::{App, links, run_blocking};
 use selftest_store::Cursor;
 
 pub(super) fn router() -> Router<Arc<App>> {
@@ -49,14 +49,14 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/sessions/{id}", get(session::page))
         .route("/sessions/{id}/panel", get(session::panel))
         .route("/sessions/{id}/transcript", get(transcript::page))
-        .route("/sessions/{id}/events", get(transcript::find))
+        .route("/sessions/{id}/events", get(transcript::find_event))
         .route("/sessions/{id}/events/{number}", get(transcript::event))
         .route("/search", get(search::page))
         .route("/selftests", get(selftests::list))
         .route("/selftests/trend.svg", get(selftests::trend))
         .route("/selftests/{run_id}", get(run::page))
         .route("/selftests/{run_id}/{scenario}", get(case::page))
-        .route("/label/{run_id}", get(label::page).post(label::given))
+        .route("/label/{run_id}", get(label::page).post(label::submit_label))
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))
@@ -67,8 +67,8 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/jobs", get(jobs::page))
         .route("/gaps", get(gaps::list))
         .route("/proposals/{id}", get(proposal::page))
-        .route("/proposals/{id}/accept", post(proposal::accepted))
-        .route("/proposals/{id}/reject", post(proposal::rejected))
+        .route("/proposals/{id}/accept", post(proposal::accept_form))
+        .route("/proposals/{id}/reject", post(proposal::reject_form))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }
@@ -111,22 +111,22 @@ impl From<askama::Error> for Problem {
     }
 }
 
-fn html(template: &impl Template) -> Result<Response, Problem> {
+fn render_html(template: &impl Template) -> Result<Response, Problem> {
     Ok(([(header::CACHE_CONTROL, "no-cache")], Html(template.render()?)).into_response())
 }
 
-fn svg(text: String) -> Response {
+fn svg_response(text: String) -> Response {
     let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "no-cache")];
     (headers, text).into_response()
 }
 
 /// Quotes untrusted text for a message.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     format!("{:?}", filters::one_line(text))
 }
 
 /// Parses a pagination cursor; an empty text means the first page.
-fn cursor(text: &str, fits: impl FnOnce(&Cursor) -> bool) -> Result<Option<Cursor>, Problem> {
+fn parse_cursor(text: &str, fits: impl FnOnce(&Cursor) -> bool) -> Result<Option<Cursor>, Problem> {
     if text.is_empty() {
         return Ok(None);
     }

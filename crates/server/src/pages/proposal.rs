@@ -10,35 +10,35 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
 use super::experiment::TestView;
-use super::{filters, html, link, quoted};
+use super::{filters, links, quote, render_html};
 use crate::App;
 use crate::api::MAX_REASON;
 use crate::problem::Problem;
-use selftest_grading::improve::gap::Gap;
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
-use selftest_service::grader::decision::{SkillPlace, accept, reject};
+use selftest_grading::improve::gap::SkillGap;
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal};
+use selftest_service::grader::decision::{SkillDestination, accept, reject};
 
 #[derive(Template)]
 #[template(path = "page/proposal.html")]
 struct ProposalPage {
     section: &'static str,
-    proposal: Proposal,
-    gap: Option<Gap>,
+    proposal: SkillProposal,
+    gap: Option<SkillGap>,
     test: TestView,
     /// Folder for accepted skills.
     folder: String,
 }
 
-fn missing(id: &str) -> Problem {
-    Problem::not_found(format!("there is no proposal {}", quoted(id)))
+fn unknown_proposal(id: &str) -> Problem {
+    Problem::not_found(format!("there is no proposal {}", quote(id)))
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let proposal = app.store.proposal(&id).await?.ok_or_else(|| missing(&id))?;
-    html(&ProposalPage {
+    let proposal = app.store.proposal(&id).await?.ok_or_else(|| unknown_proposal(&id))?;
+    render_html(&ProposalPage {
         section: "gaps",
         gap: app.store.gap(&proposal.gap_id).await?,
         test: TestView::of(proposal.experiment.as_ref()),
@@ -68,17 +68,17 @@ impl DecisionForm {
     }
 }
 
-pub(super) async fn accepted(
+pub(super) async fn accept_form(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Form(form): Form<DecisionForm>,
 ) -> Result<Response, Problem> {
-    let place = SkillPlace::Folder(&app.improvement.skills_folder);
+    let place = SkillDestination::Folder(&app.improvement.skills_folder);
     accept(&app.store, &id, place, form.reason()?).await?;
-    Ok(Redirect::to(&link::proposal(&id)).into_response())
+    Ok(Redirect::to(&links::proposal(&id)).into_response())
 }
 
-pub(super) async fn rejected(
+pub(super) async fn reject_form(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Form(form): Form<DecisionForm>,
@@ -87,5 +87,5 @@ pub(super) async fn rejected(
         return Err(Problem::bad_request("say why, for those who read it later"));
     };
     reject(&app.store, &id, reason, form.again.is_some()).await?;
-    Ok(Redirect::to(&link::proposal(&id)).into_response())
+    Ok(Redirect::to(&links::proposal(&id)).into_response())
 }

@@ -3,12 +3,13 @@
 
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
-    Combined, Dimension, FIRST_OWN_VERSION, Note, Spread, combine, rubric_name,
+    CombinedQuality, DimensionNote, FIRST_OWN_VERSION, QualityDimension, ScoreSpread,
+    combine_grades, rubric_name,
 };
 
 /// Grades of one session by models.
-pub(super) struct Quality {
-    pub(super) combined: Combined,
+pub(super) struct QualityView {
+    pub(super) combined: CombinedQuality,
     pub(super) grades: Vec<QualityGrade>,
 }
 
@@ -19,13 +20,13 @@ pub(super) struct DimensionView<'g> {
     pub(super) spread: Option<f64>,
     pub(super) weight: Option<f64>,
     /// Notes of each model. With a single model, empty notes are omitted.
-    pub(super) notes: Vec<(&'g QualityGrade, Option<f64>, Note)>,
+    pub(super) notes: Vec<(&'g QualityGrade, Option<f64>, DimensionNote)>,
 }
 
-impl Quality {
+impl QualityView {
     /// Combines grades. Returns `None` for an empty list.
     pub(super) fn of(grades: Vec<QualityGrade>) -> Option<Self> {
-        Some(Self { combined: combine(&grades)?, grades })
+        Some(Self { combined: combine_grades(&grades)?, grades })
     }
 
     pub(super) fn has_several(&self) -> bool {
@@ -40,38 +41,40 @@ impl Quality {
 
     pub(super) fn dimensions(&self) -> impl Iterator<Item = DimensionView<'_>> {
         let [_, means @ ..] = self.combined.rows();
-        Dimension::ALL.into_iter().zip(means).map(|(dimension, (_, several))| DimensionView {
-            name: dimension.title(),
-            mean: several.map(mean),
-            spread: several.and_then(spread),
-            weight: self.grades.iter().find_map(|grade| weight(grade, dimension)),
-            notes: self
-                .grades
-                .iter()
-                .map(|grade| {
-                    let note = dimension.note_of(grade).unwrap_or_default();
-                    (grade, dimension.score_of(grade), note)
-                })
-                .filter(|(_, _, note)| self.has_several() || !is_empty(note))
-                .collect(),
+        QualityDimension::ALL.into_iter().zip(means).map(|(dimension, (_, several))| {
+            DimensionView {
+                name: dimension.title(),
+                mean: several.map(mean),
+                spread: several.and_then(spread),
+                weight: self.grades.iter().find_map(|grade| weight(grade, dimension)),
+                notes: self
+                    .grades
+                    .iter()
+                    .map(|grade| {
+                        let note = dimension.note_of(grade).unwrap_or_default();
+                        (grade, dimension.score_of(grade), note)
+                    })
+                    .filter(|(_, _, note)| self.has_several() || !is_empty(note))
+                    .collect(),
+            }
         })
     }
 }
 
-pub(super) fn mean(several: Spread) -> f64 {
+pub(super) fn mean(several: ScoreSpread) -> f64 {
     several.mean
 }
 
 /// Returns the highest score minus the lowest, if models differ.
-pub(super) fn spread(several: Spread) -> Option<f64> {
+pub(super) fn spread(several: ScoreSpread) -> Option<f64> {
     Some(several.spread).filter(|spread| *spread > 0.0)
 }
 
-fn is_empty(note: &Note) -> bool {
+fn is_empty(note: &DimensionNote) -> bool {
     note.evidence.trim().is_empty() && note.reasoning.trim().is_empty() && !note.unsupported
 }
 
-fn weight(grade: &QualityGrade, dimension: Dimension) -> Option<f64> {
+fn weight(grade: &QualityGrade, dimension: QualityDimension) -> Option<f64> {
     grade.details.as_ref()?.get("weights")?.get(dimension.name())?.as_f64()
 }
 
@@ -107,7 +110,7 @@ mod tests {
             "weights": { "problem_solved": 0.4, "edge_cases_handled": "x" },
         });
         let grades = [grade("a", Some(0.6), notes), grade("b", Some(0.9), json!([1]))];
-        let quality = Quality::of(grades.to_vec()).unwrap();
+        let quality = QualityView::of(grades.to_vec()).unwrap();
         let dimensions: Vec<_> = quality.dimensions().collect();
         let solved = &dimensions[0];
         assert_eq!((solved.mean, solved.weight), (Some(0.75), Some(0.4)));
@@ -117,12 +120,12 @@ mod tests {
         assert!(note.unsupported && note.evidence == "q");
         assert_eq!((edges.spread, edges.weight), (None, None));
         assert_eq!(dimensions[1].mean, None);
-        assert!(Quality::of(Vec::new()).is_none());
+        assert!(QualityView::of(Vec::new()).is_none());
     }
 
     #[test]
     fn notes_that_say_nothing_are_not_shown_for_a_single_model() {
-        let quality = Quality::of(vec![grade("a", Some(1.0), Value::Null)]).unwrap();
+        let quality = QualityView::of(vec![grade("a", Some(1.0), Value::Null)]).unwrap();
         assert!(quality.dimensions().all(|dimension| dimension.notes.is_empty()));
     }
 }

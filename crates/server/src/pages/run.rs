@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::{blocking, filters, html, link, quoted};
+use super::{filters, links, quote, render_html, run_blocking};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::outcome::CaseStatus;
@@ -23,7 +23,7 @@ const MAX_LINES: usize = 100;
 /// Current result of a run, finished or not.
 #[derive(Template)]
 #[template(path = "page/run_progress.html")]
-pub(crate) struct Progress<'r> {
+pub(crate) struct RunProgress<'r> {
     pub(crate) report: &'r ReportDocument,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct CaseRow<'r> {
 
 #[derive(Template)]
 #[template(path = "page/run.html")]
-struct RunPage {
+struct RunDetailPage {
     section: &'static str,
     report: ReportDocument,
     /// Seconds since an unfinished run last wrote its report; set if it was probably killed.
     silence: Option<f64>,
 }
 
-impl Progress<'_> {
+impl RunProgress<'_> {
     #[expect(clippy::cast_precision_loss, reason = "a share of cases in whole per cent")]
     fn share(&self) -> f64 {
         self.report.cases.len() as f64 / self.report.scenarios.len().max(1) as f64
@@ -77,9 +77,9 @@ impl CaseRow<'_> {
     }
 }
 
-impl RunPage {
-    fn progress(&self) -> Progress<'_> {
-        Progress { report: &self.report }
+impl RunDetailPage {
+    fn progress(&self) -> RunProgress<'_> {
+        RunProgress { report: &self.report }
     }
 
     fn row<'r>(&'r self, case: &'r CaseDocument) -> CaseRow<'r> {
@@ -88,10 +88,9 @@ impl RunPage {
 }
 
 /// Returns the report of a run and its file.
-pub(super) fn read(app: &App, run_id: &str) -> Result<(ReportDocument, RunFile), Problem> {
-    app.read_run(run_id)?.ok_or_else(|| {
-        Problem::not_found(format!("there is no report of a run {}", quoted(run_id)))
-    })
+pub(super) fn read_run(app: &App, run_id: &str) -> Result<(ReportDocument, RunFile), Problem> {
+    app.read_run(run_id)?
+        .ok_or_else(|| Problem::not_found(format!("there is no report of a run {}", quote(run_id))))
 }
 
 pub(super) async fn page(
@@ -99,11 +98,11 @@ pub(super) async fn page(
     Path(run_id): Path<String>,
 ) -> Result<Response, Problem> {
     let page = move || {
-        let (report, file) = read(&app, &run_id)?;
+        let (report, file) = read_run(&app, &run_id)?;
         let silent = file.modified.elapsed().unwrap_or_default();
         let is_silent = !report.complete && silent > MAX_CASE_TIME;
         let silence = is_silent.then_some(silent.as_secs_f64());
-        Ok(RunPage { section: "selftests", report, silence })
+        Ok(RunDetailPage { section: "selftests", report, silence })
     };
-    html(&blocking(page).await?)
+    render_html(&run_blocking(page).await?)
 }

@@ -7,10 +7,10 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{filters, html, link, quoted};
+use super::{filters, links, quote, render_html};
 use crate::App;
 use crate::problem::Problem;
-use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+use selftest_service::search::{SearchError, SearchRequest, SearchResults, parse_time};
 
 /// Maximum number of sessions per page.
 const MAX_ROWS: u32 = 20;
@@ -21,7 +21,7 @@ const MAX_FIELD: usize = 500;
 /// Raw query parameters. Forms send empty texts for missing values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Params {
+pub(super) struct SearchParams {
     q: String,
     agent: String,
     project: String,
@@ -35,17 +35,17 @@ pub(super) struct Params {
 
 #[derive(Template)]
 #[template(path = "page/search.html")]
-struct Search {
+struct SearchResultsPage {
     section: &'static str,
-    params: Params,
+    params: SearchParams,
     agents: Vec<String>,
     /// `None` if the query is empty.
-    found: Option<Found>,
+    found: Option<SearchResults>,
     /// Reason why nothing was searched.
     fault: Option<String>,
 }
 
-impl Params {
+impl SearchParams {
     fn request(&self) -> Result<SearchRequest, Problem> {
         let fields = [&self.q, &self.agent, &self.project, &self.model, &self.tool, &self.after];
         if fields.iter().any(|field| field.chars().count() > MAX_FIELD) {
@@ -57,8 +57,8 @@ impl Params {
             if text.trim().is_empty() {
                 return Ok(None);
             }
-            let read = moment(text).map(Some);
-            read.ok_or_else(|| Problem::bad_request(format!("{} is not a day", quoted(text))))
+            let read = parse_time(text).map(Some);
+            read.ok_or_else(|| Problem::bad_request(format!("{} is not a day", quote(text))))
         };
         Ok(SearchRequest {
             words: self.q.clone(),
@@ -86,27 +86,27 @@ impl Params {
             ("until", &self.until),
             ("after", after),
         ];
-        link::query("/search", &pairs)
+        links::query("/search", &pairs)
     }
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    Query(params): Query<Params>,
+    Query(params): Query<SearchParams>,
 ) -> Result<Response, Problem> {
     let request = params.request()?;
     let (found, fault) = if params.q.trim().is_empty() {
         (None, None)
     } else {
-        match request.find(&app.store).await {
+        match request.run(&app.store).await {
             Ok(found) => (Some(found), None),
-            Err(SearchFault::Store(error)) => return Err(error.into()),
-            Err(fault @ SearchFault::Cursor) => {
+            Err(SearchError::Store(error)) => return Err(error.into()),
+            Err(fault @ SearchError::Cursor) => {
                 return Err(Problem::bad_request(fault.to_string()));
             }
-            Err(fault @ SearchFault::NoWords) => (None, Some(fault.to_string())),
+            Err(fault @ SearchError::NoWords) => (None, Some(fault.to_string())),
         }
     };
     let agents = app.store.agents().await?;
-    html(&Search { section: "sessions", params, agents, found, fault })
+    render_html(&SearchResultsPage { section: "sessions", params, agents, found, fault })
 }

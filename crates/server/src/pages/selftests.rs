@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{blocking, filters, html, link, svg};
+use super::{filters, links, render_html, run_blocking, svg_response};
 use crate::App;
 use crate::problem::Problem;
 use selftest_reports::{RunArchive, RunEntry, trend_picture, wording};
@@ -15,17 +15,17 @@ use selftest_reports::{RunArchive, RunEntry, trend_picture, wording};
 /// Maximum number of runs per page.
 const MAX_ROWS: usize = 50;
 /// Maximum number of runs to read for the chart, which shows the latest of them.
-const MAX_PICTURED: usize = 40;
+const MAX_CHARTED: usize = 40;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Params {
+pub(super) struct SelftestsParams {
     before: String,
 }
 
 #[derive(Template)]
 #[template(path = "page/selftests.html")]
-struct Selftests {
+struct SelftestsPage {
     section: &'static str,
     total: usize,
     rows: Vec<RunEntry>,
@@ -35,8 +35,8 @@ struct Selftests {
     newer: bool,
 }
 
-fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, Problem> {
-    let mut files = runs.files().map_err(|error| Problem::unreadable(&error))?;
+fn load_page(runs: &RunArchive, before: &str) -> Result<SelftestsPage, Problem> {
+    let mut files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
     let total = files.len();
     if !before.is_empty() {
         files.retain(|file| file.run_id.as_str() < before);
@@ -44,9 +44,9 @@ fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, Problem> {
     let more = files.len() > MAX_ROWS;
     files.truncate(MAX_ROWS);
     let older = files.last().filter(|_| more);
-    let older = older.map(|file| link::query("/selftests", &[("before", file.run_id.as_str())]));
+    let older = older.map(|file| links::query("/selftests", &[("before", file.run_id.as_str())]));
     let rows: Vec<RunEntry> = files.iter().filter_map(|file| runs.entry(file)).collect();
-    Ok(Selftests {
+    Ok(SelftestsPage {
         section: "selftests",
         total,
         foreign: files.len() - rows.len(),
@@ -58,17 +58,17 @@ fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, Problem> {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Query(params): Query<Params>,
+    Query(params): Query<SelftestsParams>,
 ) -> Result<Response, Problem> {
-    html(&blocking(move || page_of(&app.runs, &params.before)).await?)
+    render_html(&run_blocking(move || load_page(&app.runs, &params.before)).await?)
 }
 
 pub(super) async fn trend(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let picture = move || {
-        let files = app.runs.files().map_err(|error| Problem::unreadable(&error))?;
+        let files = app.runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
         let newest = files.iter().filter_map(|file| app.runs.entry(file));
-        let newest = newest.filter(|run| run.experiment.is_none()).take(MAX_PICTURED);
+        let newest = newest.filter(|run| run.experiment.is_none()).take(MAX_CHARTED);
         Ok(trend_picture(&newest.collect::<Vec<_>>())?)
     };
-    blocking(picture).await.map(svg)
+    run_blocking(picture).await.map(svg_response)
 }

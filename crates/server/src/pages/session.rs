@@ -7,22 +7,22 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::quality::Quality;
-use super::{filters, html, link, quality, quoted, rules, timeline};
+use super::quality::QualityView;
+use super::{filters, links, quality, quote, render_html, rules, timeline};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::grade::{Cost, Field, GradeRecord, Override, TaskOutcome};
-use selftest_service::jobs::GradingRequest;
+use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TaskOutcome, TokenCost};
+use selftest_service::jobs::GradingState;
 
 /// Maximum number of evidence points, overrides and errors to show.
 const MAX_ROWS: usize = 60;
 
-pub(super) struct Session {
+pub(super) struct SessionView {
     pub(super) grade: GradeRecord,
-    pub(super) overrides: Vec<Override>,
-    quality: Option<Quality>,
+    pub(super) overrides: Vec<GradeOverride>,
+    quality: Option<QualityView>,
     /// Last requested grading.
-    request: Option<GradingRequest>,
+    request: Option<GradingState>,
     /// True if the parent session has a page.
     has_parent: bool,
     /// Formatted cost of its tokens.
@@ -31,11 +31,11 @@ pub(super) struct Session {
     lost: Option<String>,
 }
 
-impl Session {
+impl SessionView {
     /// Returns the value given by the rules.
-    pub(super) fn by_rules(&self, field: Field) -> String {
+    pub(super) fn by_rules(&self, field: GradeField) -> String {
         // Without errors, the rule's value is meaningless.
-        if field == Field::ErrorsRecovered && self.grade.total_errors == 0 {
+        if field == GradeField::ErrorsRecovered && self.grade.total_errors == 0 {
             return "no errors".to_owned();
         }
         rules::value(field, field.value(&self.grade))
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Returns the last correction by a person.
-    pub(super) fn by_person(&self, field: Field) -> Option<String> {
+    pub(super) fn by_person(&self, field: GradeField) -> Option<String> {
         let last = self.overrides.iter().rev().find(|made| made.field == field)?;
         Some(rules::value(field, last.human_value))
     }
@@ -73,21 +73,21 @@ impl Session {
 
 #[derive(Template)]
 #[template(path = "page/session.html")]
-struct SessionPage {
+struct SessionDetailPage {
     section: &'static str,
-    session: Session,
+    session: SessionView,
 }
 
 #[derive(Template)]
 #[template(path = "page/session_panel.html")]
 struct SessionPanel {
-    session: Session,
+    session: SessionView,
 }
 
-async fn load(app: &App, id: &str) -> Result<Session, Problem> {
+async fn load(app: &App, id: &str) -> Result<SessionView, Problem> {
     let grade = app.store.grade(id).await?;
-    let mut grade = grade
-        .ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))?;
+    let mut grade =
+        grade.ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quote(id))))?;
     // In the order of the transcript.
     grade.details.errors.sort_by_key(|error| error.first_event);
     let file = app.store.file(&grade.session_file).await?;
@@ -95,13 +95,13 @@ async fn load(app: &App, id: &str) -> Result<Session, Problem> {
         Some(parent) => app.store.grade(parent).await?.is_some(),
         None => false,
     };
-    Ok(Session {
+    Ok(SessionView {
         has_parent,
-        overrides: app.store.overrides_of(id).await?.items,
-        quality: Quality::of(app.store.quality_of(id).await?.items),
-        request: app.queue.request(id).await?,
-        cost: Cost::of(&grade.details.spent, app.transcripts.prices()).words(),
-        lost: file.and_then(|file| file.lost()),
+        overrides: app.store.session_overrides(id).await?.items,
+        quality: QualityView::of(app.store.session_quality_grades(id).await?.items),
+        request: app.queue.request_state(id).await?,
+        cost: TokenCost::compute(&grade.details.spent, app.transcripts.prices()).words(),
+        lost: file.and_then(|file| file.lost_parts()),
         grade,
     })
 }
@@ -111,17 +111,17 @@ pub(super) async fn page(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let session = load(&app, &id).await?;
-    html(&SessionPage { section: "sessions", session })
+    render_html(&SessionDetailPage { section: "sessions", session })
 }
 
 pub(super) async fn panel(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    html(&SessionPanel { session: load(&app, &id).await? })
+    render_html(&SessionPanel { session: load(&app, &id).await? })
 }
 
 /// Renders the panel of a session as HTML for another page.
-pub(super) async fn beside_list(app: &App, id: &str) -> Result<String, Problem> {
+pub(super) async fn render_panel(app: &App, id: &str) -> Result<String, Problem> {
     Ok(SessionPanel { session: load(app, id).await? }.render()?)
 }

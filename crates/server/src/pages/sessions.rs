@@ -8,11 +8,11 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{cursor, filters, html, link, quoted, session};
+use super::{filters, links, parse_cursor, quote, render_html, session};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
-use selftest_store::{Page, SessionQuery, SessionRow, SessionSort};
+use selftest_store::{ResultPage, SessionQuery, SessionRow, SessionSort};
 
 /// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
@@ -20,7 +20,7 @@ const MAX_ROWS: u32 = 100;
 /// Raw query parameters. Forms send empty texts for missing values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Params {
+pub(super) struct SessionsParams {
     sort: String,
     dir: String,
     agent: String,
@@ -50,18 +50,18 @@ const COLUMNS: [(SessionSort, &str, &str, bool); 10] = [
 
 #[derive(Template)]
 #[template(path = "page/sessions.html")]
-struct Sessions {
+struct SessionsPage {
     section: &'static str,
-    params: Params,
+    params: SessionsParams,
     query: SessionQuery,
     total: u64,
     agents: Vec<String>,
-    page: Page<SessionRow>,
+    page: ResultPage<SessionRow>,
     /// HTML of the open session.
     panel: Option<String>,
 }
 
-impl Sessions {
+impl SessionsPage {
     /// Returns the link of a column heading. It reverses the order if the list is sorted by this
     /// column.
     fn sorted_by(&self, sort: SessionSort, first: bool) -> String {
@@ -79,42 +79,46 @@ impl Sessions {
     }
 
     fn is_filtered(&self) -> bool {
-        let Params { q, agent, task_type, outcome, completed, .. } = &self.params;
+        let SessionsParams { q, agent, task_type, outcome, completed, .. } = &self.params;
         [q, agent, task_type, outcome, completed].iter().any(|text| !text.is_empty())
             || self.query.min_quality.is_some()
     }
 }
 
-impl Params {
+impl SessionsParams {
     fn query(&self) -> Result<SessionQuery, Problem> {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let sort = given(&self.sort, "a valid column to sort by", |name| name.parse().ok())?;
+        let sort =
+            parse_parameter(&self.sort, "a valid column to sort by", |name| name.parse().ok())?;
         let sort = sort.unwrap_or(SessionSort::Time);
-        let descending = given(&self.dir, "a valid direction: asc or desc", |name| match name {
-            "desc" => Some(true),
-            "asc" => Some(false),
-            _ => None,
-        })?;
+        let descending =
+            parse_parameter(&self.dir, "a valid direction: asc or desc", |name| match name {
+                "desc" => Some(true),
+                "asc" => Some(false),
+                _ => None,
+            })?;
         let descending = descending.unwrap_or_else(|| first_descending(sort));
-        let min_quality = given(&self.min_quality, "a number from 0 to 1", |text| {
+        let min_quality = parse_parameter(&self.min_quality, "a number from 0 to 1", |text| {
             text.trim().parse().ok().filter(|score| (0.0..=1.0).contains(score))
         })?;
         Ok(SessionQuery {
             sort,
             descending,
             agent: text(&self.agent),
-            task_type: given(&self.task_type, "a valid task type", TaskType::from_name)?,
-            completed: given(&self.completed, "a valid answer: yes or no", |name| match name {
-                "yes" => Some(true),
-                "no" => Some(false),
-                _ => None,
+            task_type: parse_parameter(&self.task_type, "a valid task type", TaskType::from_name)?,
+            completed: parse_parameter(&self.completed, "a valid answer: yes or no", |name| {
+                match name {
+                    "yes" => Some(true),
+                    "no" => Some(false),
+                    _ => None,
+                }
             })?,
-            outcome: given(&self.outcome, "a valid outcome", TaskOutcome::from_name)?,
+            outcome: parse_parameter(&self.outcome, "a valid outcome", TaskOutcome::from_name)?,
             min_quality,
             search: text(self.q.trim()),
             parent: None,
             limit: MAX_ROWS,
-            after: cursor(&self.after, |cursor| sort.fits(descending, cursor))?,
+            after: parse_cursor(&self.after, |cursor| sort.fits(descending, cursor))?,
         })
     }
 
@@ -130,12 +134,12 @@ impl Params {
             ("dir", dir),
             ("after", after),
         ];
-        link::query("/sessions", &pairs)
+        links::query("/sessions", &pairs)
     }
 }
 
 /// Parses a query parameter unless it is empty.
-fn given<T>(
+fn parse_parameter<T>(
     text: &str,
     expected: &str,
     read: impl FnOnce(&str) -> Option<T>,
@@ -144,7 +148,7 @@ fn given<T>(
         return Ok(None);
     }
     let value = read(text).map(Some);
-    value.ok_or_else(|| Problem::bad_request(format!("{} is not {expected}", quoted(text))))
+    value.ok_or_else(|| Problem::bad_request(format!("{} is not {expected}", quote(text))))
 }
 
 fn first_descending(sort: SessionSort) -> bool {
@@ -153,14 +157,14 @@ fn first_descending(sort: SessionSort) -> bool {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Query(params): Query<Params>,
+    Query(params): Query<SessionsParams>,
 ) -> Result<Response, Problem> {
     let query = params.query()?;
-    html(&Sessions {
+    render_html(&SessionsPage {
         section: "sessions",
         panel: match &*params.session {
             "" => None,
-            id => Some(session::beside_list(&app, id).await?),
+            id => Some(session::render_panel(&app, id).await?),
         },
         total: app.store.count_sessions(&query).await?,
         agents: app.store.agents().await?,

@@ -7,13 +7,13 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{cursor, filters, html, link};
+use super::{filters, links, parse_cursor, render_html};
 use crate::App;
 use crate::api::{today, weeks_of};
 use crate::problem::Problem;
 use selftest_grading::improve::skill::SkillVersion;
 use selftest_grading::improve::trend::WeekCount;
-use selftest_store::{Cursor, DayCount, Page};
+use selftest_store::{Cursor, ResultPage, SkillDayCount};
 
 /// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
@@ -25,34 +25,34 @@ const STEP: usize = 8;
 /// Raw query parameters; an empty text means a missing value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Params {
+pub(super) struct SkillsParams {
     pub(super) after: String,
 }
 
 #[derive(Template)]
 #[template(path = "page/skills.html")]
-struct SkillList {
+struct SkillsPage {
     section: &'static str,
-    skills: Page<SkillVersion>,
-    days: Vec<DayCount>,
+    skills: ResultPage<SkillVersion>,
+    days: Vec<SkillDayCount>,
     is_later: bool,
 }
 
-impl SkillList {
-    fn weeks(&self, skill: &SkillVersion) -> Weeks {
-        Weeks::of(&weeks_of(skill, &self.days))
+impl SkillsPage {
+    fn weeks(&self, skill: &SkillVersion) -> WeeksChart {
+        WeeksChart::of(&weeks_of(skill, &self.days))
     }
 }
 
 /// A small chart of executions per week as SVG paths: bars for all executions, with the successful
 /// ones in front.
-pub(super) struct Weeks {
+pub(super) struct WeeksChart {
     pub(super) description: String,
     pub(super) all: String,
     pub(super) good: String,
 }
 
-impl Weeks {
+impl WeeksChart {
     pub(super) fn of(weeks: &[WeekCount]) -> Self {
         let most = weeks.iter().map(|week| week.executions).max().unwrap_or_default().max(1);
         let bars = |count: fn(&WeekCount) -> u32| -> String {
@@ -79,19 +79,19 @@ impl Weeks {
 }
 
 /// Parses the cursor of a page of skills or executions.
-pub(super) fn after(params: &Params) -> Result<Option<Cursor>, Problem> {
-    cursor(&params.after, |cursor| cursor.value.is_some())
+pub(super) fn parse_cursor(params: &SkillsParams) -> Result<Option<Cursor>, Problem> {
+    parse_cursor(&params.after, |cursor| cursor.value.is_some())
 }
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Query(params): Query<Params>,
+    Query(params): Query<SkillsParams>,
 ) -> Result<Response, Problem> {
-    let after = after(&params)?;
+    let after = parse_cursor(&params)?;
     let tracker = app.skills.tracker();
     let skills = app.store.skills(tracker.user_id(), MAX_ROWS, after.as_ref()).await?;
     let days = tracker.days(today()).await?;
-    html(&SkillList { section: "skills", skills, days, is_later: after.is_some() })
+    render_html(&SkillsPage { section: "skills", skills, days, is_later: after.is_some() })
 }
 
 #[cfg(test)]
@@ -105,10 +105,10 @@ mod tests {
             executions,
             successes,
         };
-        let weeks = Weeks::of(&[week(0, 0), week(4, 1), week(2, 2)]);
+        let weeks = WeeksChart::of(&[week(0, 0), week(4, 1), week(2, 2)]);
         assert_eq!(weeks.description, "Succeeded per week, oldest first: 0, 1 of 4, 2 of 2");
         assert_eq!(weeks.all, "M8 18v-18.0h6v18.0zM16 18v-9.0h6v9.0z");
         assert_eq!(weeks.good, "M8 18v-4.5h6v4.5zM16 18v-9.0h6v9.0z");
-        assert_eq!(Weeks::of(&[week(0, 0)]).all, "");
+        assert_eq!(WeeksChart::of(&[week(0, 0)]).all, "");
     }
 }

@@ -1,6 +1,6 @@
 //! Positions in the timeline of a session's errors.
 
-use selftest_grading::grade::{Evidence, GradeRecord};
+use selftest_grading::grade::{GradeEvidence, GradeRecord};
 
 /// Start and end of the axis in the 640 × 48 picture.
 const LEFT: f64 = 10.0;
@@ -15,7 +15,7 @@ pub(super) fn last_event(grade: &GradeRecord) -> u64 {
 }
 
 /// Returns the evidence that refers to a single event.
-pub(super) fn events(grade: &GradeRecord) -> impl Iterator<Item = (u64, &Evidence)> {
+pub(super) fn events(grade: &GradeRecord) -> impl Iterator<Item = (u64, &GradeEvidence)> {
     let evidence = grade.details.evidence.iter();
     evidence.filter_map(|evidence| Some((evidence.event?, evidence)))
 }

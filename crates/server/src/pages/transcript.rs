@@ -9,16 +9,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
-use super::{filters, html, link, quoted};
+use super::{filters, links, quote, render_html};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::GradeRecord;
-use selftest_grading::report::session::{Showing, events_html, shown};
+use selftest_grading::report::session::{ViewOptions, event_views, render_events_html};
 use selftest_service::transcripts::{TranscriptError, TranscriptPart};
 use selftest_store::{SessionQuery, SessionRow, SessionSort};
 
 /// Number of events per page.
-const PAGE: u64 = 200;
+const PAGE_EVENTS: u64 = 200;
 
 /// Maximum number of listed sessions started by this one.
 const MAX_STARTED: u32 = 50;
@@ -29,7 +29,7 @@ const MAX_QUOTE: usize = 2000;
 /// Query parameters: the part of a session to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Params {
+pub(super) struct TranscriptParams {
     from: Option<u64>,
     event: Option<u64>,
     /// Set to show a single event without shortening its texts.
@@ -41,14 +41,14 @@ pub(super) struct Params {
 /// Query parameters: the event to find.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct EventParams {
     number: Option<u64>,
     quote: String,
 }
 
 #[derive(Template)]
 #[template(path = "page/transcript.html")]
-struct Transcript {
+struct TranscriptPage {
     section: &'static str,
     grade: GradeRecord,
     part: TranscriptPart,
@@ -62,15 +62,15 @@ struct Transcript {
 
 #[derive(Template)]
 #[template(path = "page/transcript_gone.html")]
-struct Gone {
+struct TranscriptMissingPage {
     section: &'static str,
     grade: GradeRecord,
     why: String,
 }
 
-impl Transcript {
+impl TranscriptPage {
     fn last_page(&self) -> u64 {
-        self.part.overview.events.saturating_sub(1) / PAGE * PAGE
+        self.part.overview.events.saturating_sub(1) / PAGE_EVENTS * PAGE_EVENTS
     }
 
     fn end(&self) -> u64 {
@@ -78,41 +78,42 @@ impl Transcript {
     }
 
     fn page(&self, from: u64) -> String {
-        link::transcript(&self.grade.session_id, from)
+        links::transcript(&self.grade.session_id, from)
     }
 }
 
-async fn grade(app: &App, id: &str) -> Result<GradeRecord, Problem> {
+async fn load_grade(app: &App, id: &str) -> Result<GradeRecord, Problem> {
     let grade = app.store.grade(id).await?;
-    grade.ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))
+    grade.ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quote(id))))
 }
 
 /// Reports that the file is missing or changed, which is not a server error. The page still shows
 /// the stored grade.
-fn gone(grade: GradeRecord, error: &TranscriptError) -> Result<Response, Problem> {
+fn transcript_missing(grade: GradeRecord, error: &TranscriptError) -> Result<Response, Problem> {
     if let TranscriptError::Failed { why } = error {
         return Err(Problem::internal(why));
     }
-    let page = html(&Gone { section: "sessions", grade, why: error.to_string() })?;
+    let page =
+        render_html(&TranscriptMissingPage { section: "sessions", grade, why: error.to_string() })?;
     Ok((StatusCode::NOT_FOUND, page).into_response())
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Query(params): Query<Params>,
+    Query(params): Query<TranscriptParams>,
 ) -> Result<Response, Problem> {
-    let grade = grade(&app, &id).await?;
+    let grade = load_grade(&app, &id).await?;
     let is_alone = params.alone.is_some() && params.event.is_some();
     let (from, count) = match (params.from, params.event) {
         (_, Some(event)) if is_alone => (event, 1),
-        (Some(from), _) => (from, PAGE),
-        (None, event) => (event.unwrap_or_default() / PAGE * PAGE, PAGE),
+        (Some(from), _) => (from, PAGE_EVENTS),
+        (None, event) => (event.unwrap_or_default() / PAGE_EVENTS * PAGE_EVENTS, PAGE_EVENTS),
     };
     let wanted = from..from.saturating_add(count);
     let part = match app.transcripts.part(&id, &grade.session_file, wanted).await {
         Ok(part) => part,
-        Err(error) => return gone(grade, &error),
+        Err(error) => return transcript_missing(grade, &error),
     };
     let last = params.event.unwrap_or(from);
     if last >= part.overview.events {
@@ -120,13 +121,13 @@ pub(super) async fn page(
         let detail = format!("the session has {events}, and none of them is number {last}");
         return Err(Problem::not_found(detail));
     }
-    let alone = |event: u64| format!("{}&alone=yes", link::transcript_event(&id, event));
-    let showing = Showing {
+    let alone = |event: u64| format!("{}&alone=yes", links::transcript_event(&id, event));
+    let showing = ViewOptions {
         prices: app.transcripts.prices(),
         target: params.event,
-        alone: if is_alone { None } else { Some(&alone) },
+        full_event_link: if is_alone { None } else { Some(&alone) },
     };
-    let events = events_html(&shown(&part.events, showing))?;
+    let events = render_events_html(&event_views(&part.events, showing))?;
     let query = SessionQuery {
         sort: SessionSort::Time,
         descending: false,
@@ -136,35 +137,44 @@ pub(super) async fn page(
     };
     let started = if from == 0 { app.store.sessions(&query).await?.items } else { Vec::new() };
     let is_lost = params.lost.is_some();
-    html(&Transcript { section: "sessions", grade, part, events, started, from, is_alone, is_lost })
+    render_html(&TranscriptPage {
+        section: "sessions",
+        grade,
+        part,
+        events,
+        started,
+        from,
+        is_alone,
+        is_lost,
+    })
 }
 
 /// Redirects to the page of an event.
 pub(super) async fn event(Path((id, number)): Path<(String, u64)>) -> Redirect {
-    Redirect::to(&link::shown_event(&id, number))
+    Redirect::to(&links::shown_event(&id, number))
 }
 
 /// Redirects to the event with this number, or to the first one that contains a quote.
-pub(super) async fn find(
+pub(super) async fn find_event(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<EventParams>,
 ) -> Result<Response, Problem> {
     if let Some(number) = wanted.number {
-        return Ok(Redirect::to(&link::shown_event(&id, number)).into_response());
+        return Ok(Redirect::to(&links::shown_event(&id, number)).into_response());
     }
     let quote = wanted.quote.trim();
     if quote.is_empty() || quote.chars().count() > MAX_QUOTE {
         let expected = format!("expected a number or a quote of at most {MAX_QUOTE} characters");
         return Err(Problem::bad_request(expected));
     }
-    let grade = grade(&app, &id).await?;
+    let grade = load_grade(&app, &id).await?;
     match app.transcripts.find_quote(&id, &grade.session_file, quote).await {
-        Ok(Some(number)) => Ok(Redirect::to(&link::shown_event(&id, number)).into_response()),
+        Ok(Some(number)) => Ok(Redirect::to(&links::shown_event(&id, number)).into_response()),
         Ok(None) => {
-            let path = format!("{}/transcript", link::session(&id));
-            Ok(Redirect::to(&link::query(&path, &[("lost", "yes")])).into_response())
+            let path = format!("{}/transcript", links::session(&id));
+            Ok(Redirect::to(&links::query(&path, &[("lost", "yes")])).into_response())
         }
-        Err(error) => gone(grade, &error),
+        Err(error) => transcript_missing(grade, &error),
     }
 }

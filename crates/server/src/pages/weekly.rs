@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::{filters, html, link, svg};
+use super::{filters, links, render_html, svg_response};
 use crate::App;
 use crate::api::weekly_report;
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ const MAX_WEEKS: u64 = 200;
 
 #[derive(Template)]
 #[template(path = "page/weekly_list.html")]
-struct WeeklyList {
+struct WeeklyListPage {
     section: &'static str,
     reports: Vec<WeeklyReport>,
     unreadable: usize,
@@ -28,7 +28,7 @@ struct WeeklyList {
 
 #[derive(Template)]
 #[template(path = "page/weekly.html")]
-struct Weekly {
+struct WeeklyReportPage {
     section: &'static str,
     report: WeeklyReport,
 }
@@ -38,7 +38,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response, Proble
     let reports: Vec<WeeklyReport> =
         stored.items.iter().filter_map(|one| serde_json::from_str(&one.report_json).ok()).collect();
     let unreadable = stored.items.len() - reports.len();
-    html(&WeeklyList { section: "weekly", reports, unreadable })
+    render_html(&WeeklyListPage { section: "weekly", reports, unreadable })
 }
 
 pub(super) async fn page(
@@ -46,7 +46,7 @@ pub(super) async fn page(
     Path(week): Path<String>,
 ) -> Result<Response, Problem> {
     let report = weekly_report(&app, &week).await?;
-    html(&Weekly { section: "weekly", report })
+    render_html(&WeeklyReportPage { section: "weekly", report })
 }
 
 pub(super) async fn picture(
@@ -55,8 +55,8 @@ pub(super) async fn picture(
 ) -> Result<Response, Problem> {
     let report = weekly_report(&app, &week).await?;
     match picture.as_str() {
-        "trend.svg" => Ok(svg(trend_picture(&report)?)),
-        "errors.svg" => Ok(svg(errors_picture(&report)?)),
+        "trend.svg" => Ok(svg_response(trend_picture(&report)?)),
+        "errors.svg" => Ok(svg_response(errors_picture(&report)?)),
         _ => Err(Problem::not_found("a weekly report has trend.svg and errors.svg")),
     }
 }

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use selftest_grading::improve::draft::is_skill_name;
 use selftest_grading::improve::gap::GapStatus;
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
-use selftest_store::{Decision, Store, StoreError};
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal};
+use selftest_store::{ProposalDecision, Store, StoreError};
 use selftest_text::one_line;
 
 /// Error while deciding on a proposal.
 #[derive(Debug, thiserror::Error)]
-pub enum DecisionFault {
+pub enum DecisionError {
     /// The proposal does not exist.
     #[error("there is no proposal {0:?}")]
     Unknown(String),
@@ -46,7 +46,7 @@ pub enum DecisionFault {
 
 /// Destination of an accepted skill.
 #[derive(Debug, Clone, Copy)]
-pub enum SkillPlace<'a> {
+pub enum SkillDestination<'a> {
     /// Exactly this file.
     File(&'a Path),
     /// `<name>/SKILL.md` in this folder.
@@ -58,16 +58,16 @@ pub enum SkillPlace<'a> {
 pub async fn accept(
     store: &Store,
     id: &str,
-    place: SkillPlace<'_>,
+    place: SkillDestination<'_>,
     reason: Option<&str>,
-) -> Result<Proposal, DecisionFault> {
-    let proposal = waiting(store, id).await?;
+) -> Result<SkillProposal, DecisionError> {
+    let proposal = pending_proposal(store, id).await?;
     let file = match place {
-        SkillPlace::File(file) => file.to_owned(),
-        SkillPlace::Folder(folder) => {
+        SkillDestination::File(file) => file.to_owned(),
+        SkillDestination::Folder(folder) => {
             // The name becomes part of a path, and another program may have changed the row.
             if !is_skill_name(&proposal.skill_name) {
-                return Err(DecisionFault::Name(one_line(&proposal.skill_name, 80)));
+                return Err(DecisionError::Name(one_line(&proposal.skill_name, 80)));
             }
             folder.join(&proposal.skill_name).join("SKILL.md")
         }
@@ -78,12 +78,12 @@ pub async fn accept(
         move || write_new(&file, &text)
     });
     let shown = file.to_string_lossy().into_owned();
-    let failed = |why: String| DecisionFault::Write { file: shown.clone(), why };
+    let failed = |why: String| DecisionError::Write { file: shown.clone(), why };
     let is_there = written.await.map_err(|panic| failed(panic.to_string()))?;
     if !is_there.map_err(|error| failed(error.to_string()))? {
-        return Err(DecisionFault::Exists(shown));
+        return Err(DecisionError::Exists(shown));
     }
-    let decision = Decision {
+    let decision = ProposalDecision {
         status: ProposalStatus::Accepted,
         gap: GapStatus::Closed,
         reason: reason.map(str::to_owned),
@@ -99,9 +99,9 @@ pub async fn reject(
     id: &str,
     reason: &str,
     again: bool,
-) -> Result<Proposal, DecisionFault> {
-    waiting(store, id).await?;
-    let decision = Decision {
+) -> Result<SkillProposal, DecisionError> {
+    pending_proposal(store, id).await?;
+    let decision = ProposalDecision {
         status: ProposalStatus::Rejected,
         gap: if again { GapStatus::Open } else { GapStatus::Dismissed },
         reason: Some(reason.to_owned()),
@@ -111,26 +111,30 @@ pub async fn reject(
     decide(store, id, &decision).await
 }
 
-async fn known(store: &Store, id: &str) -> Result<Proposal, DecisionFault> {
+async fn find_proposal(store: &Store, id: &str) -> Result<SkillProposal, DecisionError> {
     let proposal = store.proposal(id).await?;
-    proposal.ok_or_else(|| DecisionFault::Unknown(one_line(id, 80)))
+    proposal.ok_or_else(|| DecisionError::Unknown(one_line(id, 80)))
 }
 
-async fn waiting(store: &Store, id: &str) -> Result<Proposal, DecisionFault> {
-    let proposal = known(store, id).await?;
+async fn pending_proposal(store: &Store, id: &str) -> Result<SkillProposal, DecisionError> {
+    let proposal = find_proposal(store, id).await?;
     match proposal.status {
         ProposalStatus::Proposed => Ok(proposal),
-        status => Err(DecisionFault::Decided { id: proposal.id, status }),
+        status => Err(DecisionError::Decided { id: proposal.id, status }),
     }
 }
 
-async fn decide(store: &Store, id: &str, made: &Decision) -> Result<Proposal, DecisionFault> {
+async fn decide(
+    store: &Store,
+    id: &str,
+    made: &ProposalDecision,
+) -> Result<SkillProposal, DecisionError> {
     let decided = store.decide_proposal(id, made).await?;
-    let proposal = known(store, id).await?;
+    let proposal = find_proposal(store, id).await?;
     if decided {
         Ok(proposal)
     } else {
-        Err(DecisionFault::Decided { id: proposal.id, status: proposal.status })
+        Err(DecisionError::Decided { id: proposal.id, status: proposal.status })
     }
 }
 

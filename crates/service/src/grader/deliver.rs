@@ -11,15 +11,15 @@ use selftest_models::http::root_cause;
 use selftest_text::digest;
 
 /// A command or webhook that receives notifications.
-pub(super) struct Receiver<'a> {
+pub(super) struct HookReceiver<'a> {
     /// One word for messages, such as `alert`.
     purpose: &'static str,
-    address: Address<'a>,
+    address: HookAddress<'a>,
     /// Time after which a delivery is given up.
     timeout: Duration,
 }
 
-enum Address<'a> {
+enum HookAddress<'a> {
     /// A program with arguments, which gets the notification on its standard input.
     Command(&'a [String]),
     /// An address that gets the notification by POST.
@@ -32,38 +32,38 @@ pub(super) fn receivers<'a>(
     command: Option<&'a [String]>,
     webhook: Option<&'a str>,
     timeout: Duration,
-) -> Vec<Receiver<'a>> {
-    let command = command.filter(|command| !command.is_empty()).map(Address::Command);
-    let addresses = command.into_iter().chain(webhook.map(Address::Webhook));
-    addresses.map(|address| Receiver { purpose, address, timeout }).collect()
+) -> Vec<HookReceiver<'a>> {
+    let command = command.filter(|command| !command.is_empty()).map(HookAddress::Command);
+    let addresses = command.into_iter().chain(webhook.map(HookAddress::Webhook));
+    addresses.map(|address| HookReceiver { purpose, address, timeout }).collect()
 }
 
 /// Sends a notification to all receivers and returns their errors.
-pub(super) async fn tell_all(receivers: &[Receiver<'_>], news: &Value) -> Vec<String> {
+pub(super) async fn send_all(receivers: &[HookReceiver<'_>], news: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     for receiver in receivers {
-        faults.extend(receiver.tell(news).await.err());
+        faults.extend(receiver.send(news).await.err());
     }
     faults
 }
 
-impl Receiver<'_> {
+impl HookReceiver<'_> {
     /// Returns its name in reports. A digest is used because arguments and addresses may contain
     /// tokens.
     pub(super) fn key(&self) -> String {
         let (kind, value) = match self.address {
-            Address::Command(command) => ("command", json!(command)),
-            Address::Webhook(address) => ("webhook", json!(address)),
+            HookAddress::Command(command) => ("command", json!(command)),
+            HookAddress::Webhook(address) => ("webhook", json!(address)),
         };
-        format!("{kind} {}", &digest::of_json(value)[..16])
+        format!("{kind} {}", &digest::json_sha256_hex(value)[..16])
     }
 
     /// Sends a notification, or returns an error message.
-    pub(super) async fn tell(&self, news: &Value) -> Result<(), String> {
+    pub(super) async fn send(&self, news: &Value) -> Result<(), String> {
         let Self { purpose, timeout, .. } = *self;
         let body = news.to_string();
         match self.address {
-            Address::Command(command) => {
+            HookAddress::Command(command) => {
                 let name = &command[0];
                 let failed = |why| format!("the {purpose} command {name:?} failed: {why}");
                 let late = |_| {
@@ -73,7 +73,7 @@ impl Receiver<'_> {
                 let ended = tokio::time::timeout(timeout, run(command, &body)).await;
                 ended.map_err(late)?.map_err(failed)
             }
-            Address::Webhook(address) => post(address, body, timeout)
+            HookAddress::Webhook(address) => post(address, body, timeout)
                 .await
                 .map_err(|why| format!("the {purpose} webhook{} failed: {why}", host_of(address))),
         }
@@ -141,7 +141,7 @@ mod tests {
         let keys = |webhook| {
             let timeout = Duration::from_secs(1);
             let receivers = receivers("alert", Some(&command), Some(webhook), timeout);
-            receivers.iter().map(Receiver::key).collect::<Vec<_>>()
+            receivers.iter().map(HookReceiver::key).collect::<Vec<_>>()
         };
         let [command, webhook] = &keys("https://a.example/secret")[..] else { panic!() };
         assert!(command.starts_with("command ") && webhook.starts_with("webhook "));

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Options, SelfGrader, scan_signals};
-use selftest_grading::improve::detect::{KnownRequest, RepeatedRequest, detect, is_back};
-use selftest_grading::improve::gap::{FoundGap, Gap, GapKind, GapStatus};
+use super::{GraderOptions, SelfGrader, scan_signals};
+use selftest_grading::improve::detect::{KnownRequest, RepeatedRequest, detect, has_reappeared};
+use selftest_grading::improve::gap::{DetectedGap, GapKind, GapStatus, SkillGap};
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_store::StoreError;
 
@@ -27,7 +27,7 @@ pub struct GapDetection {
     /// Number of closed gaps that were found again.
     pub reopened: u64,
     /// All gaps found, as they are stored now; those with the most sessions first.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<SkillGap>,
     /// Files and folders that could not be read, with the reason.
     pub problems: Vec<String>,
 }
@@ -54,17 +54,19 @@ impl SelfGrader {
             .map(|gap| KnownRequest { key: gap.key.clone(), text: gap.subject.clone() })
             .collect();
         let found = detect(&records, &requests, &known_requests, settings);
-        let known: BTreeMap<&str, &Gap> = known.iter().map(|gap| (gap.id.as_str(), gap)).collect();
+        let known: BTreeMap<&str, &SkillGap> =
+            known.iter().map(|gap| (gap.id.as_str(), gap)).collect();
         let reopened: Vec<String> = found
             .iter()
             .filter(|gap| {
                 known.get(gap.id().as_str()).is_some_and(|known| {
-                    known.status == GapStatus::Closed && is_back(gap, known.status_at, settings)
+                    known.status == GapStatus::Closed
+                        && has_reappeared(gap, known.status_at, settings)
                 })
             })
-            .map(FoundGap::id)
+            .map(DetectedGap::id)
             .collect();
-        let ids: BTreeSet<String> = found.iter().map(FoundGap::id).collect();
+        let ids: BTreeSet<String> = found.iter().map(DetectedGap::id).collect();
         let new = ids.iter().filter(|id| !known.contains_key(id.as_str())).count() as u64;
         self.store.save_gaps(&found, &reopened, now).await?;
         let mut gaps = self.store.gaps(None, MAX_GAPS).await?.items;
@@ -86,7 +88,7 @@ impl SelfGrader {
         to: Timestamp,
     ) -> (Vec<RepeatedRequest>, Vec<String>) {
         let since = self.options.since.map_or(from, |since| since.max(from));
-        let options = Options { since: Some(since), ..self.options.clone() };
+        let options = GraderOptions { since: Some(since), ..self.options.clone() };
         let scan = tokio::task::spawn_blocking(move || scan_signals(&options)).await;
         let scan = match scan {
             Ok(scan) => scan,

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::deliver::{Receiver, receivers};
-use super::{Scan, SelfGrader};
-use selftest_grading::grade::agreement::Agreement;
-use selftest_grading::grade::calibration::Calibration;
+use super::deliver::{HookReceiver, receivers};
+use super::{ScanSummary, SelfGrader};
+use selftest_grading::grade::agreement::GraderAgreement;
+use selftest_grading::grade::calibration::GraderCalibration;
 use selftest_grading::grade::{
-    Alert, Coverage, GradeRecord, GradeSummary, Override, Patterns, QualityGrade, ReportRules,
-    Week, WeeklyReport, overrides,
+    Alert, GradeOverride, GradePatterns, GradeRecord, GradeSummary, QualityGrade, ReportRules,
+    ScanCoverage, Week, WeeklyReport, overrides,
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
@@ -72,27 +72,31 @@ impl SelfGrader {
     }
 
     /// Finds patterns in the sessions of the last days.
-    pub async fn identify_patterns(&self, days: u32) -> Result<Patterns, StoreError> {
-        Ok(Patterns::of(&self.grades_of_last(days).await?))
+    pub async fn identify_patterns(&self, days: u32) -> Result<GradePatterns, StoreError> {
+        Ok(GradePatterns::from_records(&self.grades_of_last(days).await?))
     }
 
     /// Returns a text summary of the last days.
     pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
         let grades = self.grades_of_last(days).await?;
-        Ok(summary_text(days, &GradeSummary::of(&grades), &Patterns::of(&grades)))
+        Ok(summary_text(
+            days,
+            &GradeSummary::from_records(&grades),
+            &GradePatterns::from_records(&grades),
+        ))
     }
 
     /// Returns the numbers of the last days.
     pub async fn grade_summary(&self, days: u32) -> Result<GradeSummary, StoreError> {
-        Ok(GradeSummary::of(&self.grades_of_last(days).await?))
+        Ok(GradeSummary::from_records(&self.grades_of_last(days).await?))
     }
 
     /// Returns the results per file for a scan, or for all files ever scanned.
-    pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
+    pub async fn coverage(&self, scan: Option<&ScanSummary>) -> Result<ScanCoverage, StoreError> {
         let stored = self.store.graded_sessions().await?;
         let undated = self.store.undated_sessions().await?;
         if let Some(scan) = scan {
-            return Ok(Coverage {
+            return Ok(ScanCoverage {
                 scanned: true,
                 found: scan.found,
                 read: scan.read - scan.unreadable,
@@ -110,7 +114,7 @@ impl SelfGrader {
         let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
         let count = |outcome| files.get(&outcome).copied().unwrap_or_default();
         let found = files.values().sum::<u64>();
-        Ok(Coverage {
+        Ok(ScanCoverage {
             scanned: false,
             found,
             read: found - count(FileOutcome::Unreadable),
@@ -141,12 +145,12 @@ impl SelfGrader {
     pub async fn weekly_report(
         &self,
         week: Option<Week>,
-        scan: Option<&Scan>,
+        scan: Option<&ScanSummary>,
     ) -> Result<WeeklyReport, StoreError> {
         let agent = self.options.agent.as_deref();
         let report = self.report_of(agent, week, scan).await?;
         if agent.is_none() {
-            self.keep(&report).await?;
+            self.store_report(&report).await?;
         }
         Ok(report)
     }
@@ -158,10 +162,10 @@ impl SelfGrader {
     pub async fn publish_weekly_report(
         &self,
         week: Option<Week>,
-        scan: Option<&Scan>,
+        scan: Option<&ScanSummary>,
     ) -> Result<WeeklyOutcome, StoreError> {
         let mut report = self.report_of(None, week, scan).await?;
-        self.keep(&report).await?;
+        self.store_report(&report).await?;
         let (delivered, faults) = self.send_alerts(&mut report).await?;
         let stored = self.store.weekly_reports(MAX_REPORTS).await?.items;
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
@@ -190,17 +194,17 @@ impl SelfGrader {
             }
             let week = report.week;
             let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
-            match receiver.tell(&news).await {
+            match receiver.send(&news).await {
                 Ok(()) => {
                     let metrics = alerts.iter().map(|alert| alert.metric);
                     report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
                     // Saved at once, because alerts without a recorded delivery are sent again.
-                    self.keep(report).await?;
+                    self.store_report(report).await?;
                 }
                 Err(fault) => faults.push(fault),
             }
         }
-        let has = |receiver: &Receiver<'_>, alert: &Alert| {
+        let has = |receiver: &HookReceiver<'_>, alert: &Alert| {
             let metrics = report.alerts.delivered_to.get(&receiver.key());
             metrics.is_some_and(|metrics| metrics.contains(&alert.metric))
         };
@@ -220,11 +224,11 @@ impl SelfGrader {
         let from = end.checked_sub(span).unwrap_or(Timestamp::MIN);
         let grades = self.store.grades_between(from, end, None).await?.items;
         let weeks: BTreeSet<Week> =
-            grades.iter().map(|grade| Week::of(grade.details.counts_at)).collect();
+            grades.iter().map(|grade| Week::containing(grade.details.counts_at)).collect();
         let mut missed = Vec::new();
         for week in weeks {
             let stored = self.store.weekly_report(week.first_day()).await?;
-            if stored.is_none_or(|report| Week::of(report.generated_at) <= week) {
+            if stored.is_none_or(|report| Week::containing(report.generated_at) <= week) {
                 missed.push(week);
             }
         }
@@ -236,10 +240,10 @@ impl SelfGrader {
         &self,
         agent: Option<&str>,
         week: Option<Week>,
-        scan: Option<&Scan>,
+        scan: Option<&ScanSummary>,
     ) -> Result<WeeklyReport, StoreError> {
         let now = selftest_clock::now();
-        let week = week.unwrap_or_else(|| Week::of(now));
+        let week = week.unwrap_or_else(|| Week::containing(now));
         let (start, end) = week.bounds();
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
         let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
@@ -251,7 +255,7 @@ impl SelfGrader {
             alerts: &settings.alerts,
             prices: &self.options.prices,
         };
-        let mut report = WeeklyReport::of(week, &records, coverage, rules, now);
+        let mut report = WeeklyReport::build(week, &records, coverage, rules, now);
         report.agent = agent.map(str::to_owned);
         // Keeps the record of deliveries, so that a regenerated report sends no alert twice.
         let earlier = self.store.weekly_report(report.week_start).await?;
@@ -261,7 +265,7 @@ impl SelfGrader {
         Ok(report)
     }
 
-    async fn keep(&self, report: &WeeklyReport) -> Result<(), StoreError> {
+    async fn store_report(&self, report: &WeeklyReport) -> Result<(), StoreError> {
         let stored = StoredReport {
             week_start: report.week_start,
             week_end: report.week_end,
@@ -272,21 +276,21 @@ impl SelfGrader {
     }
 
     /// Compares the grades by rules, models and people.
-    pub async fn calibration(&self) -> Result<Calibration, StoreError> {
+    pub async fn calibration(&self) -> Result<GraderCalibration, StoreError> {
         let (grades, made, quality) = self.all_grades().await?;
-        Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
+        Ok(GraderCalibration::compare(&grades, &made, &quality, self.options.settings.discrepancy))
     }
 
     /// Measures the agreement of rule-based grades with people and with model graders.
-    pub async fn agreement(&self) -> Result<Agreement, StoreError> {
+    pub async fn agreement(&self) -> Result<GraderAgreement, StoreError> {
         let (grades, made, quality) = self.all_grades().await?;
-        Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
+        Ok(GraderAgreement::compare(&grades, &made, &quality, &self.options.settings.weights))
     }
 
     /// Returns all grades by rules, people and models, regardless of session time.
     async fn all_grades(
         &self,
-    ) -> Result<(Vec<GradeRecord>, Vec<Override>, Vec<QualityGrade>), StoreError> {
+    ) -> Result<(Vec<GradeRecord>, Vec<GradeOverride>, Vec<QualityGrade>), StoreError> {
         let agent = self.options.agent.as_deref();
         let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
         let made = self.store.overrides().await?.items;

@@ -56,14 +56,14 @@ use tokio::sync::mpsc;
 
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
-pub use patterns::{keep_tallied, patterns, tally_days};
+pub use patterns::{keep_tallies_current, patterns, tally_days};
 pub use routing::routing;
-use scan::{Examined, Task, Wanted};
+use scan::{ExaminedFile, ScanTask, SessionFilter};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
-use selftest_models::prices::Prices;
-use selftest_sessions::Found;
-use selftest_store::{FileOutcome, FileResult, KnownFile, Lost, Store, StoreError};
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::SessionFile;
+use selftest_store::{DroppedGrade, FileOutcome, FileResult, KnownFile, Store, StoreError};
 use selftest_text::redact::Redactor;
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
@@ -72,11 +72,11 @@ const BATCH: usize = 500;
 
 /// Maximum time to collect results for one transaction, which is also the work lost if the process
 /// dies.
-const GATHERED: Duration = Duration::from_millis(50);
+const BATCH_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Selects sessions to grade, with the settings for grading.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct GraderOptions {
     /// Folders and files with sessions.
     pub sources: Vec<PathBuf>,
     /// Only sessions that started at this time or later. The date of the file is used if a session
@@ -87,7 +87,7 @@ pub struct Options {
     /// The `grade` section of the configuration; its `sources` are ignored here.
     pub settings: GradeSettings,
     /// The `prices` section of the configuration.
-    pub prices: Prices,
+    pub prices: ModelPrices,
     /// Redacts secrets in stored texts.
     pub redactor: Redactor,
 }
@@ -107,7 +107,7 @@ impl ScanObserver for () {
 
 /// Result of a scan. Counts are numbers of files unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Scan {
+pub struct ScanSummary {
     /// Files that could contain sessions.
     pub found: u64,
     /// Files skipped because size and date, or else the content, are unchanged since the last scan.
@@ -137,7 +137,7 @@ pub struct Scan {
     pub problems: Vec<String>,
 }
 
-impl Scan {
+impl ScanSummary {
     /// Maximum number of grades returned, so that memory does not grow with a first scan of
     /// everything.
     pub const MAX_GRADES: usize = 10_000;
@@ -148,7 +148,7 @@ impl Scan {
 
 /// Selects the files that a scan reads.
 #[derive(Debug, Clone, Copy)]
-enum Which {
+enum FileSelection {
     /// New and changed files.
     All,
     /// New and changed files, newest first, until this number of sessions is graded.
@@ -160,18 +160,18 @@ enum Which {
 /// Grades recorded sessions and reports on the grades.
 pub struct SelfGrader {
     store: Store,
-    options: Options,
+    options: GraderOptions,
 }
 
 impl SelfGrader {
     /// Opens or creates the database: a path, or a `sqlite:` or `postgres:` address.
-    pub async fn open(database: &str, options: Options) -> Result<Self, StoreError> {
+    pub async fn open(database: &str, options: GraderOptions) -> Result<Self, StoreError> {
         Ok(Self { store: Store::open(database).await?, options })
     }
 
     /// Returns a grader for readers of that rubric version: [`Store::by_rubric`].
-    pub async fn by_rubric(self, version: u32) -> Result<Self, StoreError> {
-        Ok(Self { store: self.store.by_rubric(version).await?, options: self.options })
+    pub async fn with_rubric(self, version: u32) -> Result<Self, StoreError> {
+        Ok(Self { store: self.store.with_rubric(version).await?, options: self.options })
     }
 
     /// Returns the database.
@@ -180,7 +180,7 @@ impl SelfGrader {
     }
 
     /// Returns the options.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &GraderOptions {
         &self.options
     }
 
@@ -189,16 +189,16 @@ impl SelfGrader {
         &self,
         n: usize,
         observer: &mut dyn ScanObserver,
-    ) -> Result<Scan, StoreError> {
-        self.scan(Which::Latest(n), observer).await
+    ) -> Result<ScanSummary, StoreError> {
+        self.scan(FileSelection::Latest(n), observer).await
     }
 
     /// Grades every session that has no grade yet or has changed since.
     pub async fn grade_new_sessions(
         &self,
         observer: &mut dyn ScanObserver,
-    ) -> Result<Scan, StoreError> {
-        self.scan(Which::All, observer).await
+    ) -> Result<ScanSummary, StoreError> {
+        self.scan(FileSelection::All, observer).await
     }
 
     /// Grades new and changed sessions whose files have not been written to since `moment`.
@@ -206,8 +206,8 @@ impl SelfGrader {
         &self,
         moment: Timestamp,
         observer: &mut dyn ScanObserver,
-    ) -> Result<Scan, StoreError> {
-        self.scan(Which::QuietSince(moment), observer).await
+    ) -> Result<ScanSummary, StoreError> {
+        self.scan(FileSelection::QuietSince(moment), observer).await
     }
 
     /// Returns the grades of the requested sessions of the sources, whenever they were graded,
@@ -219,50 +219,52 @@ impl SelfGrader {
             let Ok(path) = source.canonicalize() else { continue };
             grades.extend(self.store.grades_below(&path.to_string_lossy()).await?.items);
         }
-        grades.retain(|grade| wanted.has(grade));
+        grades.retain(|grade| wanted.matches(grade));
         grades.sort_by(|a: &GradeRecord, b| {
             (b.details.counts_at, &a.session_id).cmp(&(a.details.counts_at, &b.session_id))
         });
         grades.dedup_by(|a, b| a.session_id == b.session_id);
-        grades.truncate(Scan::MAX_GRADES);
+        grades.truncate(ScanSummary::MAX_GRADES);
         Ok(grades)
     }
 
     async fn scan(
         &self,
-        which: Which,
+        which: FileSelection,
         observer: &mut dyn ScanObserver,
-    ) -> Result<Scan, StoreError> {
+    ) -> Result<ScanSummary, StoreError> {
         let sources = self.options.sources.clone();
         let walk = tokio::task::spawn_blocking(move || {
             let mut problems = Vec::new();
-            let found =
-                selftest_sessions::find(&sources, |problem| problems.push(problem.to_owned()));
+            let found = selftest_sessions::find_session_files(&sources, |problem| {
+                problems.push(problem.to_owned())
+            });
             (found, problems)
         });
-        let rules = self.options.settings.weights.rules();
+        let rules = self.options.settings.weights.rules_digest();
         let (walked, known) = tokio::join!(walk, self.store.known_files(&rules));
         // After a panic the walk has found nothing; the panic was printed to stderr.
         let ((found, problems), known) = (walked.unwrap_or_default(), known?);
-        let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
+        let mut scan =
+            ScanSummary { found: found.len() as u64, problems, ..ScanSummary::default() };
 
         self.release_vanished(&found, &known).await?;
         let since = self.options.since;
-        let mut files: Vec<Found> =
-            found.into_iter().filter(|file| file.may_hold_since(since)).collect();
+        let mut files: Vec<SessionFile> =
+            found.into_iter().filter(|file| file.may_contain_session_since(since)).collect();
         let before = files.len();
         files.retain(|file| !scan::looks_unchanged(file, &known));
         scan.unchanged = (before - files.len()) as u64;
-        if let Which::QuietSince(moment) = which {
+        if let FileSelection::QuietSince(moment) = which {
             files.retain(|file| i128::from(file.modified_ns) < moment.as_nanosecond());
         }
         files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
         let wanted = match which {
-            Which::Latest(n) => n,
-            Which::All | Which::QuietSince(_) => usize::MAX,
+            FileSelection::Latest(n) => n,
+            FileSelection::All | FileSelection::QuietSince(_) => usize::MAX,
         };
         observer.found(files.len().min(wanted));
-        let name = |file: &Found| file.source.path().to_string_lossy().into_owned();
+        let name = |file: &SessionFile| file.source.path().to_string_lossy().into_owned();
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
         let known = Arc::new(known);
@@ -271,7 +273,7 @@ impl SelfGrader {
             // Most files contain one session, so a few at a time are read until there are enough.
             let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
             let part = files.by_ref().take(wanted - graded).collect();
-            let task = Task {
+            let task = ScanTask {
                 files: part,
                 known: known.clone(),
                 weights: self.options.settings.weights,
@@ -280,11 +282,11 @@ impl SelfGrader {
                 now: selftest_clock::now(),
                 wanted: self.wanted(),
             };
-            self.store_results(scan::start(task), &mut scan, observer).await?;
+            self.store_results(scan::start_threads(task), &mut scan, observer).await?;
         }
         // If several runs have the same id, all but one were renamed when they were saved.
         for renamed in self.store.renamed_sessions().await? {
-            if let Some(grade) = scan.grades.iter_mut().find(|grade| renamed.is_of(grade)) {
+            if let Some(grade) = scan.grades.iter_mut().find(|grade| renamed.matches(grade)) {
                 grade.session_id = renamed.session_id;
             }
         }
@@ -301,7 +303,7 @@ impl SelfGrader {
     /// grades stay.
     async fn release_vanished(
         &self,
-        found: &[Found],
+        found: &[SessionFile],
         known: &HashMap<String, KnownFile>,
     ) -> Result<(), StoreError> {
         let found: HashSet<_> =
@@ -316,14 +318,14 @@ impl SelfGrader {
         if gone.is_empty() { Ok(()) } else { self.store.release_files(&gone).await }
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { agent: self.options.agent.clone(), since: self.options.since }
+    fn wanted(&self) -> SessionFilter {
+        SessionFilter { agent: self.options.agent.clone(), since: self.options.since }
     }
 
     async fn store_results(
         &self,
-        mut results: mpsc::Receiver<Examined>,
-        scan: &mut Scan,
+        mut results: mpsc::Receiver<ExaminedFile>,
+        scan: &mut ScanSummary,
         observer: &mut dyn ScanObserver,
     ) -> Result<(), StoreError> {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
@@ -339,14 +341,14 @@ impl SelfGrader {
                 }
             };
             // After a timeout, the results received so far are used.
-            let _ = tokio::time::timeout(GATHERED, full).await;
+            let _ = tokio::time::timeout(BATCH_TIMEOUT, full).await;
             for one in examined.drain(..) {
                 match one {
-                    Examined::Touched(path, known) => {
+                    ExaminedFile::Touched(path, known) => {
                         scan.unchanged += 1;
                         touched.push((path, known));
                     }
-                    Examined::Read(result) => {
+                    ExaminedFile::Read(result) => {
                         observer.read(&result);
                         batch.push(*result);
                     }
@@ -354,7 +356,7 @@ impl SelfGrader {
             }
             let lost = self.store.save(&batch).await?;
             for earlier in lost.iter().filter(|lost| graded.contains(&lost.file)) {
-                scan.take_back(earlier);
+                scan.remove_lost_grade(earlier);
             }
             let lost: HashSet<(&str, u64, &str)> = lost
                 .iter()
@@ -371,9 +373,14 @@ impl SelfGrader {
     }
 }
 
-impl Scan {
+impl ScanSummary {
     /// Adds the result of a file, except grades that lost against another file's.
-    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, u64, &str)>, wanted: &Wanted) {
+    fn add(
+        &mut self,
+        result: FileResult,
+        lost: &HashSet<(&str, u64, &str)>,
+        wanted: &SessionFilter,
+    ) {
         self.read += 1;
         let FileResult { file, grades } = result;
         let had_grades = !grades.is_empty();
@@ -383,11 +390,11 @@ impl Scan {
         };
         let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
         let all_lost = had_grades && kept.is_empty();
-        kept.retain(|grade| wanted.has(grade));
+        kept.retain(|grade| wanted.matches(grade));
         self.sessions += kept.len() as u64;
         kept.truncate(Self::MAX_GRADES.saturating_sub(self.grades.len()));
         self.grades.append(&mut kept);
-        if let Some(what) = file.lost()
+        if let Some(what) = file.lost_parts()
             && self.damaged.len() < Self::MAX_SKIPPED
         {
             self.damaged.push((file.path.clone(), what));
@@ -409,7 +416,7 @@ impl Scan {
     }
 
     /// Removes a grade that was added earlier and has now lost against a file read later.
-    fn take_back(&mut self, lost: &Lost) {
+    fn remove_lost_grade(&mut self, lost: &DroppedGrade) {
         let is_lost = |grade: &GradeRecord| {
             grade.session_id == lost.session_id
                 && grade.details.lineage.beginning == lost.beginning

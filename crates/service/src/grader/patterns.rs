@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use selftest_grading::grade::{GradeRecord, Override, PatternTally, Patterns, overrides};
+use selftest_grading::grade::{GradeOverride, GradePatterns, GradeRecord, PatternTally, overrides};
 use selftest_store::{PatternDay, Store, StoreError};
 
 /// Maximum number of tallies in memory at once.
@@ -25,7 +25,7 @@ pub async fn patterns(
     store: &Store,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Patterns, StoreError> {
+) -> Result<GradePatterns, StoreError> {
     let made = store.overrides().await?.items;
     let mut foreign: BTreeMap<Date, Vec<GradeRecord>> = BTreeMap::new();
     for grade in store.foreign_grades(from, to, None).await? {
@@ -50,7 +50,7 @@ pub async fn patterns(
             // A tally covers a whole day and cannot stand for a part of it.
             let kept = kept.filter(|_| from <= start && end <= to);
             let foreign = foreign.remove(&day).unwrap_or_default();
-            tally.append(match kept {
+            tally.merge_earlier(match kept {
                 Some(kept) => kept,
                 None => read(store, start.max(from)..end.min(to), foreign, &made).await?,
             });
@@ -79,7 +79,7 @@ async fn tally_day(store: &Store, day: &PatternDay) -> Result<(), StoreError> {
 }
 
 /// Updates tallies periodically until the future is dropped.
-pub async fn keep_tallied(store: &Store) {
+pub async fn keep_tallies_current(store: &Store) {
     loop {
         if let Err(error) = tally_days(store).await {
             // Without tallies, patterns are only slower.
@@ -94,15 +94,17 @@ async fn read(
     store: &Store,
     span: std::ops::Range<Timestamp>,
     mut foreign: Vec<GradeRecord>,
-    made: &[Override],
+    made: &[GradeOverride],
 ) -> Result<PatternTally, StoreError> {
     let mut tally = PatternTally::default();
     // Sorted oldest first, so that the newest can be popped from the end.
-    foreign.sort_by(|a, b| place(b).cmp(&place(a)));
+    foreign.sort_by(|a, b| newest_first_key(b).cmp(&newest_first_key(a)));
     store
-        .each_grade(span.start, span.end, |grade| {
+        .for_each_grade(span.start, span.end, |grade| {
             let grade = overrides::apply(grade, made);
-            while let Some(other) = foreign.pop_if(|other| place(other) < place(&grade)) {
+            while let Some(other) =
+                foreign.pop_if(|other| newest_first_key(other) < newest_first_key(&grade))
+            {
                 tally.add(&other);
             }
             tally.add(&grade);
@@ -115,7 +117,7 @@ async fn read(
 }
 
 /// Returns the sort key of a session in a list with the newest first.
-fn place(grade: &GradeRecord) -> (std::cmp::Reverse<Timestamp>, &str) {
+fn newest_first_key(grade: &GradeRecord) -> (std::cmp::Reverse<Timestamp>, &str) {
     (std::cmp::Reverse(grade.details.counts_at), &grade.session_id)
 }
 
@@ -133,7 +135,7 @@ fn span(day: Date) -> (Timestamp, Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_grading::grade::Field;
+    use selftest_grading::grade::GradeField;
     use selftest_store::{FileOutcome, FileRecord, FileResult};
 
     fn at(time: &str) -> Timestamp {
@@ -192,7 +194,7 @@ mod tests {
         let grades: Vec<GradeRecord> =
             grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
         let found = patterns(store, from, to).await.unwrap();
-        assert_eq!(found, Patterns::of(&grades), "{from} to {to}");
+        assert_eq!(found, GradePatterns::from_records(&grades), "{from} to {to}");
     }
 
     #[tokio::test]
@@ -225,9 +227,9 @@ mod tests {
         for (from, to) in spans {
             check(&store, from, to).await;
         }
-        let word = Override {
+        let word = GradeOverride {
             session_id: "s04".to_owned(),
-            field: Field::TaskCompleted,
+            field: GradeField::TaskCompleted,
             rule_value: 1,
             human_value: 0,
             reason: "it is red".to_owned(),

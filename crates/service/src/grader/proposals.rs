@@ -9,13 +9,13 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use selftest_grading::improve::draft::{DraftReader, SkillDraft, render_prompt, reply_schema};
-use selftest_grading::improve::gap::{Gap, GapStatus};
+use selftest_grading::improve::gap::{GapStatus, SkillGap};
 use selftest_grading::improve::gap_settings::GapSettings;
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest, proposal_id};
-use selftest_models::fence::Nonce;
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest, proposal_id};
+use selftest_models::fence::FenceNonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
-use selftest_models::structured::{AskError, Limits, ask};
-use selftest_models::{ChatModel, ChatRequest, ReplySchema, Sampling};
+use selftest_models::structured::{AskError, AskLimits, ask};
+use selftest_models::{ChatModel, ChatRequest, ReplySchema, SamplingParameters};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -48,7 +48,7 @@ pub struct SkillGenerator {
 
 /// Error for a gap without a proposal.
 #[derive(Debug, thiserror::Error)]
-pub enum GenerationFault {
+pub enum GenerationError {
     /// The gap does not exist.
     #[error("there is no gap {id:?}")]
     Unknown {
@@ -100,13 +100,13 @@ pub enum BatchSummary {
 
 /// Result for one gap of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generated {
+pub struct GenerationResult {
     /// Gap id.
     pub gap_id: String,
     /// Description of the gap in one sentence.
     pub gap: String,
     /// The proposal, if one was made.
-    pub proposal: Option<Proposal>,
+    pub proposal: Option<SkillProposal>,
     /// Error, if none was made.
     pub fault: Option<String>,
 }
@@ -115,7 +115,7 @@ impl SkillGenerator {
     /// Drafts, tests and proposes skills for open gaps, up to the configured maximum
     /// (docs/spec/skills-and-signals.md#skill-generation: 3). A failure does not stop the remaining
     /// gaps.
-    pub async fn run_skill_generation_batch(&self) -> (BatchSummary, Vec<Generated>) {
+    pub async fn run_skill_generation_batch(&self) -> (BatchSummary, Vec<GenerationResult>) {
         let start = Instant::now();
         let elapsed_ms = || (start.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
         let open = match self.store.open_gaps().await {
@@ -142,28 +142,36 @@ impl SkillGenerator {
         (summary, done)
     }
 
-    async fn generate(&self, gap: &Gap) -> Generated {
+    async fn generate(&self, gap: &SkillGap) -> GenerationResult {
         let made = self.generate_and_test_skill(&gap.id).await;
         let (proposal, fault) = match made {
             Ok(proposal) => (Some(proposal), None),
             Err(fault) => (None, Some(one_line(&fault.to_string(), 600))),
         };
-        Generated { gap_id: gap.id.clone(), gap: one_line(&gap.description, 400), proposal, fault }
+        GenerationResult {
+            gap_id: gap.id.clone(),
+            gap: one_line(&gap.description, 400),
+            proposal,
+            fault,
+        }
     }
 
     /// Drafts a skill for one gap, even if it is closed or dismissed, tests it and saves it as
     /// proposed. A failed draft is recorded with the gap.
-    pub async fn generate_and_test_skill(&self, id: &str) -> Result<Proposal, GenerationFault> {
-        let unknown = || GenerationFault::Unknown { id: one_line(id, 80) };
+    pub async fn generate_and_test_skill(
+        &self,
+        id: &str,
+    ) -> Result<SkillProposal, GenerationError> {
+        let unknown = || GenerationError::Unknown { id: one_line(id, 80) };
         let gap = self.store.gap(id).await?.ok_or_else(unknown)?;
         if gap.status == GapStatus::Proposed {
-            return Err(GenerationFault::Proposed { id: gap.id });
+            return Err(GenerationError::Proposed { id: gap.id });
         }
         let made = self.draft(&gap).await;
         if let Err(fault) = &made {
             let words = fault.to_string();
             let words = one_line(&self.redactor.apply(&words), 600);
-            self.store.gap_failed(&gap.id, &words).await?;
+            self.store.record_gap_failure(&gap.id, &words).await?;
         }
         let (draft, prompt_digest) = made?;
         let experiment = match self.trial.test(&draft).await {
@@ -173,7 +181,7 @@ impl SkillGenerator {
             tested @ SkillTest::Tested { .. } => tested,
         };
         let created_at = selftest_clock::now();
-        let proposal = Proposal {
+        let proposal = SkillProposal {
             id: proposal_id(&gap.id, created_at),
             gap_id: gap.id.clone(),
             skill_md: draft.render(),
@@ -191,28 +199,28 @@ impl SkillGenerator {
         if self.store.add_proposal(&proposal).await? {
             Ok(proposal)
         } else {
-            Err(GenerationFault::Proposed { id: gap.id })
+            Err(GenerationError::Proposed { id: gap.id })
         }
     }
 
     /// Returns a redacted draft, and the digest of the request to the model.
-    async fn draft(&self, gap: &Gap) -> Result<(SkillDraft, String), GenerationFault> {
-        let nonce = Nonce::fresh();
+    async fn draft(&self, gap: &SkillGap) -> Result<(SkillDraft, String), GenerationError> {
+        let nonce = FenceNonce::random();
         let GapSettings { max_tokens, max_reasks, .. } = self.settings;
         let schema = Arc::new(reply_schema(max_tokens));
         let rendered = render_prompt(&self.library, gap, &schema, &nonce)?;
         let schema = ReplySchema { name: "skill_draft", schema };
         // A new seed each time, so that another attempt yields another draft.
         let seed = rand::rng().random::<u64>() >> 11;
-        let sampling = Sampling { temperature: self.temperature, max_tokens, seed };
+        let sampling = SamplingParameters { temperature: self.temperature, max_tokens, seed };
         let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
-            .fenced(&nonce);
+            .with_nonce(&nonce);
         let digest = request.digest();
-        let limits = Limits { max_reasks, max_tokens_key: "gaps.max_tokens" };
+        let limits = AskLimits { max_reasks, max_tokens_key: "gaps.max_tokens" };
         let reader = DraftReader::new();
         let read = |reply: &str| reader.read(reply);
         let asked = ask(&*self.model, request, limits, u64::from, read, &mut Vec::new()).await;
-        let draft = asked.map_err(GenerationFault::NoDraft)?;
+        let draft = asked.map_err(GenerationError::NoDraft)?;
         let draft = SkillDraft {
             name: draft.name,
             description: one_line(&self.redactor.apply(&draft.description), 4096),

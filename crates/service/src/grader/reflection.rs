@@ -36,11 +36,11 @@ use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use serde_json::{Map, Value, json};
 
-use super::deliver::{receivers, tell_all};
+use super::deliver::{receivers, send_all};
 use selftest_grading::grade::reflection::{
     AdaptiveThreshold, HISTORY, Reflection, ReflectionRules, ReflectionScore, ReflectionScores,
     ReflectionSettings, ReflectionWeek, StoredReflection, ThresholdProposal, WeakReflections,
-    grade, in_force, trend,
+    effective_threshold, grade_reflection, trend,
 };
 use selftest_store::{Cursor, NewReflection, ReflectionQuery, Store, StoreError};
 use selftest_text::digest;
@@ -69,7 +69,7 @@ pub struct ReflectionGrader {
 
 /// Result of submitting a reflection.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Submitted {
+pub struct SubmittedReflection {
     /// Its score.
     pub score: ReflectionScore,
     /// True if the project did not have it before.
@@ -78,7 +78,7 @@ pub struct Submitted {
 
 /// Error for a reflection without a score.
 #[derive(Debug, thiserror::Error)]
-pub enum ReflectionFault {
+pub enum ReflectionError {
     /// The document is too long.
     #[error("the reflection has {bytes} bytes of JSON, expected at most {MAX_LENGTH}")]
     TooLong {
@@ -124,12 +124,14 @@ impl ReflectionGrader {
         project_id: &str,
         document: Map<String, Value>,
         place: Option<usize>,
-    ) -> Result<Submitted, ReflectionFault> {
+    ) -> Result<SubmittedReflection, ReflectionError> {
         let (document, reflection) = self.read(project_id, document)?;
         let reflection_id = match &reflection.reflection_id {
             Some(id) => id.clone(),
             None => match place {
-                Some(place) => digest::of_json(json!([project_id, place, document]))[..32].into(),
+                Some(place) => {
+                    digest::json_sha256_hex(json!([project_id, place, document]))[..32].into()
+                }
                 None => digest::hex(&rand::rng().random::<[u8; 16]>()),
             },
         };
@@ -143,10 +145,10 @@ impl ReflectionGrader {
             document,
         };
         let (kept, is_new) = self.store.add_reflection(&new).await?;
-        if !says_the_same(&kept.document, &new.document) {
-            return Err(ReflectionFault::Taken { reflection_id: new.reflection_id });
+        if !is_same_document(&kept.document, &new.document) {
+            return Err(ReflectionError::Taken { reflection_id: new.reflection_id });
         }
-        Ok(Submitted { score: self.grade_kept(kept).await?, is_new })
+        Ok(SubmittedReflection { score: self.grade_kept(kept).await?, is_new })
     }
 
     /// Returns the score that a reflection would get, without saving anything.
@@ -154,7 +156,7 @@ impl ReflectionGrader {
         &self,
         project_id: &str,
         document: Map<String, Value>,
-    ) -> Result<ReflectionScore, ReflectionFault> {
+    ) -> Result<ReflectionScore, ReflectionError> {
         let (document, reflection) = self.read(project_id, document)?;
         let now = selftest_clock::now();
         let others = self.store.reflecting_projects(Some(project_id), 1).await?.items;
@@ -234,7 +236,7 @@ impl ReflectionGrader {
         project_id: &str,
     ) -> Result<Option<ThresholdProposal>, StoreError> {
         let past = self.store.reflection_history(project_id, i64::MAX, HISTORY).await?;
-        Ok(ThresholdProposal::of(&past))
+        Ok(ThresholdProposal::from_scores(&past))
     }
 
     /// Returns the settings.
@@ -249,7 +251,10 @@ impl ReflectionGrader {
 
     /// Sends a weak reflection to the configured recovery hook, once. After a failure it is sent
     /// again by the next call. Returns the error messages.
-    pub async fn recover(&self, score: &ReflectionScore) -> Result<Vec<String>, StoreError> {
+    pub async fn notify_recovery_hook(
+        &self,
+        score: &ReflectionScore,
+    ) -> Result<Vec<String>, StoreError> {
         let hook = &self.settings.hook;
         let is_wanted = score.weak && (hook.command.is_some() || hook.webhook.is_some());
         // Claim first, because another process may be grading the same reflection.
@@ -264,7 +269,7 @@ impl ReflectionGrader {
         }
         let (command, webhook) = (hook.command.as_deref(), hook.webhook.as_deref());
         let receivers = receivers("recovery", command, webhook, MAX_RECOVERY);
-        let faults = tell_all(&receivers, &body).await;
+        let faults = send_all(&receivers, &body).await;
         if !faults.is_empty() {
             // Lets the next call try again.
             self.store.release_recovery(score).await?;
@@ -277,20 +282,20 @@ impl ReflectionGrader {
         &self,
         project_id: &str,
         mut document: Map<String, Value>,
-    ) -> Result<(Map<String, Value>, Reflection), ReflectionFault> {
+    ) -> Result<(Map<String, Value>, Reflection), ReflectionError> {
         check_id("the id of the project", project_id)?;
         let bytes = json!(document).to_string().len();
         if bytes > MAX_LENGTH {
-            return Err(ReflectionFault::TooLong { bytes });
+            return Err(ReflectionError::TooLong { bytes });
         }
         self.redactor.apply_object(&mut document);
-        let reflection = Reflection::of(&document);
+        let reflection = Reflection::from_document(&document);
         Ok((document, reflection))
     }
 
     fn stated_loop(&self, reflection: &Reflection) -> Option<u64> {
-        let rules = self.rules.of(reflection.agent.as_deref());
-        reflection.loop_count.or_else(|| rules.loop_of(&reflection.tags))
+        let rules = self.rules.for_agent(reflection.agent.as_deref());
+        reflection.loop_count.or_else(|| rules.loop_number(&reflection.tags))
     }
 
     async fn grade_kept(&self, kept: StoredReflection) -> Result<ReflectionScore, StoreError> {
@@ -319,8 +324,8 @@ impl ReflectionGrader {
                 self.store.reflection_history(&kept.project_id, kept.number, HISTORY).await?
             }
         };
-        let threshold = in_force(&self.settings, &past);
-        let grade = grade(&kept.document, self.rules.of(kept.agent.as_deref()));
+        let threshold = effective_threshold(&self.settings, &past);
+        let grade = grade_reflection(&kept.document, self.rules.for_agent(kept.agent.as_deref()));
         Ok(ReflectionScore {
             score: grade.score.get(),
             threshold: threshold.get(),
@@ -336,9 +341,9 @@ impl ReflectionGrader {
     }
 }
 
-fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionFault> {
+fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionError> {
     let is_good = !id.is_empty() && id.len() <= MAX_ID && !id.contains('\0');
-    if is_good { Ok(()) } else { Err(ReflectionFault::Id { what }) }
+    if is_good { Ok(()) } else { Err(ReflectionError::Id { what }) }
 }
 
 /// Returns the creation time given by the agent, unless it is in the future. A clock up to a day
@@ -350,7 +355,7 @@ fn made_at(reflection: &Reflection, now: Timestamp) -> Timestamp {
 
 /// Compares with the new document after a round trip through text, which changes the last bit of
 /// some numbers.
-fn says_the_same(kept: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+fn is_same_document(kept: &Map<String, Value>, new: &Map<String, Value>) -> bool {
     let text = Value::Object(new.clone()).to_string();
     serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|new| new == *kept)
 }

@@ -3,10 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use selftest_grading::grade::patterns::score_of;
+use selftest_grading::grade::patterns::compute_score;
 use selftest_grading::grade::{TaskType, overrides};
-use selftest_grading::improve::recommend::{Routing, recommendations};
-use selftest_grading::improve::routing::{RoutingSettings, Scored, advise, window};
+use selftest_grading::improve::recommend::{RoutingReport, recommendations};
+use selftest_grading::improve::routing::{RoutingSettings, ScoredSessions, advise, trend_windows};
 use selftest_store::{Store, StoreError};
 
 /// Maximum number of gaps and proposals considered for recommendations.
@@ -20,21 +20,21 @@ pub async fn routing(
     task_type: Option<TaskType>,
     agent: Option<&str>,
     now: Timestamp,
-) -> Result<Routing, StoreError> {
-    let (from, earliest) = window(now, settings);
+) -> Result<RoutingReport, StoreError> {
+    let (from, earliest) = trend_windows(now, settings);
     // Tolerate sessions from a machine whose clock is slightly ahead.
     let ahead = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
     let counts = store.score_counts([earliest, from, ahead], agent).await?.items;
     let made = store.overrides().await?.items;
-    let apart = store.grades_apart(earliest, ahead, agent).await?;
+    let apart = store.uncountable_grades(earliest, ahead, agent).await?;
     let apart = apart.into_iter().map(|grade| overrides::apply(grade, &made));
-    let mut scored: Vec<Scored> =
-        apart.filter_map(|grade| Scored::of(&grade, now, settings)).collect();
+    let mut scored: Vec<ScoredSessions> =
+        apart.filter_map(|grade| ScoredSessions::from_grade(&grade, now, settings)).collect();
     scored.extend(counts.iter().flat_map(|count| {
-        let of = |is_recent, sessions| Scored {
+        let of = |is_recent, sessions| ScoredSessions {
             task_type: count.task_type,
             is_recent,
-            score: score_of(count.efficiency, count.quality, count.task_completed),
+            score: compute_score(count.efficiency, count.quality, count.task_completed),
             is_completed: count.task_completed,
             sessions,
         };
@@ -44,5 +44,5 @@ pub async fn routing(
     let gaps = store.gaps(None, MAX_CANDIDATES).await?.items;
     let proposals = store.proposals(None, MAX_CANDIDATES).await?.items;
     let recommendations = recommendations(&items, &gaps, &proposals, settings);
-    Ok(Routing { from, to: now, items, recommendations })
+    Ok(RoutingReport { from, to: now, items, recommendations })
 }

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
-use selftest_grading::grade::{GradeRecord, Weights};
-use selftest_sessions::{Digest, Found, ReadError, Source};
+use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
+use selftest_grading::grade::{GradeRecord, GradeWeights};
+use selftest_sessions::{FileDigest, SessionFile, SessionReadError, SessionSource};
 use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
 use selftest_text::redact::Redactor;
 
@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 1024;
 
 /// Result of one file.
 #[derive(Debug)]
-pub(super) enum Examined {
+pub(super) enum ExaminedFile {
     /// The content is unchanged; only the date differs.
     Touched(String, KnownFile),
     /// The file was read.
@@ -33,40 +33,40 @@ pub(super) enum Examined {
 }
 
 /// Input shared by all threads.
-pub(super) struct Task {
-    pub(super) files: Vec<Found>,
+pub(super) struct ScanTask {
+    pub(super) files: Vec<SessionFile>,
     pub(super) known: Arc<HashMap<String, KnownFile>>,
-    pub(super) weights: Weights,
+    pub(super) weights: GradeWeights,
     /// Identifier of these weights: [`Weights::rules`].
     pub(super) rules: String,
     pub(super) redactor: Redactor,
     pub(super) now: Timestamp,
     /// Filter; files without a matching session are not recorded.
-    pub(super) wanted: Wanted,
+    pub(super) wanted: SessionFilter,
 }
 
 /// Filter for sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct SessionFilter {
     /// Only sessions of this agent.
     pub(super) agent: Option<String>,
     /// Only sessions that started at this time or later.
     pub(super) since: Option<Timestamp>,
 }
 
-impl Wanted {
+impl SessionFilter {
     fn is_all(&self) -> bool {
         self.agent.is_none() && self.since.is_none()
     }
 
-    pub(super) fn has(&self, grade: &GradeRecord) -> bool {
+    pub(super) fn matches(&self, grade: &GradeRecord) -> bool {
         self.agent.as_ref().is_none_or(|agent| grade.details.agent == *agent)
             && self.since.is_none_or(|since| grade.details.counts_at >= since)
     }
 }
 
 /// Returns true if size and date of a file are unchanged, so that it need not be opened.
-pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>) -> bool {
+pub(super) fn looks_unchanged(found: &SessionFile, known: &HashMap<String, KnownFile>) -> bool {
     known
         .get(&*found.source.path().to_string_lossy())
         .filter(|known| known.by_these_rules)
@@ -75,8 +75,8 @@ pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>)
 
 /// Examines every file of the task. The threads stop when the receiver is dropped, for instance
 /// after an interrupt.
-pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
-    task.files.sort_by_key(|found| order(found.size));
+pub(super) fn start_threads(mut task: ScanTask) -> mpsc::Receiver<ExaminedFile> {
+    task.files.sort_by_key(|found| reading_order(found.size));
     let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let (task, next) = (Arc::new(task), Arc::new(AtomicUsize::new(0)));
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -100,13 +100,13 @@ pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
 /// Returns the sort key for the reading order. Large files come first, largest to smallest, so that
 /// no thread is left with one at the end. Small files follow, smallest to largest, so that few
 /// results remain to be stored at the end.
-fn order(size: u64) -> (Reverse<u64>, u64) {
+fn reading_order(size: u64) -> (Reverse<u64>, u64) {
     const LARGE: u64 = 1_000_000;
     if size < LARGE { (Reverse(0), size) } else { (Reverse(size), 0) }
 }
 
 /// Reads and grades one file; returns `None` if no session matches the filter.
-fn examine(found: &Found, task: &Task) -> Option<Examined> {
+fn examine(found: &SessionFile, task: &ScanTask) -> Option<ExaminedFile> {
     let path = found.source.path().to_string_lossy().into_owned();
     // Only the date may have changed, and a digest is cheaper than grading.
     if let Some(known) = task.known.get(&path)
@@ -115,22 +115,24 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         && known.digest == digest
     {
         let (size, modified_ns) = (found.size, found.modified_ns);
-        return Some(Examined::Touched(
+        return Some(ExaminedFile::Touched(
             path,
             KnownFile { size, modified_ns, digest, by_these_rules: true },
         ));
     }
     // Computes the digest while grading reads the file.
     let source = match &found.source {
-        Source::File(file) => Source::Watched(file.clone(), Digest::default()),
+        SessionSource::File(file) => {
+            SessionSource::DigestedFile(file.clone(), FileDigest::default())
+        }
         other => other.clone(),
     };
     let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
     let context = GradingContext { session_file: &path, modified, graded_at: task.now };
-    let mut heuristic = Heuristic::new(context, task.weights, &task.redactor);
+    let mut heuristic = RuleGrader::new(context, task.weights, &task.redactor);
     let reading = selftest_sessions::read(&source, &mut heuristic);
     let digest = match &source {
-        Source::Watched(file, digest) => digest.finish(file),
+        SessionSource::DigestedFile(file, digest) => digest.finish(file),
         other => digest_of(other),
     };
     let gradings = heuristic.into_gradings();
@@ -140,11 +142,11 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let mut reason = None;
     for grading in gradings {
         match grading {
-            Grading::Graded(record) => grades.push(*record),
-            Grading::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
+            GradingResult::Graded(record) => grades.push(*record),
+            GradingResult::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
         }
     }
-    if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.has(grade)) {
+    if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.matches(grade)) {
         return None;
     }
     let (outcome, reason, format, notes) = match reading {
@@ -154,10 +156,10 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         Ok(reading) => (FileOutcome::Graded, None, Some(reading.format), Some(reading.notes)),
         Err(error) => {
             let outcome = match error {
-                ReadError::Io(_) => FileOutcome::Unreadable,
-                ReadError::Empty | ReadError::Unrecognised(_) | ReadError::NoSession { .. } => {
-                    FileOutcome::NoSession
-                }
+                SessionReadError::Io(_) => FileOutcome::Unreadable,
+                SessionReadError::Empty
+                | SessionReadError::Unrecognised(_)
+                | SessionReadError::NoSession { .. } => FileOutcome::NoSession,
             };
             (outcome, Some(error.to_string()), None, None)
         }
@@ -176,13 +178,15 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         notes_json: notes.and_then(|notes| serde_json::to_string(&notes).ok()),
         rules: Some(task.rules.clone()),
     };
-    Some(Examined::Read(Box::new(FileResult { file, grades })))
+    Some(ExaminedFile::Read(Box::new(FileResult { file, grades })))
 }
 
-fn digest_of(source: &Source) -> std::io::Result<String> {
+fn digest_of(source: &SessionSource) -> std::io::Result<String> {
     match source {
-        Source::Folder { files, .. } => Digest::of_files(files.iter().map(PathBuf::as_path)),
-        other => Digest::of_files([other.path()]),
+        SessionSource::Folder { files, .. } => {
+            FileDigest::of_files(files.iter().map(PathBuf::as_path))
+        }
+        other => FileDigest::of_files([other.path()]),
     }
 }
 
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn large_files_come_first_and_the_smallest_before_the_last() {
         let mut sizes = [20, 5_000_000, 999_999, 0, 1_000_000, 300_000];
-        sizes.sort_by_key(|size| order(*size));
+        sizes.sort_by_key(|size| reading_order(*size));
         assert_eq!(sizes, [5_000_000, 1_000_000, 0, 20, 300_000, 999_999]);
     }
 }

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Options;
-use selftest_grading::signal::{Signals, classify_signals};
-use selftest_sessions::{Event, Head, Origin, ReadError, Role, Sink};
+use super::GraderOptions;
+use selftest_grading::signal::{MessageSignals, classify_signals};
+use selftest_sessions::{
+    Event, EventOrigin, EventRole, SessionHead, SessionReadError, SessionSink,
+};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -46,7 +48,7 @@ pub struct SignalMessage {
     pub time: Option<Timestamp>,
     /// Signals of the message.
     #[serde(flatten)]
-    pub signals: Signals,
+    pub signals: MessageSignals,
     /// Start of the message, on one line, redacted.
     pub text: String,
 }
@@ -73,20 +75,23 @@ impl SignalScan {
 
 /// Searches every recorded session of the sources for signals. Reads files, so it may take long. A
 /// session found in several files counts once, with the most messages.
-pub fn scan_signals(options: &Options) -> SignalScan {
+pub fn scan_signals(options: &GraderOptions) -> SignalScan {
     let mut scan = SignalScan::default();
-    let mut files =
-        selftest_sessions::find(&options.sources, |problem| scan.problems.push(problem.into()));
-    files.retain(|file| file.may_hold_since(options.since));
+    let mut files = selftest_sessions::find_session_files(&options.sources, |problem| {
+        scan.problems.push(problem.into())
+    });
+    files.retain(|file| file.may_contain_session_since(options.since));
     files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
 
-    let mut sessions: Vec<Heard> = Vec::new();
+    let mut sessions: Vec<SessionSignals> = Vec::new();
     let mut positions: HashMap<(String, String), usize> = HashMap::new();
     for file in &files {
         let shown = file.source.path().to_string_lossy();
-        let mut listener = Listener::new(&shown, &options.redactor);
+        let mut listener = SignalCollector::new(&shown, &options.redactor);
         // Files without a session have no signals; the readable part of a damaged one counts.
-        if let Err(ReadError::Io(error)) = selftest_sessions::read(&file.source, &mut listener) {
+        if let Err(SessionReadError::Io(error)) =
+            selftest_sessions::read(&file.source, &mut listener)
+        {
             scan.problems.push(format!("{shown}: {error}"));
         }
         for heard in listener.heard {
@@ -119,7 +124,7 @@ pub fn scan_signals(options: &Options) -> SignalScan {
 
 /// Signals of one session.
 #[derive(Debug, Default)]
-struct Heard {
+struct SessionSignals {
     session_id: String,
     agent: String,
     start: Option<Timestamp>,
@@ -128,26 +133,26 @@ struct Heard {
 }
 
 /// Collects the user messages in the sessions of one source.
-struct Listener<'a> {
+struct SignalCollector<'a> {
     file: &'a str,
     redactor: &'a Redactor,
-    current: Heard,
+    current: SessionSignals,
     /// The user's last message.
     previous: Option<String>,
-    heard: Vec<Heard>,
+    heard: Vec<SessionSignals>,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> SignalCollector<'a> {
     fn new(file: &'a str, redactor: &'a Redactor) -> Self {
-        let (current, heard) = (Heard::default(), Vec::new());
+        let (current, heard) = (SessionSignals::default(), Vec::new());
         Self { file, redactor, current, previous: None, heard }
     }
 }
 
-impl Sink for Listener<'_> {
+impl SessionSink for SignalCollector<'_> {
     fn event(&mut self, event: Event<'_>) {
-        let is_typed = event.role == Role::User
-            && event.origin == Origin::Human
+        let is_typed = event.role == EventRole::User
+            && event.origin == EventOrigin::Human
             && event.mark.is_none()
             && !event.text.trim().is_empty();
         if !is_typed {
@@ -157,7 +162,7 @@ impl Sink for Listener<'_> {
         // A first message cannot be dissatisfied with an answer.
         signals.frustration &= self.previous.is_some();
         self.current.counts.count(&signals);
-        if signals.any() && self.current.found.len() < SignalScan::MAX_FOUND {
+        if signals.has_any() && self.current.found.len() < SignalScan::MAX_FOUND {
             self.current.found.push(SignalMessage {
                 session_id: String::new(),
                 agent: String::new(),
@@ -171,7 +176,7 @@ impl Sink for Listener<'_> {
         self.previous = Some(event.text.as_str().to_owned());
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         self.previous = None;
         let mut heard = std::mem::take(&mut self.current);
         if heard.counts.messages == 0 {
@@ -186,7 +191,7 @@ impl Sink for Listener<'_> {
     }
 
     fn restart(&mut self) {
-        self.current = Heard::default();
+        self.current = SessionSignals::default();
         self.previous = None;
     }
 
@@ -196,7 +201,7 @@ impl Sink for Listener<'_> {
 }
 
 impl SignalCounts {
-    fn count(&mut self, signals: &Signals) {
+    fn count(&mut self, signals: &MessageSignals) {
         self.messages += 1;
         self.with_previous += u64::from(signals.repetition.is_some());
         self.gratitude += u64::from(signals.gratitude);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
-use super::summary::Done;
+use super::summary::JobOutcome;
 use crate::grader::proposals::{BatchSummary, SkillGenerator};
 use selftest_text::one_line;
 
@@ -15,14 +15,14 @@ pub type FindGenerator =
     dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, String>> + Send + Sync;
 
 /// Grades new sessions by rules, then detects gaps in the sessions of the days before `at`.
-pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
     let detected = context.grader.detect_gaps(&context.gaps, at).await;
     let detected = detected.map_err(|error| error.to_string())?;
     for problem in &detected.problems {
         tracing::warn!("{}", one_line(problem, 400));
     }
-    Ok(Done::counted(&json!({
+    Ok(JobOutcome::from_counts(&json!({
         "sessions": detected.sessions,
         "sessions_graded": scan.sessions,
         "repeated_requests": detected.repeated_requests,
@@ -33,10 +33,10 @@ pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<Done, 
 }
 
 /// Drafts, tests and proposes skills for a few open gaps. Without open gaps, no model is loaded.
-pub(super) async fn generate(context: &JobContext) -> Result<Done, String> {
+pub(super) async fn generate(context: &JobContext) -> Result<JobOutcome, String> {
     let open = context.grader.store().open_gaps().await.map_err(|error| error.to_string())?;
     if open.items.is_empty() {
-        return Ok(Done::counted(&json!({
+        return Ok(JobOutcome::from_counts(&json!({
             "gaps_found": 0,
             "gaps_processed": 0,
             "proposals_created": 0,
@@ -57,7 +57,7 @@ pub(super) async fn generate(context: &JobContext) -> Result<Done, String> {
             proposals_created,
             failures,
             elapsed_ms: _,
-        } => Ok(Done::counted(&json!({
+        } => Ok(JobOutcome::from_counts(&json!({
             "gaps_found": gaps_found,
             "gaps_processed": gaps_processed,
             "proposals_created": proposals_created,

@@ -8,7 +8,7 @@ use apalis::prelude::{AbortError, Attempt, BoxDynError, Data};
 use futures_util::future::BoxFuture;
 
 use super::job_settings::JobSettings;
-use super::queue::Grading;
+use super::queue::GradingJob;
 use crate::grader::quality::QualityGrader;
 use selftest_store::Store;
 use selftest_text::one_line;
@@ -28,32 +28,33 @@ pub type FindGrader =
     dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
 
 /// Dependencies of a grading.
-pub(super) struct Gradings {
+pub(super) struct GradingRunner {
     pub(super) store: Store,
     pub(super) find: Arc<FindGrader>,
     pub(super) settings: JobSettings,
     /// True if the worker waits for a model that does not answer.
-    pub(super) waits_for_model: bool,
+    pub(super) should_wait_for_model: bool,
     /// Number of consecutive gradings without an answer from the model.
     pub(super) unanswered: AtomicU32,
 }
 
 /// Reason that there is no grade.
-enum Fault {
+enum GradingError {
     /// A retry would fail the same way.
-    Final(String),
+    Permanent(String),
     /// The model or the database did not answer.
-    Passing(String),
+    Transient(String),
 }
 
-impl Gradings {
-    async fn grade(&self, grading: &Grading) -> Result<&'static str, Fault> {
-        let Grading { session_id, model, requested_at } = grading;
-        let store = |error: selftest_store::StoreError| Fault::Passing(error.to_string());
+impl GradingRunner {
+    async fn grade(&self, grading: &GradingJob) -> Result<&'static str, GradingError> {
+        let GradingJob { session_id, model, requested_at } = grading;
+        let store = |error: selftest_store::StoreError| GradingError::Transient(error.to_string());
         let found = self.store.grade(session_id).await.map_err(store)?;
-        let found =
-            found.ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
-        let grader = (self.find)(model.clone()).await.map_err(Fault::Passing)?;
+        let found = found.ok_or_else(|| {
+            GradingError::Permanent("it has no grade by rules any more".to_owned())
+        })?;
+        let grader = (self.find)(model.clone()).await.map_err(GradingError::Transient)?;
         // A backfill may be grading the same session.
         let claim = loop {
             match grader.claim(session_id, self.settings.heartbeat()).await.map_err(store)? {
@@ -61,7 +62,7 @@ impl Gradings {
                 None => tokio::time::sleep(CLAIM_INTERVAL).await,
             }
         };
-        let known = self.store.quality_of(session_id).await.map_err(store)?.items;
+        let known = self.store.session_quality_grades(session_id).await.map_err(store)?.items;
         // A worker may have died after saving the grade but before acknowledging it. The model is
         // not asked twice for one request.
         let is_there =
@@ -71,22 +72,27 @@ impl Gradings {
         } else {
             match grader.grade(session_id, &found.session_file).await {
                 Ok(_) => Ok("graded"),
-                Err(fault) if fault.is_lasting() => Err(Fault::Passing(fault.to_string())),
-                Err(fault) => Err(Fault::Final(fault.to_string())),
+                Err(fault) if fault.is_persistent() => {
+                    Err(GradingError::Transient(fault.to_string()))
+                }
+                Err(fault) => Err(GradingError::Permanent(fault.to_string())),
             }
         };
         claim.release().await.map_err(store)?;
         result
     }
 
-    async fn run(&self, grading: &Grading, attempt: usize) -> Result<(), BoxDynError> {
+    async fn run(&self, grading: &GradingJob, attempt: usize) -> Result<(), BoxDynError> {
         let session = one_line(&grading.session_id, 80);
         let most = self.settings.max_attempts as usize;
         tracing::info!("{NAME} START  session={session} attempt={attempt}");
         let started = Instant::now();
         // Crashed workers count as attempts, so the number can exceed the maximum.
         let done = if attempt > most {
-            Err(Fault::Final(format!("its worker ended in the middle of it {} times", attempt - 1)))
+            Err(GradingError::Permanent(format!(
+                "its worker ended in the middle of it {} times",
+                attempt - 1
+            )))
         } else {
             self.grade(grading).await
         };
@@ -99,22 +105,22 @@ impl Gradings {
             }
             Err(fault) => fault,
         };
-        let (Fault::Final(why) | Fault::Passing(why)) = &fault;
+        let (GradingError::Permanent(why) | GradingError::Transient(why)) = &fault;
         let why = one_line(why, 400);
         tracing::warn!(
             "{NAME} FAILED  session={session} attempt={attempt} elapsed={elapsed}ms error={why}"
         );
-        if let Fault::Final(why) = fault {
+        if let GradingError::Permanent(why) = fault {
             self.unanswered.store(0, Ordering::Relaxed);
             return Err(Box::new(AbortError::new(why)));
         }
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
-        if !self.waits_for_model && unanswered >= MAX_UNANSWERED {
+        if !self.should_wait_for_model && unanswered >= MAX_UNANSWERED {
             // `Worker::drain` notices and drops this future, so the attempt is not counted against
             // the session.
             std::future::pending::<()>().await;
         }
-        if self.waits_for_model && attempt < most {
+        if self.should_wait_for_model && attempt < most {
             // Wait here and not in the queue: while the model does not answer, the next entry would
             // fail too.
             tokio::time::sleep(self.settings.wait_after(attempt)).await;
@@ -127,8 +133,8 @@ impl Gradings {
 pub(super) async fn handle(
     work: Vec<u8>,
     attempt: Attempt,
-    gradings: Data<Arc<Gradings>>,
+    gradings: Data<Arc<GradingRunner>>,
 ) -> Result<(), BoxDynError> {
-    let grading = Grading::read(&work).map_err(AbortError::new)?;
+    let grading = GradingJob::read(&work).map_err(AbortError::new)?;
     gradings.run(&grading, attempt.current()).await
 }

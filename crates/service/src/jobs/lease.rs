@@ -14,16 +14,16 @@ const NAME: &str = "schedule";
 /// A held lease. Release it with [`Lease::release`]; otherwise other workers wait until the holder
 /// counts as dead.
 #[derive(Debug)]
-pub(super) struct Lease<'a> {
+pub(super) struct ScheduleLease<'a> {
     store: &'a Store,
     holder: &'a str,
     heartbeat: Duration,
     dead_after: Duration,
 }
 
-impl<'a> Lease<'a> {
+impl<'a> ScheduleLease<'a> {
     /// Acquires the lease; returns `None` while another worker has it.
-    pub(super) async fn take(
+    pub(super) async fn acquire(
         store: &'a Store,
         holder: &'a str,
         settings: &JobSettings,
@@ -43,15 +43,15 @@ impl<'a> Lease<'a> {
 
     /// Runs `work` under the lease. Returns `None` and cancels the work if the lease is lost,
     /// because another worker may have started the same job.
-    pub(super) async fn hold<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn run_while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
-            () = self.keep() => None,
+            () = self.send_heartbeats() => None,
         }
     }
 
     /// Sends heartbeats until the lease is lost.
-    async fn keep(&self) {
+    async fn send_heartbeats(&self) {
         let mut last = Instant::now();
         loop {
             sleep(self.heartbeat).await;

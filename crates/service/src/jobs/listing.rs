@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::job_settings::JobSettings;
-use super::lease::Lease;
-use super::queue::{FailedGrading, Queue, QueueCounts};
-use super::schedule::{Cron, Job};
-use super::summary::Summary;
+use super::lease::ScheduleLease;
+use super::queue::{FailedGrading, GradingQueue, QueueCounts};
+use super::schedule::{CronSchedule, JobKind};
+use super::summary::JobSummary;
 use selftest_store::{JobRun, Store, StoreError};
 use selftest_text::escape::terminal;
 use selftest_text::wording::{date_time, plural};
@@ -23,7 +23,7 @@ const MAX_REASON_BYTES: usize = 200;
 
 /// State of all jobs at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Listing {
+pub struct JobListing {
     /// Scheduled jobs.
     pub scheduled: Vec<ScheduledJob>,
     /// Counts of the queue.
@@ -38,7 +38,7 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScheduledJob {
     /// The job.
-    pub name: Job,
+    pub name: JobKind,
     /// One-line description.
     pub about: &'static str,
     /// Cron expression in UTC, or `off`.
@@ -46,12 +46,12 @@ pub struct ScheduledJob {
     /// Next scheduled time.
     pub next: Option<Timestamp>,
     /// Last run.
-    pub last: Option<LastRun>,
+    pub last: Option<LastJobRun>,
 }
 
 /// A run of a scheduled job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LastRun {
+pub struct LastJobRun {
     /// Time at which it was due or requested.
     pub slot: Timestamp,
     /// `running`, `interrupted`, or the status of its summary.
@@ -65,12 +65,12 @@ pub struct LastRun {
     /// End time.
     pub ended_at: Option<Timestamp>,
     /// Result of the run.
-    pub summary: Option<Summary>,
+    pub summary: Option<JobSummary>,
 }
 
-impl LastRun {
+impl LastJobRun {
     fn of(run: JobRun, holder: Option<&str>) -> Self {
-        let summary: Option<Summary> =
+        let summary: Option<JobSummary> =
             run.summary_json.as_deref().and_then(|json| serde_json::from_str(json).ok());
         let state = match &summary {
             Some(summary) => summary.status.name(),
@@ -89,23 +89,24 @@ impl LastRun {
     }
 }
 
-impl Listing {
+impl JobListing {
     /// Collects the state of all jobs at `now`.
-    pub async fn of(
+    pub async fn collect(
         store: &Store,
-        queue: &Queue,
+        queue: &GradingQueue,
         settings: &JobSettings,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         // An unfinished run counts as running only while its worker holds the lease.
-        let holder = Lease::holder(store, settings).await?;
+        let holder = ScheduleLease::holder(store, settings).await?;
         let mut runs = store.last_job_runs().await?.items;
-        let scheduled = Job::ALL.into_iter().map(|job| {
+        let scheduled = JobKind::ALL.into_iter().map(|job| {
             let schedule = job.schedule(&settings.schedule).to_owned();
-            let next = Cron::parse(&schedule).ok().flatten().and_then(|cron| cron.next(now));
+            let next =
+                CronSchedule::parse(&schedule).ok().flatten().and_then(|cron| cron.next(now));
             let last = runs.iter().position(|run| run.job == job.name());
-            let last = last.map(|last| LastRun::of(runs.swap_remove(last), holder.as_deref()));
-            ScheduledJob { name: job, about: job.about(), schedule, next, last }
+            let last = last.map(|last| LastJobRun::of(runs.swap_remove(last), holder.as_deref()));
+            ScheduledJob { name: job, about: job.description(), schedule, next, last }
         });
         let scheduled = scheduled.collect();
         let (gradings, failed) = (queue.counts().await?, queue.failed(MAX_FAILURES).await?);
@@ -113,7 +114,7 @@ impl Listing {
     }
 
     /// Formats the list for a terminal.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = format!(
             "{:<34} {:<16} {:<20} {:<12} {}\n",
             "JOB", "SCHEDULE (UTC)", "LAST RUN", "STATE", "NEXT RUN"

@@ -10,7 +10,6 @@ mod gaps;
 mod gradings;
 mod lease;
 mod listing;
-mod name;
 mod queue;
 mod schedule;
 mod scheduler;
@@ -18,6 +17,7 @@ mod scoring;
 mod summary;
 mod weekly;
 mod worker;
+mod worker_name;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::grader::skills::SkillTracker;
 pub use gaps::FindGenerator;
 pub use gradings::FindGrader;
 pub use job_settings::JobSettings;
-pub use listing::{LastRun, Listing, ScheduledJob};
-pub use queue::{FailedGrading, Grading, GradingRequest, Queue, QueueCounts};
-pub use schedule::{Cron, Job, OFF, Slot, due};
+pub use listing::{JobListing, LastJobRun, ScheduledJob};
+pub use queue::{FailedGrading, GradingJob, GradingQueue, GradingState, QueueCounts};
+pub use schedule::{CronSchedule, JobKind, JobSlot, OFF, due_slots};
 pub use scheduler::Scheduler;
 use selftest_grading::improve::gap_settings::GapSettings;
-pub use summary::{Done, Status, Summary};
-pub use worker::{Worker, WorkerEnd};
+pub use summary::{JobOutcome, JobStatus, JobSummary};
+pub use worker::{DrainOutcome, GradingWorker};
 
 /// Dependencies of the scheduled jobs.
 pub struct JobContext {

@@ -11,7 +11,7 @@ use super::job_settings::ScheduleSettings;
 
 /// A scheduled job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Job {
+pub enum JobKind {
     /// Detects gaps in the agent's skills.
     GapDetection,
     /// Drafts, tests and proposes skills for a few gaps.
@@ -22,48 +22,58 @@ pub enum Job {
     SkillScoring,
 }
 
-impl Job {
+impl JobKind {
     /// All jobs, in the order in which they run when several are due at the same time.
-    pub const ALL: [Job; 4] =
-        [Job::GapDetection, Job::SkillGeneration, Job::WeeklyReport, Job::SkillScoring];
+    pub const ALL: [JobKind; 4] = [
+        JobKind::GapDetection,
+        JobKind::SkillGeneration,
+        JobKind::WeeklyReport,
+        JobKind::SkillScoring,
+    ];
 
     /// Returns the specified name, used for display and in the database.
     pub const fn name(self) -> &'static str {
         match self {
-            Job::GapDetection => "run_gap_detection",
-            Job::SkillGeneration => "run_skill_generation_batch",
-            Job::WeeklyReport => "run_weekly_digest",
-            Job::SkillScoring => "run_skill_effectiveness_scoring",
+            JobKind::GapDetection => "run_gap_detection",
+            JobKind::SkillGeneration => "run_skill_generation_batch",
+            JobKind::WeeklyReport => "run_weekly_digest",
+            JobKind::SkillScoring => "run_skill_effectiveness_scoring",
         }
     }
 
     /// Returns a one-line description.
-    pub const fn about(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
-            Job::GapDetection => "grades new sessions by rules and looks for gaps in the skills",
-            Job::SkillGeneration => "lets a model draft skills for a few open gaps, and tests them",
-            Job::WeeklyReport => "grades new sessions by rules and writes the report of the week",
-            Job::SkillScoring => "scores the skills in use and disables those that do not work",
+            JobKind::GapDetection => {
+                "grades new sessions by rules and looks for gaps in the skills"
+            }
+            JobKind::SkillGeneration => {
+                "lets a model draft skills for a few open gaps, and tests them"
+            }
+            JobKind::WeeklyReport => {
+                "grades new sessions by rules and writes the report of the week"
+            }
+            JobKind::SkillScoring => "scores the skills in use and disables those that do not work",
         }
     }
 
     /// Returns the job with that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Job::ALL.into_iter().find(|job| job.name() == name)
+        JobKind::ALL.into_iter().find(|job| job.name() == name)
     }
 
     /// Returns the job's schedule from the configuration: a cron expression, or [`OFF`].
     pub fn schedule(self, settings: &ScheduleSettings) -> &str {
         match self {
-            Job::GapDetection => &settings.gap_detection,
-            Job::SkillGeneration => &settings.skill_generation,
-            Job::WeeklyReport => &settings.weekly_report,
-            Job::SkillScoring => &settings.skill_scoring,
+            JobKind::GapDetection => &settings.gap_detection,
+            JobKind::SkillGeneration => &settings.skill_generation,
+            JobKind::WeeklyReport => &settings.weekly_report,
+            JobKind::SkillScoring => &settings.skill_scoring,
         }
     }
 }
 
-impl Serialize for Job {
+impl Serialize for JobKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
@@ -74,9 +84,9 @@ pub const OFF: &str = "off";
 
 /// A cron schedule with five fields (minute, hour, day of the month, month, weekday) in UTC.
 #[derive(Debug, Clone)]
-pub struct Cron(croner::Cron);
+pub struct CronSchedule(croner::Cron);
 
-impl Cron {
+impl CronSchedule {
     /// Parses a schedule such as `30 3 * * SUN`; weekdays are 0 (Sunday) to 6 or names. Returns
     /// `None` for [`OFF`].
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
@@ -114,9 +124,9 @@ impl Cron {
 
 /// A job and the time at which it was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct JobSlot {
     /// The job.
-    pub job: Job,
+    pub job: JobKind,
     /// Due time.
     pub at: Timestamp,
 }
@@ -128,19 +138,19 @@ pub struct Slot {
 /// A job is due if its latest scheduled time has passed and it has not run for it, however long ago
 /// that was. Missed runs are made up for once, however many were missed. A job with an invalid
 /// schedule is never due: the configuration is checked when it is loaded.
-pub fn due(
-    jobs: &[Job],
+pub fn due_slots(
+    jobs: &[JobKind],
     settings: &ScheduleSettings,
     ended: &BTreeMap<String, Timestamp>,
     now: Timestamp,
-) -> Vec<Slot> {
-    let slot = |&job: &Job| {
-        let cron = Cron::parse(job.schedule(settings)).ok().flatten()?;
+) -> Vec<JobSlot> {
+    let slot = |&job: &JobKind| {
+        let cron = CronSchedule::parse(job.schedule(settings)).ok().flatten()?;
         let at = cron.latest(now)?;
         let is_done = ended.get(job.name()).is_some_and(|&last| last >= at);
-        (!is_done).then_some(Slot { job, at })
+        (!is_done).then_some(JobSlot { job, at })
     };
-    let mut slots: Vec<Slot> = jobs.iter().filter_map(slot).collect();
+    let mut slots: Vec<JobSlot> = jobs.iter().filter_map(slot).collect();
     // The sort is stable, so jobs due at the same time keep their order.
     slots.sort_by_key(|slot| slot.at);
     slots
@@ -156,18 +166,18 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn cron(text: &str) -> Cron {
-        Cron::parse(text).unwrap().unwrap()
+    fn cron(text: &str) -> CronSchedule {
+        CronSchedule::parse(text).unwrap().unwrap()
     }
 
     /// Returns the due slots of the report with the specified schedule.
-    fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
-        due_of(&[Job::WeeklyReport], now, ended)
+    fn due_at(now: &str, ended: &[(JobKind, &str)]) -> Vec<(JobKind, String)> {
+        due_of(&[JobKind::WeeklyReport], now, ended)
     }
 
-    fn due_of(jobs: &[Job], now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
+    fn due_of(jobs: &[JobKind], now: &str, ended: &[(JobKind, &str)]) -> Vec<(JobKind, String)> {
         let ended = ended.iter().map(|(job, time)| (job.name().to_owned(), at(time))).collect();
-        due(jobs, &ScheduleSettings::default(), &ended, at(now))
+        due_slots(jobs, &ScheduleSettings::default(), &ended, at(now))
             .into_iter()
             .map(|slot| (slot.job, slot.at.to_string()))
             .collect()
@@ -179,17 +189,17 @@ mod tests {
     #[test]
     fn the_specified_week() {
         let expected = [
-            (Job::GapDetection, "2026-11-22T03:00:00Z"),
-            (Job::SkillGeneration, "2026-11-22T03:15:00Z"),
-            (Job::WeeklyReport, "2026-11-22T03:30:00Z"),
-            (Job::SkillScoring, "2026-11-22T04:00:00Z"),
+            (JobKind::GapDetection, "2026-11-22T03:00:00Z"),
+            (JobKind::SkillGeneration, "2026-11-22T03:15:00Z"),
+            (JobKind::WeeklyReport, "2026-11-22T03:30:00Z"),
+            (JobKind::SkillScoring, "2026-11-22T04:00:00Z"),
         ];
-        let all = due_of(&Job::ALL, "2026-11-22T04:00:00Z", &[]);
+        let all = due_of(&JobKind::ALL, "2026-11-22T04:00:00Z", &[]);
         let expected = expected.map(|(job, at)| (job, at.to_owned()));
         assert_eq!(all, expected, "in the order of that morning");
         for (job, text) in expected {
-            let others = due_of(&Job::ALL, "2026-11-22T04:00:00Z", &[(job, &text)]);
-            assert_eq!(others.len(), Job::ALL.len() - 1);
+            let others = due_of(&JobKind::ALL, "2026-11-22T04:00:00Z", &[(job, &text)]);
+            assert_eq!(others.len(), JobKind::ALL.len() - 1);
             let next = cron(job.schedule(&ScheduleSettings::default())).next(at(SUNDAY)).unwrap();
             assert!(next > at(SUNDAY) && next <= at("2026-11-29T04:00:00Z"));
         }
@@ -197,23 +207,24 @@ mod tests {
 
     #[test]
     fn due_from_the_second_on_and_until_it_has_run() {
-        let before = [(Job::WeeklyReport, "2026-11-15T03:30:00Z")];
+        let before = [(JobKind::WeeklyReport, "2026-11-15T03:30:00Z")];
         assert_eq!(due_at("2026-11-22T03:29:59.999Z", &before), []);
         for now in ["2026-11-22T03:30:00Z", "2026-11-22T03:30:00.001Z", "2026-11-28T23:59:59Z"] {
             let due = due_at(now, &before);
-            assert_eq!(due, [(Job::WeeklyReport, SUNDAY.to_owned())], "{now}");
+            assert_eq!(due, [(JobKind::WeeklyReport, SUNDAY.to_owned())], "{now}");
         }
-        let after = [(Job::WeeklyReport, SUNDAY)];
+        let after = [(JobKind::WeeklyReport, SUNDAY)];
         assert_eq!(due_at("2026-11-28T23:59:59Z", &after), []);
         assert_eq!(due_at("2026-11-29T03:30:00Z", &after).len(), 1);
     }
 
     #[test]
     fn what_was_missed_runs_once() {
-        let due = due_at("2026-11-25T12:00:00Z", &[(Job::WeeklyReport, "2026-08-02T03:30:00Z")]);
-        assert_eq!(due, [(Job::WeeklyReport, SUNDAY.to_owned())]);
+        let due =
+            due_at("2026-11-25T12:00:00Z", &[(JobKind::WeeklyReport, "2026-08-02T03:30:00Z")]);
+        assert_eq!(due, [(JobKind::WeeklyReport, SUNDAY.to_owned())]);
         // Asked for by hand after its time: that was it.
-        let by_hand = [(Job::WeeklyReport, "2026-11-22T05:12:44Z")];
+        let by_hand = [(JobKind::WeeklyReport, "2026-11-22T05:12:44Z")];
         assert_eq!(due_at("2026-11-25T12:00:00Z", &by_hand), []);
     }
 
@@ -224,9 +235,14 @@ mod tests {
             ..ScheduleSettings::default()
         };
         let due = |text: &str| {
-            due(&[Job::WeeklyReport], &settings(text), &BTreeMap::new(), at("2026-11-25T12:00:00Z"))
-                .first()
-                .map(|slot| slot.at.to_string())
+            due_slots(
+                &[JobKind::WeeklyReport],
+                &settings(text),
+                &BTreeMap::new(),
+                at("2026-11-25T12:00:00Z"),
+            )
+            .first()
+            .map(|slot| slot.at.to_string())
         };
         assert_eq!(due("0 9 * * 1-5").as_deref(), Some("2026-11-25T09:00:00Z"));
         assert_eq!(due("*/15 * * * *").as_deref(), Some("2026-11-25T12:00:00Z"));
@@ -248,14 +264,14 @@ mod tests {
         for text in
             ["", "   ", "30 3 * *", "0 30 3 * * SUN", "60 3 * * 0", "x", "30 3 * * SUN 2026"]
         {
-            assert!(Cron::parse(text).is_err(), "{text:?}");
+            assert!(CronSchedule::parse(text).is_err(), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn nothing_panics(text in "[0-9*/,A-Za-z@#?L -]{0,20}|\\PC{0,12}", seconds in 0i64..4_000_000_000) {
-            if let Ok(Some(cron)) = Cron::parse(&text) {
+            if let Ok(Some(cron)) = CronSchedule::parse(&text) {
                 let now = Timestamp::from_second(seconds).unwrap();
                 prop_assert!(cron.latest(now).is_none_or(|time| time <= now));
                 prop_assert!(cron.next(now).is_none_or(|time| time > now));

@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::sleep;
 
 use super::job_settings::JobSettings;
-use super::lease::Lease;
-use super::schedule::{Job, Slot, due};
-use super::summary::{Status, Summary};
-use super::{JobContext, gaps, name, scoring, weekly};
+use super::lease::ScheduleLease;
+use super::schedule::{JobKind, JobSlot, due_slots};
+use super::summary::{JobStatus, JobSummary};
+use super::{JobContext, gaps, scoring, weekly, worker_name};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 
@@ -26,14 +26,14 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(1);
 pub struct Scheduler {
     context: JobContext,
     settings: JobSettings,
-    jobs: Vec<Job>,
+    jobs: Vec<JobKind>,
     name: String,
 }
 
 impl Scheduler {
     /// Creates a scheduler for these jobs.
-    pub fn new(context: JobContext, settings: JobSettings, jobs: Vec<Job>) -> Self {
-        Self { context, settings, jobs, name: name::fresh() }
+    pub fn new(context: JobContext, settings: JobSettings, jobs: Vec<JobKind>) -> Self {
+        Self { context, settings, jobs, name: worker_name::unique() }
     }
 
     fn store(&self) -> &Store {
@@ -53,7 +53,7 @@ impl Scheduler {
 
     /// Runs all jobs that are due at `now`, in order. Waits while another worker runs scheduled
     /// jobs.
-    pub async fn run_due(&self, now: Timestamp) -> Result<Vec<(Job, Summary)>, StoreError> {
+    pub async fn run_due(&self, now: Timestamp) -> Result<Vec<(JobKind, JobSummary)>, StoreError> {
         if self.due(now).await?.is_empty() {
             return Ok(Vec::new());
         }
@@ -72,34 +72,38 @@ impl Scheduler {
 
     /// Runs a job now, even if it is not due. Waits while another worker runs scheduled jobs.
     /// Returns `None` if the lease was lost during the job.
-    pub async fn run_now(&self, job: Job) -> Result<Option<Summary>, StoreError> {
+    pub async fn run_now(&self, job: JobKind) -> Result<Option<JobSummary>, StoreError> {
         let lease = self.lease().await?;
-        let summary = self.run_slot(&lease, Slot { job, at: selftest_clock::now() }).await?;
+        let summary = self.run_slot(&lease, JobSlot { job, at: selftest_clock::now() }).await?;
         lease.release().await?;
         Ok(summary)
     }
 
     /// Releases the lease of a dropped run.
     pub async fn release(&self) {
-        if let Err(error) = Lease::release_of(self.store(), &self.name).await {
+        if let Err(error) = ScheduleLease::release_of(self.store(), &self.name).await {
             tracing::warn!("other workers have to wait for a moment: {error}");
         }
     }
 
-    async fn due(&self, now: Timestamp) -> Result<Vec<Slot>, StoreError> {
+    async fn due(&self, now: Timestamp) -> Result<Vec<JobSlot>, StoreError> {
         // Ignores slots recorded by a worker whose clock was far ahead.
         let until = now.checked_add(AHEAD).unwrap_or(now);
-        let ended = self.store().jobs_ended(until).await?;
-        Ok(due(&self.jobs, &self.settings.schedule, &ended, now))
+        let ended = self.store().finished_slots(until).await?;
+        Ok(due_slots(&self.jobs, &self.settings.schedule, &ended, now))
     }
 
-    async fn lease(&self) -> Result<Lease<'_>, StoreError> {
+    async fn lease(&self) -> Result<ScheduleLease<'_>, StoreError> {
         let mut told = false;
         loop {
-            if let Some(lease) = Lease::take(self.store(), &self.name, &self.settings).await? {
+            if let Some(lease) =
+                ScheduleLease::acquire(self.store(), &self.name, &self.settings).await?
+            {
                 return Ok(lease);
             }
-            if !told && let Some(other) = Lease::holder(self.store(), &self.settings).await? {
+            if !told
+                && let Some(other) = ScheduleLease::holder(self.store(), &self.settings).await?
+            {
                 told = true;
                 tracing::info!("waiting: worker {} runs scheduled jobs", one_line(&other, 200));
             }
@@ -108,9 +112,13 @@ impl Scheduler {
     }
 
     /// Runs a job for a slot. Returns `None` if another worker has run it or is running it.
-    async fn run_slot(&self, lease: &Lease<'_>, slot: Slot) -> Result<Option<Summary>, StoreError> {
+    async fn run_slot(
+        &self,
+        lease: &ScheduleLease<'_>,
+        slot: JobSlot,
+    ) -> Result<Option<JobSummary>, StoreError> {
         let (job, store) = (slot.job.name(), self.store());
-        let attempt = store.begin_job(job, slot.at, &self.name, selftest_clock::now()).await?;
+        let attempt = store.start_job(job, slot.at, &self.name, selftest_clock::now()).await?;
         let Some(attempt) = attempt else {
             return Ok(None);
         };
@@ -121,7 +129,7 @@ impl Scheduler {
             Err(format!("its worker ended in the middle of it {times} times"))
         } else {
             // A panic in one job must not end the scheduler.
-            match lease.hold(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
+            match lease.run_while_held(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
                 Some(Ok(done)) => done,
                 Some(Err(_)) => Err("it panicked; the log says where".to_owned()),
                 None => {
@@ -130,37 +138,37 @@ impl Scheduler {
                 }
             }
         };
-        let summary = Summary::of(done, started.elapsed());
+        let summary = JobSummary::new(done, started.elapsed());
         log(job, &summary);
         let json = serde_json::to_string(&summary).unwrap_or_default();
         let status = summary.status.name();
-        store.end_job(job, slot.at, selftest_clock::now(), status, &json).await?;
+        store.finish_job(job, slot.at, selftest_clock::now(), status, &json).await?;
         Ok(Some(summary))
     }
 
-    async fn work(&self, slot: Slot) -> Result<super::Done, String> {
+    async fn work(&self, slot: JobSlot) -> Result<super::JobOutcome, String> {
         match slot.job {
-            Job::GapDetection => gaps::detect(&self.context, slot.at).await,
-            Job::SkillGeneration => gaps::generate(&self.context).await,
-            Job::WeeklyReport => weekly::run(&self.context, slot.at).await,
-            Job::SkillScoring => scoring::run(&self.context, slot.at).await,
+            JobKind::GapDetection => gaps::detect(&self.context, slot.at).await,
+            JobKind::SkillGeneration => gaps::generate(&self.context).await,
+            JobKind::WeeklyReport => weekly::run(&self.context, slot.at).await,
+            JobKind::SkillScoring => scoring::run(&self.context, slot.at).await,
         }
     }
 }
 
 /// Logs the lines of docs/spec/skills-and-signals.md#job-results, whose format log searches rely
 /// on.
-fn log(job: &str, summary: &Summary) {
+fn log(job: &str, summary: &JobSummary) {
     let elapsed = summary.elapsed_ms;
     match summary.status {
-        Status::Completed => {
-            tracing::info!("{job} DONE  {} elapsed={elapsed:.0}ms", summary.counted());
+        JobStatus::Completed => {
+            tracing::info!("{job} DONE  {} elapsed={elapsed:.0}ms", summary.counts_text());
         }
-        Status::Skipped => {
+        JobStatus::Skipped => {
             let why = summary.reason.as_deref().unwrap_or_default();
             tracing::info!("{job} SKIPPED  elapsed={elapsed:.0}ms reason={}", one_line(why, 400));
         }
-        Status::Failed => {
+        JobStatus::Failed => {
             let why = summary.error.as_deref().unwrap_or_default();
             tracing::error!("{job} FAILED  elapsed={elapsed:.0}ms error={}", one_line(why, 400));
         }

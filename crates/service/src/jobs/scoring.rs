@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
-use super::summary::Done;
+use super::summary::JobOutcome;
 use crate::grader::skills::DeriveOptions;
 use selftest_text::one_line;
 
@@ -14,7 +14,7 @@ const ACTOR: &str = "worker";
 
 /// Records the skill executions found in sessions, scores the active skills by the days before
 /// `at`, then disables those that match a rule.
-pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
     let skills = &context.skills;
     let options = context.grader.options();
     let derived = skills.record_sessions(DeriveOptions {
@@ -33,7 +33,7 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
         tracing::warn!("{fault}");
     }
     let names: Vec<&str> = disabled.iter().map(|one| one.scored.skill_name.as_str()).collect();
-    Ok(Done::counted(&json!({
+    Ok(JobOutcome::from_counts(&json!({
         "executions_recorded": derived.executions,
         "skills_scored": scores.len(),
         "skills_disabled": names.len(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Final status of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum JobStatus {
     /// The job finished its work.
     Completed,
     /// The job failed.
@@ -18,13 +18,13 @@ pub enum Status {
     Skipped,
 }
 
-impl Status {
+impl JobStatus {
     /// Returns the name used in the summary.
     pub const fn name(self) -> &'static str {
         match self {
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::Skipped => "skipped",
+            JobStatus::Completed => "completed",
+            JobStatus::Failed => "failed",
+            JobStatus::Skipped => "skipped",
         }
     }
 }
@@ -32,9 +32,9 @@ impl Status {
 /// Result of a job (docs/spec/skills-and-signals.md#job-results): status, counts, reason for
 /// failing or skipping, and duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct JobSummary {
     /// Final status.
-    pub status: Status,
+    pub status: JobStatus,
     /// Reason for skipping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -50,41 +50,43 @@ pub struct Summary {
 
 /// Successful outcome of a job: its counts, or the reason that it had nothing to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Done {
+pub enum JobOutcome {
     /// Counts of the completed work.
     Completed(Map<String, Value>),
     /// Reason that there was nothing to do.
     Skipped(String),
 }
 
-impl Done {
+impl JobOutcome {
     /// Completed with these counts, which must be a JSON object.
-    pub fn counted(counts: &Value) -> Self {
-        Done::Completed(counts.as_object().cloned().unwrap_or_default())
+    pub fn from_counts(counts: &Value) -> Self {
+        JobOutcome::Completed(counts.as_object().cloned().unwrap_or_default())
     }
 }
 
-impl Summary {
+impl JobSummary {
     /// Builds the summary of work that took `elapsed`.
-    pub fn of(done: Result<Done, String>, elapsed: Duration) -> Self {
+    pub fn new(done: Result<JobOutcome, String>, elapsed: Duration) -> Self {
         // The specification rounds to tenths of a millisecond.
         let elapsed_ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0;
         let empty = Self {
-            status: Status::Completed,
+            status: JobStatus::Completed,
             reason: None,
             error: None,
             counts: Map::new(),
             elapsed_ms,
         };
         match done {
-            Ok(Done::Completed(counts)) => Self { counts, ..empty },
-            Ok(Done::Skipped(why)) => Self { status: Status::Skipped, reason: Some(why), ..empty },
-            Err(why) => Self { status: Status::Failed, error: Some(why), ..empty },
+            Ok(JobOutcome::Completed(counts)) => Self { counts, ..empty },
+            Ok(JobOutcome::Skipped(why)) => {
+                Self { status: JobStatus::Skipped, reason: Some(why), ..empty }
+            }
+            Err(why) => Self { status: JobStatus::Failed, error: Some(why), ..empty },
         }
     }
 
     /// Formats the counts as `name=value` for a log line; lists of names are left out.
-    pub fn counted(&self) -> String {
+    pub fn counts_text(&self) -> String {
         let mut text = String::new();
         for (name, value) in self.counts.iter().filter(|(_, value)| value.is_number()) {
             let separator = if text.is_empty() { "" } else { " " };
@@ -109,13 +111,13 @@ mod tests {
     #[test]
     fn a_job_returns_the_specified_objects() {
         let elapsed = Duration::from_micros(12_340);
-        let of = |done| serde_json::to_string(&Summary::of(done, elapsed)).unwrap();
+        let of = |done| serde_json::to_string(&JobSummary::new(done, elapsed)).unwrap();
         assert_eq!(
-            of(Ok(Done::Completed(counts()))),
+            of(Ok(JobOutcome::Completed(counts()))),
             r#"{"status":"completed","skills_scored":3,"skills_disabled":1,"disabled_names":["fix"],"elapsed_ms":12.3}"#
         );
         assert_eq!(
-            of(Ok(Done::Skipped("no DEFAULT_USER_ID".to_owned()))),
+            of(Ok(JobOutcome::Skipped("no DEFAULT_USER_ID".to_owned()))),
             r#"{"status":"skipped","reason":"no DEFAULT_USER_ID","elapsed_ms":12.3}"#
         );
         assert_eq!(
@@ -126,16 +128,16 @@ mod tests {
 
     #[test]
     fn read_back_as_written() {
-        for done in [Ok(Done::Completed(counts())), Ok(Done::Skipped("x".to_owned()))] {
-            let summary = Summary::of(done, Duration::from_millis(7));
+        for done in [Ok(JobOutcome::Completed(counts())), Ok(JobOutcome::Skipped("x".to_owned()))] {
+            let summary = JobSummary::new(done, Duration::from_millis(7));
             let text = serde_json::to_string(&summary).unwrap();
-            assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+            assert_eq!(serde_json::from_str::<JobSummary>(&text).unwrap(), summary);
         }
     }
 
     #[test]
     fn a_log_line_has_the_numbers() {
-        let summary = Summary::of(Ok(Done::Completed(counts())), Duration::ZERO);
-        assert_eq!(summary.counted(), "skills_scored=3 skills_disabled=1");
+        let summary = JobSummary::new(Ok(JobOutcome::Completed(counts())), Duration::ZERO);
+        assert_eq!(summary.counts_text(), "skills_scored=3 skills_disabled=1");
     }
 }

@@ -8,34 +8,34 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
-use super::summary::Done;
+use super::summary::JobOutcome;
 use crate::grader::WeeklyOutcome;
 use selftest_grading::grade::Week;
 use selftest_grading::report::weekly::{WeeklyPaths, write};
 
 /// Grades new sessions by rules, then writes the missing reports of finished weeks and that of the
 /// week containing `at`.
-pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
-    let week = Week::of(at);
+    let week = Week::containing(at);
     let missed = context.grader.missed_weeks(week).await.map_err(|error| error.to_string())?;
     for &finished in &missed {
         // Alerts about weeks long past are of no use.
-        if finished < week.before(1) {
+        if finished < week.weeks_earlier(1) {
             let report = context.grader.generate_weekly_report(Some(finished)).await;
             let report = report.map_err(|error| error.to_string())?;
             write(&context.weekly_folder, &report, &[]).map_err(|error| error.to_string())?;
         } else {
             let published = context.grader.publish_weekly_report(Some(finished), None).await;
-            written(context, &published.map_err(|error| error.to_string())?)?;
+            write_files(context, &published.map_err(|error| error.to_string())?)?;
         }
     }
     let published = context.grader.publish_weekly_report(Some(week), Some(&scan)).await;
     let outcome = published.map_err(|error| error.to_string())?;
-    let paths = written(context, &outcome)?;
+    let paths = write_files(context, &outcome)?;
     let report = &outcome.report;
     let caught_up: Vec<String> = missed.iter().map(ToString::to_string).collect();
-    Ok(Done::counted(&json!({
+    Ok(JobOutcome::from_counts(&json!({
         "week": report.week,
         "caught_up": caught_up.join(" "),
         "sessions": report.summary.sessions,
@@ -47,7 +47,7 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
 }
 
 /// Writes the files of a report and logs failures to deliver its alerts.
-fn written(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, String> {
+fn write_files(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, String> {
     for fault in &outcome.faults {
         tracing::warn!("{fault}");
     }

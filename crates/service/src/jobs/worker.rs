@@ -13,10 +13,10 @@ use apalis::layers::WorkerBuilderExt as _;
 use apalis::prelude::{BackendExt as _, Codec, WorkerBuilder, WorkerError};
 use tokio::time::sleep;
 
-use super::gradings::{FindGrader, Gradings, MAX_UNANSWERED, handle};
+use super::gradings::{FindGrader, GradingRunner, MAX_UNANSWERED, handle};
 use super::job_settings::MAX_MISSED_HEARTBEATS;
-use super::name;
-use super::queue::Queue;
+use super::queue::GradingQueue;
+use super::worker_name;
 use selftest_store::{QueuePool, Store, StoreError};
 
 /// Interval between polls of an empty queue.
@@ -32,9 +32,9 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_hours(6);
 
 /// Grades the sessions of a queue.
-pub struct Worker {
+pub struct GradingWorker {
     store: Store,
-    queue: Queue,
+    queue: GradingQueue,
     find: Arc<FindGrader>,
     concurrency: usize,
     /// Prefix of its names in the database.
@@ -43,7 +43,7 @@ pub struct Worker {
 
 /// Result of draining the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerEnd {
+pub enum DrainOutcome {
     /// The queue is empty.
     Drained,
     /// The model did not answer; the remaining gradings still wait.
@@ -91,10 +91,15 @@ macro_rules! run_worker {
     }};
 }
 
-impl Worker {
+impl GradingWorker {
     /// Creates a worker that grades up to `concurrency` sessions at once.
-    pub fn new(store: Store, queue: Queue, find: Arc<FindGrader>, concurrency: usize) -> Self {
-        Self { store, queue, find, concurrency: concurrency.max(1), name: name::fresh() }
+    pub fn new(
+        store: Store,
+        queue: GradingQueue,
+        find: Arc<FindGrader>,
+        concurrency: usize,
+    ) -> Self {
+        Self { store, queue, find, concurrency: concurrency.max(1), name: worker_name::unique() }
     }
 
     /// Works forever. After this future is dropped, [`Worker::release`] returns its unfinished
@@ -122,9 +127,9 @@ impl Worker {
     }
 
     /// Works until the queue is empty or the model does not answer.
-    pub async fn drain(&self) -> Result<WorkerEnd, StoreError> {
+    pub async fn drain(&self) -> Result<DrainOutcome, StoreError> {
         // A worker does this with each heartbeat, but draining may end before the first one.
-        self.queue.recover().await?;
+        self.queue.requeue_abandoned().await?;
         let gradings = self.gradings(false);
         let end = tokio::select! {
             ended = self.work(0, Arc::clone(&gradings)) => {
@@ -137,13 +142,13 @@ impl Worker {
         end
     }
 
-    async fn until_idle(&self, gradings: &Gradings) -> Result<WorkerEnd, StoreError> {
+    async fn until_idle(&self, gradings: &GradingRunner) -> Result<DrainOutcome, StoreError> {
         loop {
             if gradings.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
-                return Ok(WorkerEnd::ModelGone);
+                return Ok(DrainOutcome::ModelGone);
             }
             if !self.queue.is_busy(&self.name).await? {
-                return Ok(WorkerEnd::Drained);
+                return Ok(DrainOutcome::Drained);
             }
             sleep(IDLE_CHECK_INTERVAL).await;
         }
@@ -151,24 +156,24 @@ impl Worker {
 
     /// Returns the gradings that a dropped run has not finished to the queue.
     pub async fn release(&self) {
-        if let Err(error) = self.queue.release(&self.name).await {
+        if let Err(error) = self.queue.release_worker(&self.name).await {
             tracing::warn!("what was begun waits for a moment longer: {error}");
         }
     }
 
-    fn gradings(&self, waits_for_model: bool) -> Arc<Gradings> {
-        Arc::new(Gradings {
+    fn gradings(&self, waits_for_model: bool) -> Arc<GradingRunner> {
+        Arc::new(GradingRunner {
             store: self.store.clone(),
             find: Arc::clone(&self.find),
             settings: self.queue.settings.clone(),
-            waits_for_model,
+            should_wait_for_model: waits_for_model,
             unanswered: AtomicU32::new(0),
         })
     }
 
     /// Runs the library's worker until it stops. Every start uses a new name because the library
     /// rejects one that was in use a moment ago.
-    async fn work(&self, start: u64, gradings: Arc<Gradings>) -> Result<(), WorkerError> {
+    async fn work(&self, start: u64, gradings: Arc<GradingRunner>) -> Result<(), WorkerError> {
         let name = format!("{}-{start}", self.name);
         match &self.queue.database.pool {
             QueuePool::Sqlite(pool) => {

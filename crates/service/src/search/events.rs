@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use selftest_sessions::{Event, Head, Outcome, Sink};
+use selftest_sessions::{Event, SessionHead, SessionSink, ToolOutcome};
 use selftest_store::{Facet, IndexedEvent, IndexedSession};
 use selftest_text::redact::Redactor;
-use selftest_text::search::indexed;
+use selftest_text::search::index_text;
 use selftest_text::{clip, one_line};
 
 /// Maximum bytes of a message text.
@@ -27,24 +27,24 @@ const MARGIN: usize = 1000;
 
 /// Facts about a session from the store.
 #[derive(Debug, Clone)]
-pub(super) struct Details {
+pub(super) struct IndexFacts {
     pub(super) agent: String,
     pub(super) project: Option<String>,
 }
 
 /// Builds index entries for the requested sessions.
-pub(super) struct Indexer<'w> {
-    wanted: &'w HashMap<String, (Timestamp, Details)>,
+pub(super) struct SessionIndexer<'w> {
+    wanted: &'w HashMap<String, (Timestamp, IndexFacts)>,
     redactor: &'w Redactor,
     events: Vec<IndexedEvent>,
     bytes: usize,
     sessions: Vec<IndexedSession>,
 }
 
-impl<'w> Indexer<'w> {
+impl<'w> SessionIndexer<'w> {
     /// Creates an indexer for the sessions with these ids.
     pub(super) fn new(
-        wanted: &'w HashMap<String, (Timestamp, Details)>,
+        wanted: &'w HashMap<String, (Timestamp, IndexFacts)>,
         redactor: &'w Redactor,
     ) -> Self {
         Self { wanted, redactor, events: Vec::new(), bytes: 0, sessions: Vec::new() }
@@ -88,7 +88,7 @@ fn facets(event: &Event<'_>) -> Vec<String> {
     let results = event.results.iter().map(|result| &result.tool);
     let tools = calls.chain(results).filter(|name| !name.is_empty());
     let mut words: Vec<String> = tools.map(|name| Facet::Tool.word(name)).collect();
-    let has_failed = event.results.iter().any(|result| result.outcome == Outcome::Failed);
+    let has_failed = event.results.iter().any(|result| result.outcome == ToolOutcome::Failed);
     words.extend(has_failed.then(|| Facet::Error.word("")));
     words.sort_unstable();
     words.dedup();
@@ -96,7 +96,7 @@ fn facets(event: &Event<'_>) -> Vec<String> {
 }
 
 /// Returns the facet words that all events of a session share.
-fn facets_of_session(head: &Head, details: &Details) -> String {
+fn facets_of_session(head: &SessionHead, details: &IndexFacts) -> String {
     let mut words = vec![Facet::Agent.word(&details.agent)];
     words.extend(head.models.iter().map(|model| Facet::Model.word(model)));
     if let Some(project) = &details.project {
@@ -110,7 +110,7 @@ fn facets_of_session(head: &Head, details: &Details) -> String {
     words.join(" ")
 }
 
-impl Sink for Indexer<'_> {
+impl SessionSink for SessionIndexer<'_> {
     fn event(&mut self, event: Event<'_>) {
         if self.bytes > MAX_SESSION {
             return;
@@ -120,15 +120,15 @@ impl Sink for Indexer<'_> {
             return;
         }
         self.bytes += text.len();
-        let words = format!("{} {}", indexed(&text), facets(&event).join(" "));
+        let words = format!("{} {}", index_text(&text), facets(&event).join(" "));
         self.events.push(IndexedEvent { number: event.number, text, words });
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         self.bytes = 0;
         let mut events = std::mem::take(&mut self.events);
         // If several runs have the same id, each has its own name.
-        let name = head.lineage.name(&head.id);
+        let name = head.lineage.run_name(&head.id);
         let known =
             self.wanted.get_key_value(&name).or_else(|| self.wanted.get_key_value(&head.id));
         let Some((session_id, (counts_at, details))) = known else { return };
@@ -152,16 +152,16 @@ impl Sink for Indexer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_sessions::{Source, read};
+    use selftest_sessions::{SessionSource, read};
 
     /// Gives every session the id that is wanted.
-    struct Renamed<'i, 'w>(&'i mut Indexer<'w>);
-    impl Sink for Renamed<'_, '_> {
+    struct Renamed<'i, 'w>(&'i mut SessionIndexer<'w>);
+    impl SessionSink for Renamed<'_, '_> {
         fn event(&mut self, event: Event<'_>) {
             self.0.event(event);
         }
-        fn end(&mut self, head: Head) {
-            self.0.end(Head { id: "demo".to_owned(), ..head });
+        fn end(&mut self, head: SessionHead) {
+            self.0.end(SessionHead { id: "demo".to_owned(), ..head });
         }
         fn restart(&mut self) {
             self.0.restart();
@@ -179,11 +179,12 @@ mod tests {
               "arguments":"{{\"command\":\"cargo test\"}}"}}}}]}},
             {{"role":"tool","tool_call_id":"c","content":"Error: no such command"}}]"#
         );
-        let details = Details { agent: "chat".to_owned(), project: Some("/work/shop".to_owned()) };
+        let details =
+            IndexFacts { agent: "chat".to_owned(), project: Some("/work/shop".to_owned()) };
         let wanted = HashMap::from([("demo".to_owned(), (Timestamp::UNIX_EPOCH, details))]);
         let redactor = Redactor::default();
-        let mut indexer = Indexer::new(&wanted, &redactor);
-        read(&Source::bytes("demo.json", session), &mut Renamed(&mut indexer)).unwrap();
+        let mut indexer = SessionIndexer::new(&wanted, &redactor);
+        read(&SessionSource::bytes("demo.json", session), &mut Renamed(&mut indexer)).unwrap();
         let sessions = indexer.into_sessions();
         let events = &sessions[0].events;
         assert_eq!(events.len(), 3);

@@ -12,10 +12,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::transcripts::{find_source, in_words};
-use events::{Details, Indexer};
+use crate::transcripts::{find_source, shorten_path};
+use events::{IndexFacts, SessionIndexer};
 pub use request::{
-    Found, FoundEvent, FoundPiece, FoundSession, SearchFault, SearchRequest, moment,
+    MatchedEvent, MatchedSession, SearchError, SearchRequest, SearchResults, SnippetPiece,
+    parse_time,
 };
 use selftest_store::{FileToIndex, IndexedSession, Store, StoreError};
 use selftest_text::redact::Redactor;
@@ -42,7 +43,7 @@ pub struct SearchIndex {
 
 /// Result of filling the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Indexing {
+pub struct IndexSummary {
     /// Number of files read.
     pub files: u64,
     /// Number of sessions indexed.
@@ -56,14 +57,14 @@ pub struct Indexing {
 /// Receives progress. `()` ignores it.
 pub trait IndexObserver: Send {
     /// Reports the number of files to read.
-    fn to_read(&mut self, files: u64);
+    fn files_found(&mut self, files: u64);
     /// Reports that one file was read.
-    fn read(&mut self);
+    fn file_read(&mut self);
 }
 
 impl IndexObserver for () {
-    fn to_read(&mut self, _: u64) {}
-    fn read(&mut self) {}
+    fn files_found(&mut self, _: u64) {}
+    fn file_read(&mut self) {}
 }
 
 impl SearchIndex {
@@ -74,10 +75,10 @@ impl SearchIndex {
     }
 
     /// Indexes every graded session whose index is missing or out of date, newest files first.
-    pub async fn fill(&self, observer: &mut dyn IndexObserver) -> Result<Indexing, StoreError> {
-        let mut indexing = Indexing::default();
+    pub async fn fill(&self, observer: &mut dyn IndexObserver) -> Result<IndexSummary, StoreError> {
+        let mut indexing = IndexSummary::default();
         let files = self.store.count_files_to_index().await?;
-        observer.to_read(files);
+        observer.files_found(files);
         if files == 0 {
             return Ok(indexing);
         }
@@ -88,7 +89,7 @@ impl SearchIndex {
 
     async fn fill_batches(
         &self,
-        indexing: &mut Indexing,
+        indexing: &mut IndexSummary,
         observer: &mut dyn IndexObserver,
     ) -> Result<(), StoreError> {
         loop {
@@ -103,19 +104,23 @@ impl SearchIndex {
                     return Ok(());
                 }
                 self.index(file, indexing).await?;
-                observer.read();
+                observer.file_read();
             }
         }
     }
 
-    async fn index(&self, file: FileToIndex, indexing: &mut Indexing) -> Result<(), StoreError> {
+    async fn index(
+        &self,
+        file: FileToIndex,
+        indexing: &mut IndexSummary,
+    ) -> Result<(), StoreError> {
         let grades = self.store.grades_of_file(&file.path).await?.items;
         let wanted = grades.into_iter().map(|grade| {
             let counts_at = grade.details.counts_at;
             let (agent, project) = (grade.details.agent, grade.details.project);
-            (grade.session_id, (counts_at, Details { agent, project }))
+            (grade.session_id, (counts_at, IndexFacts { agent, project }))
         });
-        let wanted: HashMap<String, (Timestamp, Details)> = wanted.collect();
+        let wanted: HashMap<String, (Timestamp, IndexFacts)> = wanted.collect();
         let (path, redactor) = (file.path.clone(), self.redactor.clone());
         let read = tokio::task::spawn_blocking(move || read(&path, &wanted, &redactor)).await;
         indexing.files += 1;
@@ -124,7 +129,7 @@ impl SearchIndex {
             Err(why) => {
                 indexing.unreadable.push((file.path.clone(), why));
                 // Entries indexed earlier stay. The file is not tried again until it changes.
-                return self.store.note_indexed(&file).await;
+                return self.store.mark_indexed(&file).await;
             }
         };
         indexing.sessions += sessions.len() as u64;
@@ -159,12 +164,12 @@ impl SearchIndex {
 /// Reads the requested sessions of a file.
 fn read(
     path: &str,
-    wanted: &HashMap<String, (Timestamp, Details)>,
+    wanted: &HashMap<String, (Timestamp, IndexFacts)>,
     redactor: &Redactor,
 ) -> Result<Vec<IndexedSession>, String> {
     let found = find_source(path).map_err(|error| error.to_string())?;
-    let mut indexer = Indexer::new(wanted, redactor);
+    let mut indexer = SessionIndexer::new(wanted, redactor);
     selftest_sessions::read(&found.source, &mut indexer)
-        .map_err(|error| format!("{}: {error}", in_words(path)))?;
+        .map_err(|error| format!("{}: {error}", shorten_path(path)))?;
     Ok(indexer.into_sessions())
 }

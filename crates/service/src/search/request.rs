@@ -39,7 +39,7 @@ pub struct SearchRequest {
 
 /// Error of a search.
 #[derive(Debug, thiserror::Error)]
-pub enum SearchFault {
+pub enum SearchError {
     /// The query contains no words.
     #[error("there is no word to search for")]
     NoWords,
@@ -53,9 +53,9 @@ pub enum SearchFault {
 
 /// A page of search results, newest sessions first.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Found {
+pub struct SearchResults {
     /// Sessions with hits.
-    pub items: Vec<FoundSession>,
+    pub items: Vec<MatchedSession>,
     /// Cursor for the next page, to be passed as `cursor`; null on the last page.
     pub next: Option<String>,
     /// Number of files with graded sessions that are not indexed yet, or have changed since.
@@ -64,28 +64,28 @@ pub struct Found {
 
 /// A session with hits.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct FoundSession {
+pub struct MatchedSession {
     /// The session.
     #[serde(flatten)]
     pub session: SearchedSession,
     /// First events with hits.
-    pub hits: Vec<FoundEvent>,
+    pub hits: Vec<MatchedEvent>,
     /// True if the session has more hits.
     pub has_more: bool,
 }
 
 /// An event with a hit.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct FoundEvent {
+pub struct MatchedEvent {
     /// Number of the event in its session.
     pub event: u64,
     /// Text around the first hit.
-    pub snippet: Vec<FoundPiece>,
+    pub snippet: Vec<SnippetPiece>,
 }
 
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FoundPiece {
+pub struct SnippetPiece {
     /// Text of the piece, on one line.
     pub text: String,
     /// True if this piece matches the query.
@@ -93,14 +93,14 @@ pub struct FoundPiece {
 }
 
 /// Parses a time, or a day in UTC.
-pub fn moment(text: &str) -> Option<Timestamp> {
+pub fn parse_time(text: &str) -> Option<Timestamp> {
     let day =
         |text: &str| Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
     text.trim().parse().ok().or_else(|| day(text.trim()))
 }
 
 impl SearchRequest {
-    fn query(&self, words: SearchWords) -> Result<SearchQuery, SearchFault> {
+    fn query(&self, words: SearchWords) -> Result<SearchQuery, SearchError> {
         let named = [
             (Facet::Agent, &self.agent),
             (Facet::Project, &self.project),
@@ -119,28 +119,28 @@ impl SearchRequest {
             since: self.since,
             until: self.until,
             limit: self.limit,
-            after: after.map_err(|_| SearchFault::Cursor)?,
+            after: after.map_err(|_| SearchError::Cursor)?,
         })
     }
 
     /// Runs the search.
-    pub async fn find(&self, store: &Store) -> Result<Found, SearchFault> {
-        let words = SearchWords::parse(&self.words).ok_or(SearchFault::NoWords)?;
+    pub async fn run(&self, store: &Store) -> Result<SearchResults, SearchError> {
+        let words = SearchWords::parse(&self.words).ok_or(SearchError::NoWords)?;
         let page = store.search(&self.query(words.clone())?).await?;
-        let event = |hit: selftest_store::SearchHit| FoundEvent {
+        let event = |hit: selftest_store::SearchHit| MatchedEvent {
             event: hit.event,
             snippet: words
                 .snippet(&hit.text, MAX_SNIPPET)
                 .into_iter()
-                .map(|piece| FoundPiece { text: piece.text, is_hit: piece.is_hit })
+                .map(|piece| SnippetPiece { text: piece.text, is_hit: piece.is_hit })
                 .collect(),
         };
-        let items = page.items.into_iter().map(|(session, hits, has_more)| FoundSession {
+        let items = page.items.into_iter().map(|(session, hits, has_more)| MatchedSession {
             session,
             hits: hits.into_iter().map(event).collect(),
             has_more,
         });
-        Ok(Found {
+        Ok(SearchResults {
             items: items.collect(),
             next: page.next.map(|next| next.to_string()),
             files_not_indexed: store.count_files_to_index().await?,
@@ -148,7 +148,7 @@ impl SearchRequest {
     }
 }
 
-impl FoundEvent {
+impl MatchedEvent {
     /// Returns the snippet with these marks around hits.
     pub fn marked(&self, before: &str, after: &str) -> String {
         let pieces = self.snippet.iter().map(|piece| {
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn times_and_days() {
         let day: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
-        assert_eq!(moment(" 2026-11-20 "), Some(day));
-        assert_eq!(moment("2026-11-20T01:00:00+01:00"), Some(day));
-        assert_eq!(moment("yesterday"), None);
+        assert_eq!(parse_time(" 2026-11-20 "), Some(day));
+        assert_eq!(parse_time("2026-11-20T01:00:00+01:00"), Some(day));
+        assert_eq!(parse_time("yesterday"), None);
     }
 }

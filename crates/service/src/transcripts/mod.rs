@@ -2,7 +2,7 @@
 //! never from the caller. Secrets are redacted. Stores nothing on disk, and only a few parts in
 //! memory.
 
-mod kept;
+mod cache;
 mod quote;
 mod read;
 
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use kept::{Identity, Kept};
-pub use quote::Quoted;
+use cache::{PartCache, SessionFileVersion};
+pub use quote::NormalizedQuote;
 pub use read::TranscriptError;
-pub(crate) use read::{find_source, in_words, read_session};
-use selftest_grading::grade::spending::Cost;
-use selftest_grading::report::session::Overview;
-use selftest_models::prices::Prices;
-use selftest_sessions::{Event, Head, Notes};
+pub(crate) use read::{find_source, read_session, shorten_path};
+use selftest_grading::grade::spending::TokenCost;
+use selftest_grading::report::session::SessionOverview;
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::{Event, ReadNotes, SessionHead};
 use selftest_text::redact::Redactor;
 
 /// Maximum number of concurrent reads: each uses a CPU core and the memory of one part.
@@ -26,10 +26,10 @@ const MAX_READING: usize = 2;
 
 /// Reads recorded sessions. Clones share the cache.
 #[derive(Clone)]
-pub struct Transcripts {
+pub struct TranscriptReader {
     redactor: Redactor,
-    prices: Prices,
-    kept: Arc<Mutex<Kept>>,
+    prices: ModelPrices,
+    cache: Arc<Mutex<PartCache>>,
     reading: Arc<Semaphore>,
 }
 
@@ -37,29 +37,29 @@ pub struct Transcripts {
 #[derive(Debug)]
 pub struct TranscriptPart {
     /// Metadata of the whole session.
-    pub head: Head,
+    pub head: SessionHead,
     /// Counts over all of its events.
-    pub overview: Overview,
+    pub overview: SessionOverview,
     /// Parts of its file that could not be used.
-    pub notes: Notes,
+    pub notes: ReadNotes,
     /// Cost of the session.
-    pub cost: Cost,
+    pub cost: TokenCost,
     /// The requested events that exist.
     pub events: Vec<Event<'static>>,
 }
 
-impl Transcripts {
+impl TranscriptReader {
     /// Maximum number of events per part.
     pub const MAX_EVENTS: u64 = 1000;
 
     /// Creates a reader with this redactor.
-    pub fn new(redactor: Redactor, prices: Prices) -> Self {
-        let (kept, reading) = (Arc::default(), Arc::new(Semaphore::new(MAX_READING)));
-        Self { redactor, prices, kept, reading }
+    pub fn new(redactor: Redactor, prices: ModelPrices) -> Self {
+        let (cache, reading) = (Arc::default(), Arc::new(Semaphore::new(MAX_READING)));
+        Self { redactor, prices, cache, reading }
     }
 
     /// Returns the token prices.
-    pub fn prices(&self) -> &Prices {
+    pub fn prices(&self) -> &ModelPrices {
         &self.prices
     }
 
@@ -86,7 +86,7 @@ impl Transcripts {
         file: &str,
         quote: &str,
     ) -> Result<Option<u64>, TranscriptError> {
-        let Some(quoted) = Quoted::new(quote) else { return Ok(None) };
+        let Some(quoted) = NormalizedQuote::new(quote) else { return Ok(None) };
         let redactor = self.redactor.clone();
         let (id, file) = (session_id.to_owned(), file.to_owned());
         self.blocking(move || read::find_quote(&id, &file, &quoted, &redactor)).await
@@ -113,12 +113,13 @@ impl Transcripts {
         wanted: Range<u64>,
     ) -> Result<TranscriptPart, TranscriptError> {
         let found = find_source(file)?;
-        let identity = Identity::of(&found, id);
+        let identity = SessionFileVersion::of(&found, id);
         let known = self.lock().get(&identity, &wanted);
         let part = if let Some(part) = known {
             part
         } else {
-            let part = Arc::new(read::part(&found.source, id, kept::around(&wanted), &wanted)?);
+            let part =
+                Arc::new(read::part(&found.source, id, cache::extended_range(&wanted), &wanted)?);
             self.lock().put(identity, Arc::clone(&part));
             part
         };
@@ -139,9 +140,9 @@ impl Transcripts {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PartCache> {
         // Entries are replaced and never changed in place, so the cache is consistent after a
         // panic.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

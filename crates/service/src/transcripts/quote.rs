@@ -9,9 +9,9 @@ const MIN_CHARS: usize = 4;
 
 /// The normalized text of a quote.
 #[derive(Debug)]
-pub struct Quoted(String);
+pub struct NormalizedQuote(String);
 
-impl Quoted {
+impl NormalizedQuote {
     /// Normalizes a quote; returns `None` if it is too short. Transcript labels that models see,
     /// such as `[13 call bash]`, are removed because they are not part of the session.
     pub fn new(quote: &str) -> Option<Self> {
@@ -22,7 +22,7 @@ impl Quoted {
         {
             words = rest.trim_start();
         }
-        let folded = folded(words.trim_end_matches('…'));
+        let folded = fold_whitespace(words.trim_end_matches('…'));
         (folded.chars().count() >= MIN_CHARS).then_some(Self(folded))
     }
 
@@ -32,24 +32,25 @@ impl Quoted {
     }
 
     /// Returns true if a text or the call arguments of an event contain the quote.
-    pub(super) fn stands_in(&self, event: &Event<'_>) -> bool {
+    pub(super) fn occurs_in(&self, event: &Event<'_>) -> bool {
         texts(event).any(|text| {
             // Most texts are too short to match, and folding is expensive.
-            text.len() >= self.0.len() / 2 && self.stands_in_text(text)
+            text.len() >= self.0.len() / 2 && self.occurs_in_text(text)
         })
     }
 
-    fn stands_in_text(&self, text: &str) -> bool {
-        let said = folded(text);
+    fn occurs_in_text(&self, text: &str) -> bool {
+        let said = fold_whitespace(text);
         // JSON escapes quotes and line breaks.
         said.contains(&self.0)
             || text.contains('\\')
-                && folded(&text.replace("\\n", " ").replace("\\\"", "\"")).contains(&self.0)
+                && fold_whitespace(&text.replace("\\n", " ").replace("\\\"", "\""))
+                    .contains(&self.0)
     }
 }
 
 /// Collapses white space to single spaces and removes control characters.
-fn folded(text: &str) -> String {
+fn fold_whitespace(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
         if !word.is_empty() {
@@ -72,13 +73,13 @@ mod tests {
         let event = Event { text: "All tests\n  pass now.".into(), ..Event::default() };
         for quote in ["All tests pass", "[13 assistant] All tests\tpass now.", "tests pass now…"]
         {
-            assert!(Quoted::new(quote).unwrap().stands_in(&event), "{quote}");
+            assert!(NormalizedQuote::new(quote).unwrap().occurs_in(&event), "{quote}");
         }
-        assert!(!Quoted::new("All tests fail").unwrap().stands_in(&event));
-        assert!(Quoted::new(" [3 user] ok").is_none());
+        assert!(!NormalizedQuote::new("All tests fail").unwrap().occurs_in(&event));
+        assert!(NormalizedQuote::new(" [3 user] ok").is_none());
         let arguments = r#"{"command":"echo \"a\"\nls -l"}"#.into();
         let calls = vec![ToolCall { arguments, ..ToolCall::default() }];
         let event = Event { calls, ..Event::default() };
-        assert!(Quoted::new("echo \"a\" ls -l").unwrap().stands_in(&event));
+        assert!(NormalizedQuote::new("echo \"a\" ls -l").unwrap().occurs_in(&event));
     }
 }

@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::kept::{MAX_PART, Part};
-use super::quote::Quoted;
-use selftest_grading::report::session::Counted;
-use selftest_sessions::{Collector, Event, Found, Head, Session, Sink, Source};
+use super::cache::{CachedPart, MAX_PART};
+use super::quote::NormalizedQuote;
+use selftest_grading::report::session::OverviewCollector;
+use selftest_sessions::{
+    Event, Session, SessionCollector, SessionFile, SessionHead, SessionSink, SessionSource,
+};
 use selftest_text::redact::Redactor;
 
 /// Error when reading a session that the store knows.
@@ -39,20 +41,20 @@ pub enum TranscriptError {
 }
 
 /// Shortens a path for a message.
-pub(crate) fn in_words(file: &str) -> String {
+pub(crate) fn shorten_path(file: &str) -> String {
     selftest_text::one_line(file, 400)
 }
 
 /// Finds the source from which the sessions of a file are read.
-pub(crate) fn find_source(file: &str) -> Result<Found, TranscriptError> {
+pub(crate) fn find_source(file: &str) -> Result<SessionFile, TranscriptError> {
     let mut problem = None;
-    let found = selftest_sessions::find(&[Path::new(file).to_owned()], |why| {
-        problem = Some(in_words(why));
+    let found = selftest_sessions::find_session_files(&[Path::new(file).to_owned()], |why| {
+        problem = Some(shorten_path(why));
     });
     let gone = || match problem {
         Some(why) if Path::new(file).exists() => why,
         Some(why) => format!("{why}: it is not there any more"),
-        None => format!("{} is not there any more", in_words(file)),
+        None => format!("{} is not there any more", shorten_path(file)),
     };
     found.into_iter().next().ok_or_else(|| TranscriptError::Gone { why: gone() })
 }
@@ -64,20 +66,20 @@ pub(crate) fn read_session(
     redactor: &Redactor,
 ) -> Result<Session, TranscriptError> {
     let found = find_source(file)?;
-    let mut collector = Collector::only(session_id);
+    let mut collector = SessionCollector::with_id(session_id);
     read(&found.source, &mut collector)?;
     let session = collector.into_sessions().into_iter().next();
-    let mut session = session.ok_or_else(|| TranscriptError::Moved { file: in_words(file) })?;
+    let mut session = session.ok_or_else(|| TranscriptError::Moved { file: shorten_path(file) })?;
     session.rewrite(|text| redactor.apply(text));
     Ok(session)
 }
 
 fn read(
-    source: &Source,
-    sink: &mut dyn Sink,
-) -> Result<selftest_sessions::Reading, TranscriptError> {
+    source: &SessionSource,
+    sink: &mut dyn SessionSink,
+) -> Result<selftest_sessions::ReadSummary, TranscriptError> {
     selftest_sessions::read(source, sink).map_err(|error| {
-        let why = format!("{}: {error}", in_words(&source.path().to_string_lossy()));
+        let why = format!("{}: {error}", shorten_path(&source.path().to_string_lossy()));
         TranscriptError::Unreadable { why }
     })
 }
@@ -85,11 +87,11 @@ fn read(
 /// Reads the events in `around`, or only those in `wanted` if the larger range exceeds the size
 /// limit.
 pub(super) fn part(
-    source: &Source,
+    source: &SessionSource,
     session_id: &str,
     around: Range<u64>,
     wanted: &Range<u64>,
-) -> Result<Part, TranscriptError> {
+) -> Result<CachedPart, TranscriptError> {
     let part = read_part(source, session_id, around, Some(MAX_PART))?;
     if part.session.left_out == 0 {
         return Ok(part);
@@ -98,53 +100,53 @@ pub(super) fn part(
 }
 
 fn read_part(
-    source: &Source,
+    source: &SessionSource,
     session_id: &str,
     range: Range<u64>,
     most: Option<usize>,
-) -> Result<Part, TranscriptError> {
-    let collector = Collector::only(session_id).part(range.clone());
-    let collector = most.into_iter().fold(collector, Collector::at_most);
-    let mut counted = Counted::new(collector);
+) -> Result<CachedPart, TranscriptError> {
+    let collector = SessionCollector::with_id(session_id).with_events(range.clone());
+    let collector = most.into_iter().fold(collector, SessionCollector::with_max_bytes);
+    let mut counted = OverviewCollector::new(collector);
     let reading = read(source, &mut counted)?;
     let Some((session, overview)) = counted.into_sessions().next() else {
-        let file = in_words(&source.path().to_string_lossy());
+        let file = shorten_path(&source.path().to_string_lossy());
         return Err(TranscriptError::Moved { file });
     };
-    Ok(Part { range, session, overview, notes: reading.notes })
+    Ok(CachedPart { range, session, overview, notes: reading.notes })
 }
 
 /// Returns the number of the first event of a session that contains the quote.
 pub(super) fn find_quote(
     session_id: &str,
     file: &str,
-    quoted: &Quoted,
+    quoted: &NormalizedQuote,
     redactor: &Redactor,
 ) -> Result<Option<u64>, TranscriptError> {
     let found = find_source(file)?;
-    let collector = Collector::only(session_id).part(0..0);
-    let mut finder = Finder { collector, quoted, redactor, current: None, found: None };
+    let collector = SessionCollector::with_id(session_id).with_events(0..0);
+    let mut finder = QuoteFinder { collector, quoted, redactor, current: None, found: None };
     read(&found.source, &mut finder)?;
-    if finder.collector.kept() == 0 {
-        return Err(TranscriptError::Moved { file: in_words(file) });
+    if finder.collector.session_count() == 0 {
+        return Err(TranscriptError::Moved { file: shorten_path(file) });
     }
     Ok(finder.found)
 }
 
 /// Searches the events of one session for a quote.
-struct Finder<'q> {
+struct QuoteFinder<'q> {
     /// Selects the session; stores no events.
-    collector: Collector,
-    quoted: &'q Quoted,
+    collector: SessionCollector,
+    quoted: &'q NormalizedQuote,
     redactor: &'q Redactor,
     current: Option<u64>,
     found: Option<u64>,
 }
 
-impl Finder<'_> {
+impl QuoteFinder<'_> {
     /// Also checks the redacted event, because secrets were redacted before a model saw the text.
-    fn holds(&self, event: &Event<'_>) -> bool {
-        if self.quoted.stands_in(event) {
+    fn contains_quote(&self, event: &Event<'_>) -> bool {
+        if self.quoted.occurs_in(event) {
             return true;
         }
         // Redacting an event is expensive, so it is skipped unless the quote was redacted.
@@ -154,23 +156,23 @@ impl Finder<'_> {
         let mut session =
             Session { events: vec![event.clone().into_owned()], ..Session::default() };
         session.rewrite(|text| self.redactor.apply(text));
-        self.quoted.stands_in(&session.events[0])
+        self.quoted.occurs_in(&session.events[0])
     }
 }
 
-impl Sink for Finder<'_> {
+impl SessionSink for QuoteFinder<'_> {
     fn event(&mut self, event: Event<'_>) {
-        if self.current.is_none() && self.holds(&event) {
+        if self.current.is_none() && self.contains_quote(&event) {
             self.current = Some(event.number);
         }
         self.collector.event(event);
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         let current = self.current.take();
-        let is_first = self.collector.kept() == 0;
+        let is_first = self.collector.session_count() == 0;
         self.collector.end(head);
-        if is_first && self.collector.kept() > 0 {
+        if is_first && self.collector.session_count() > 0 {
             self.found = current;
         }
     }

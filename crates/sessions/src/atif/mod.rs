@@ -8,36 +8,41 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess};
 
-use super::ReadError;
-use super::content::Content;
-use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::SessionReadError;
+use super::content::MessageContent;
+use super::event::{
+    Event, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
 use super::failure;
-use super::feed::Feed;
-use super::source::{Document, Part, Source, records};
+use super::feed::SessionFeed;
+use super::source::{DocumentReader, DocumentSeed, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Loose, Object};
+use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject};
 
 /// Reads a trajectory.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document(&mut Trajectory::default(), feed)
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    source.read_document(&mut AtifTrajectory::default(), feed)
 }
 
 /// A trajectory, with the id of its parent trajectory.
 #[derive(Default)]
-struct Trajectory {
+struct AtifTrajectory {
     parent: Option<String>,
 }
 
-impl Document for Trajectory {
+impl DocumentReader for AtifTrajectory {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         let parent = self.parent.clone();
         let is_subagent = parent.is_some();
-        feed.head = Head { agent: "atif".to_owned(), parent, ..Head::default() };
+        feed.head = SessionHead { agent: "atif".to_owned(), parent, ..SessionHead::default() };
         let mut id = String::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
@@ -51,30 +56,37 @@ impl Document for Trajectory {
                     }
                 }
                 "agent" => {
-                    let agent = map.next_value::<Object<Agent<'de>>>()?.0.unwrap_or_default();
+                    let agent =
+                        map.next_value::<LenientObject<AtifAgent<'de>>>()?.0.unwrap_or_default();
                     agent.note(&mut feed.head);
                 }
-                "steps" => map.next_value_seed(records(feed, |step: Step<'de>, feed| {
-                    step.send(feed, is_subagent);
-                }))?,
+                "steps" => {
+                    map.next_value_seed(each_record(feed, |step: AtifStep<'de>, feed| {
+                        step.send(feed, is_subagent);
+                    }))?
+                }
                 "final_metrics" => {
-                    let totals = map.next_value::<Object<Totals>>()?.0.unwrap_or_default();
+                    let totals =
+                        map.next_value::<LenientObject<AtifTotals>>()?.0.unwrap_or_default();
                     feed.head.usage = totals.usage();
                 }
                 "subagent_trajectories" => {
                     // The session's final name depends on its steps, which are still to come.
                     let is_unnamed = id.is_empty() && feed.is_empty();
                     let parent =
-                        if is_unnamed { feed.naming.stem().to_owned() } else { feed.id_so_far() };
+                        if is_unnamed { feed.naming.stem().to_owned() } else { feed.current_id() };
                     // If the steps come later in the file, the session is not finished yet.
                     let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
-                    feed.end();
-                    map.next_value_seed(Part { document: &mut Subagents { parent }, feed })?;
+                    feed.end_session();
+                    map.next_value_seed(DocumentSeed {
+                        document: &mut SubagentTrajectories { parent },
+                        feed,
+                    })?;
                     feed.head = head.unwrap_or_default();
                 }
                 // Written by our own writer.
                 "extra" => {
-                    let extra = map.next_value::<Loose>()?;
+                    let extra = map.next_value::<JsonValue>()?;
                     let head = &mut feed.head;
                     head.cwd = head.cwd.take().or(extra.text("/cwd").line(400));
                     head.platform = head.platform.take().or(extra.text("/platform").line(400));
@@ -88,20 +100,20 @@ impl Document for Trajectory {
 }
 
 /// The trajectories of subagents inside a trajectory.
-struct Subagents {
+struct SubagentTrajectories {
     parent: String,
 }
 
-impl Document for Subagents {
+impl DocumentReader for SubagentTrajectories {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         loop {
-            let document = &mut Trajectory { parent: Some(self.parent.clone()) };
-            let next = list.next_element_seed(Part { document, feed })?;
-            feed.end();
+            let document = &mut AtifTrajectory { parent: Some(self.parent.clone()) };
+            let next = list.next_element_seed(DocumentSeed { document, feed })?;
+            feed.end_session();
             if next.is_none() {
                 return Ok(());
             }
@@ -111,22 +123,22 @@ impl Document for Subagents {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Agent<'a> {
+struct AtifAgent<'a> {
     name: Text<'a>,
     version: Text<'a>,
     model_name: Text<'a>,
-    extra: Loose,
+    extra: JsonValue,
 }
 
-impl Agent<'_> {
-    fn note(&self, head: &mut Head) {
+impl AtifAgent<'_> {
+    fn note(&self, head: &mut SessionHead) {
         if let Some(name) = self.name.line(80) {
             head.agent = name;
         }
         head.agent_version = self.version.line(80).or(head.agent_version.take());
-        head.model(&self.model_name);
+        head.add_model(&self.model_name);
         for model in self.extra.part::<Vec<String>>("/models") {
-            head.model(&model);
+            head.add_model(&model);
         }
     }
 }
@@ -134,79 +146,79 @@ impl Agent<'_> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
-struct Totals {
-    total_prompt_tokens: Int,
-    total_completion_tokens: Int,
-    total_cached_tokens: Int,
+struct AtifTotals {
+    total_prompt_tokens: LenientInt,
+    total_completion_tokens: LenientInt,
+    total_cached_tokens: LenientInt,
 }
 
-impl Totals {
-    fn usage(&self) -> Option<Usage> {
+impl AtifTotals {
+    fn usage(&self) -> Option<TokenCounts> {
         usage(self.total_prompt_tokens, self.total_completion_tokens, self.total_cached_tokens)
     }
 }
 
 /// Converts token counts. The prompt's include cached tokens.
-fn usage(prompt: Int, completion: Int, cached: Int) -> Option<Usage> {
+fn usage(prompt: LenientInt, completion: LenientInt, cached: LenientInt) -> Option<TokenCounts> {
     if prompt.0.is_none() && completion.0.is_none() {
         return None;
     }
     let cached = cached.count();
     let input = prompt.count().saturating_sub(cached);
-    Some(Usage { input, output: completion.count(), cached })
+    Some(TokenCounts { input, output: completion.count(), cached })
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Step<'a> {
+struct AtifStep<'a> {
     source: Text<'a>,
-    message: Content<'a>,
+    message: MessageContent<'a>,
     reasoning_content: Text<'a>,
     model_name: Text<'a>,
     timestamp: Moment,
-    tool_calls: List<Call<'a>>,
-    observation: Object<Observation<'a>>,
-    metrics: Object<Metrics>,
-    extra: Object<StepExtra>,
+    tool_calls: LenientList<AtifCall<'a>>,
+    observation: LenientObject<AtifObservation<'a>>,
+    metrics: LenientObject<StepMetrics>,
+    extra: LenientObject<StepExtra>,
     /// 0 for a step without a model call.
-    llm_call_count: Int,
-    is_copied_context: Flag,
+    llm_call_count: LenientInt,
+    is_copied_context: LenientFlag,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
-struct Metrics {
-    prompt_tokens: Int,
-    completion_tokens: Int,
-    cached_tokens: Int,
+struct StepMetrics {
+    prompt_tokens: LenientInt,
+    completion_tokens: LenientInt,
+    cached_tokens: LenientInt,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Call<'a> {
+struct AtifCall<'a> {
     tool_call_id: Text<'a>,
     function_name: Text<'a>,
-    arguments: Json,
+    arguments: JsonText,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Observation<'a> {
-    results: List<Given<'a>>,
+struct AtifObservation<'a> {
+    results: LenientList<AtifResult<'a>>,
 }
 
 /// Fields that our own writer adds to a step.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct StepExtra {
-    role: Json,
-    origin: Json,
-    mark: Json,
+    role: JsonText,
+    origin: JsonText,
+    mark: JsonText,
 }
 
 /// Parses a variant name, if it is known.
-fn named<'de, T: Deserialize<'de>>(Json(name): &'de Json) -> Option<T> {
+fn parse_variant<'de, T: Deserialize<'de>>(JsonText(name): &'de JsonText) -> Option<T> {
     let name: StrDeserializer<'de, serde::de::value::Error> = name.as_str().into_deserializer();
     T::deserialize(name).ok()
 }
@@ -214,43 +226,43 @@ fn named<'de, T: Deserialize<'de>>(Json(name): &'de Json) -> Option<T> {
 /// Result of a tool call, or of the environment if the step has no call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Given<'a> {
+struct AtifResult<'a> {
     source_call_id: Text<'a>,
-    content: Content<'a>,
-    is_error: Flag,
-    extra: Object<Extra>,
+    content: MessageContent<'a>,
+    is_error: LenientFlag,
+    extra: LenientObject<ResultExtra>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Extra {
-    is_error: Flag,
-    exit_code: Int,
+struct ResultExtra {
+    is_error: LenientFlag,
+    exit_code: LenientInt,
     /// From our own writer, like the two below.
-    outcome: Json,
-    error: Json,
-    tool: Json,
+    outcome: JsonText,
+    error: JsonText,
+    tool: JsonText,
 }
 
-impl<'a> Given<'a> {
+impl<'a> AtifResult<'a> {
     fn into_result(self) -> ToolResult<'a> {
         let extra = self.extra.0.unwrap_or_default();
         let mut result =
             ToolResult { call_id: self.source_call_id, ..failure::result_of(self.content.0) };
         result.exit_code = result.exit_code.or(extra.exit_code.0);
         match self.is_error.0.or(extra.is_error.0) {
-            Some(true) => result.outcome = Outcome::Failed,
-            Some(false) => result.outcome = Outcome::Ok,
-            None if result.outcome == Outcome::Unknown => {
+            Some(true) => result.outcome = ToolOutcome::Failed,
+            Some(false) => result.outcome = ToolOutcome::Ok,
+            None if result.outcome == ToolOutcome::Unknown => {
                 result.outcome = match result.exit_code {
-                    Some(0) => Outcome::Ok,
-                    Some(_) => Outcome::Failed,
-                    None => Outcome::Unknown,
+                    Some(0) => ToolOutcome::Ok,
+                    Some(_) => ToolOutcome::Failed,
+                    None => ToolOutcome::Unknown,
                 }
             }
             None => {}
         }
-        if let Some(outcome) = named(&extra.outcome) {
+        if let Some(outcome) = parse_variant(&extra.outcome) {
             result.outcome = outcome;
         }
         if !extra.error.0.is_empty() {
@@ -267,35 +279,36 @@ impl<'a> Given<'a> {
     }
 }
 
-impl Step<'_> {
-    fn send(self, feed: &mut Feed<'_>, is_subagent: bool) {
+impl AtifStep<'_> {
+    fn send(self, feed: &mut SessionFeed<'_>, is_subagent: bool) {
         // Context copied from an earlier trajectory, which has these steps itself.
         if self.is_copied_context.is_set() {
             feed.notes.dropped_records += 1;
             return;
         }
         let (role, origin) = match self.source.as_str() {
-            "agent" => (Role::Assistant, Origin::Agent),
-            "user" => (Role::User, Origin::Human),
-            "system" => (Role::System, Origin::Harness),
+            "agent" => (EventRole::Assistant, EventOrigin::Agent),
+            "user" => (EventRole::User, EventOrigin::Human),
+            "system" => (EventRole::System, EventOrigin::Harness),
             _ => {
                 feed.notes.ignored_records += 1;
                 return;
             }
         };
         let extra = self.extra.0.unwrap_or_default();
-        let role = named(&extra.role).unwrap_or(role);
-        let origin = named(&extra.origin).unwrap_or(origin);
-        let origin = if is_subagent { Origin::Subagent } else { origin };
+        let role = parse_variant(&extra.role).unwrap_or(role);
+        let origin = parse_variant(&extra.origin).unwrap_or(origin);
+        let origin = if is_subagent { EventOrigin::Subagent } else { origin };
         let time = self.timestamp.0;
-        if role == Role::Assistant {
-            feed.head.model(&self.model_name);
+        if role == EventRole::Assistant {
+            feed.head.add_model(&self.model_name);
         }
-        let calls: Vec<_> = self.tool_calls.0.into_iter().map(Call::into_call).collect();
+        let calls: Vec<_> = self.tool_calls.0.into_iter().map(AtifCall::into_call).collect();
         let given = self.observation.0.unwrap_or_default().results.0;
-        let results = paired(&calls, given.into_iter().map(Given::into_result).collect());
+        let results =
+            pair_results(&calls, given.into_iter().map(AtifResult::into_result).collect());
         let metrics = self.metrics.0.unwrap_or_default();
-        feed.event(Event {
+        feed.send(Event {
             role,
             origin,
             text: self.message.0,
@@ -303,16 +316,16 @@ impl Step<'_> {
             calls,
             usage: usage(metrics.prompt_tokens, metrics.completion_tokens, metrics.cached_tokens),
             time,
-            continues: role == Role::Assistant && self.llm_call_count.0 == Some(0),
-            mark: named(&extra.mark),
+            continues: role == EventRole::Assistant && self.llm_call_count.0 == Some(0),
+            mark: parse_variant(&extra.mark),
             ..Event::default()
         });
-        let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
-        feed.results(origin, results, time);
+        let origin = if is_subagent { EventOrigin::Subagent } else { EventOrigin::Agent };
+        feed.send_results(origin, results, time);
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> AtifCall<'a> {
     fn into_call(self) -> ToolCall<'a> {
         ToolCall { id: self.tool_call_id, name: self.function_name, arguments: self.arguments.0 }
     }
@@ -321,7 +334,10 @@ impl<'a> Call<'a> {
 /// Assigns results without a call id to the calls of their step, in order. If there are fewer
 /// results than calls, they belong to all calls together, and the remaining calls get a result with
 /// unknown outcome.
-fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<ToolResult<'a>> {
+fn pair_results<'a>(
+    calls: &[ToolCall<'_>],
+    mut results: Vec<ToolResult<'a>>,
+) -> Vec<ToolResult<'a>> {
     let is_open = |call: &&ToolCall<'_>, results: &[ToolResult<'_>]| {
         !call.id.is_empty() && !results.iter().any(|result| result.call_id == call.id)
     };
@@ -342,4 +358,4 @@ fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<T
 mod tests;
 mod write;
 
-pub use write::atif;
+pub use write::to_atif;

@@ -1,8 +1,11 @@
 //! Fixtures of ATIF, with totals counted by hand.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Outcome, Reading, Session, Source, Usage, read};
-use crate::{Origin, Role};
+use crate::{EventOrigin, EventRole};
+use crate::{
+    ReadSummary, Session, SessionCollector, SessionFormat, SessionSource, TokenCounts, ToolOutcome,
+    read,
+};
 
 /// 1 system, 1 human, 4 agent steps of which one is copied context and one asked no model.
 /// 4 calls: one ok by its JSON, one failed by its text, one failed by the flag, one of two that
@@ -41,10 +44,10 @@ const FIXTURE: &str = r#"{
                {"step_id": 2, "source": "agent", "message": "short"}]}]
 }"#;
 
-fn sessions(json: &str) -> (Vec<Session>, Reading) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("run.json", json), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::Atif);
+fn sessions(json: &str) -> (Vec<Session>, ReadSummary) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("run.json", json), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::Atif);
     (collector.into_sessions(), reading)
 }
 
@@ -59,21 +62,22 @@ fn a_whole_trajectory() {
     assert_eq!(head.models, ["m-1", "m-2"]);
     assert_eq!(head.start.unwrap().to_string(), "2026-05-01T10:00:00Z");
     assert_eq!(head.end.unwrap().to_string(), "2026-05-01T10:05:00Z");
-    assert_eq!(head.usage, Some(Usage { input: 700, output: 110, cached: 1400 }));
+    assert_eq!(head.usage, Some(TokenCounts { input: 700, output: 110, cached: 1400 }));
 
     let events = &sessions[0].events;
-    let of = |role: Role| events.iter().filter(|event| event.role == role).count();
+    let of = |role: EventRole| events.iter().filter(|event| event.role == role).count();
     // The last tool event is the call without a result.
     assert_eq!(
-        (of(Role::System), of(Role::User), of(Role::Assistant), of(Role::Tool)),
+        (of(EventRole::System), of(EventRole::User), of(EventRole::Assistant), of(EventRole::Tool)),
         (1, 1, 3, 3)
     );
-    let asked = events.iter().filter(|event| event.role == Role::Assistant && !event.continues);
+    let asked =
+        events.iter().filter(|event| event.role == EventRole::Assistant && !event.continues);
     assert_eq!(asked.count(), 2);
     assert_eq!(events.iter().map(|event| event.calls.len()).sum::<usize>(), 4);
-    let mut usage = Usage::default();
+    let mut usage = TokenCounts::default();
     events.iter().filter_map(|event| event.usage).for_each(|one| usage += one);
-    assert_eq!(usage, Usage { input: 700, output: 110, cached: 1400 });
+    assert_eq!(usage, TokenCounts { input: 700, output: 110, cached: 1400 });
     let outcomes: Vec<_> = events
         .iter()
         .flat_map(|event| &event.results)
@@ -82,10 +86,10 @@ fn a_whole_trajectory() {
     assert_eq!(
         outcomes,
         [
-            ("c1", "bash", Outcome::Ok),
-            ("c3", "edit", Outcome::Failed),
-            ("c2", "bash", Outcome::Failed),
-            ("c4", "finish", Outcome::Pending),
+            ("c1", "bash", ToolOutcome::Ok),
+            ("c3", "edit", ToolOutcome::Failed),
+            ("c2", "bash", ToolOutcome::Failed),
+            ("c4", "finish", ToolOutcome::Pending),
         ]
     );
 }
@@ -97,7 +101,7 @@ fn a_subagent_is_a_session_of_its_own() {
     assert_eq!((head.id.as_str(), head.parent.as_deref()), ("t-2", Some("s-1")));
     assert_eq!(head.agent, "summariser");
     assert_eq!(sessions[1].events.len(), 2);
-    assert!(sessions[1].events.iter().all(|event| event.origin == Origin::Subagent));
+    assert!(sessions[1].events.iter().all(|event| event.origin == EventOrigin::Subagent));
 }
 
 #[test]
@@ -117,16 +121,16 @@ fn results_without_an_id_belong_to_the_calls_of_their_step() {
     };
     let two =
         r#"{"tool_call_id":"a","function_name":"f"},{"tool_call_id":"b","function_name":"f"}"#;
-    let both = [("a".to_owned(), Outcome::Failed), ("b".to_owned(), Outcome::Unknown)];
+    let both = [("a".to_owned(), ToolOutcome::Failed), ("b".to_owned(), ToolOutcome::Unknown)];
     assert_eq!(step(two, r#"{"content":"Error: x"}"#), both);
     assert_eq!(step(two, r#"{"content":"Error: x"},{"content":"y"}"#), both);
     assert_eq!(
         step(two, r#"{"source_call_id":"b","content":"y"},{"content":"Error: x"}"#),
         [both[1].clone(), both[0].clone()]
     );
-    assert_eq!(step("", r#"{"content":"$ ls"}"#), [(String::new(), Outcome::Unknown)]);
+    assert_eq!(step("", r#"{"content":"$ ls"}"#), [(String::new(), ToolOutcome::Unknown)]);
     let code = r#"{"content":"x","extra":{"exit_code":2}}"#;
-    assert_eq!(step("", code), [(String::new(), Outcome::Failed)]);
+    assert_eq!(step("", code), [(String::new(), ToolOutcome::Failed)]);
 }
 
 #[test]
@@ -144,35 +148,36 @@ fn keys_in_any_order_and_a_torn_file() {
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::Atif, FIXTURE.as_bytes());
+    survives_damage(SessionFormat::Atif, FIXTURE.as_bytes());
 }
 
 /// Counts and texts that must be the same once a session was written and read again.
-type Counts = (usize, usize, Vec<(Role, Origin, String)>, Vec<(String, Outcome)>, Usage);
+type Counts =
+    (usize, usize, Vec<(EventRole, EventOrigin, String)>, Vec<(String, ToolOutcome)>, TokenCounts);
 
 fn counts(session: &Session) -> Counts {
     let events = || session.events.iter();
     let calls = events().map(|event| event.calls.len()).sum();
-    let answers = events().filter(|event| event.role == Role::Assistant && !event.continues);
+    let answers = events().filter(|event| event.role == EventRole::Assistant && !event.continues);
     let mut said: Vec<_> = events()
         .filter(|event| !event.text.is_empty())
         .map(|event| (event.role, event.origin, event.text.as_str().to_owned()))
         .collect();
-    said.retain(|(role, ..)| *role != Role::Tool);
+    said.retain(|(role, ..)| *role != EventRole::Tool);
     let results = events().flat_map(|event| &event.results);
     let mut results: Vec<_> =
         results.map(|result| (result.tool.as_str().to_owned(), result.outcome)).collect();
     results.sort_by_key(|(tool, outcome)| (tool.clone(), format!("{outcome:?}")));
-    let mut usage = Usage::default();
+    let mut usage = TokenCounts::default();
     events().filter_map(|event| event.usage).for_each(|own| usage += own);
     (calls, answers.count(), said, results, usage)
 }
 
 fn again(session: &Session) -> Session {
-    let json = crate::atif(session).to_string();
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("again.json", json), &mut collector).unwrap();
-    assert_eq!((reading.format, reading.sessions), (Format::Atif, 1));
+    let json = crate::to_atif(session).to_string();
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("again.json", json), &mut collector).unwrap();
+    assert_eq!((reading.format, reading.sessions), (SessionFormat::Atif, 1));
     collector.into_sessions().remove(0)
 }
 
@@ -184,8 +189,8 @@ fn a_session_that_is_written_is_read_back_the_same() {
 {"type":"user","sessionId":"s","message":{"role":"user","content":"[Request interrupted by user]"}}
 "#;
     for text in [FIXTURE, claude] {
-        let mut collector = Collector::default();
-        read(&Source::bytes("one.json", text), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes("one.json", text), &mut collector).unwrap();
         for session in collector.into_sessions() {
             let back = again(&session);
             assert_eq!(counts(&back), counts(&session));
@@ -201,24 +206,25 @@ fn a_session_that_is_written_is_read_back_the_same() {
 
 /// Any session that a reader can hand on.
 fn any_session() -> impl proptest::strategy::Strategy<Value = Session> {
-    use crate::{Event, Mark, Text, ToolCall, ToolResult};
+    use crate::{Event, EventMark, Text, ToolCall, ToolResult};
     use proptest::prelude::*;
 
-    let role = prop::sample::select(vec![Role::User, Role::System, Role::Assistant]);
-    let origin = prop::sample::select(vec![Origin::Human, Origin::Agent, Origin::Harness]);
+    let role = prop::sample::select(vec![EventRole::User, EventRole::System, EventRole::Assistant]);
+    let origin =
+        prop::sample::select(vec![EventOrigin::Human, EventOrigin::Agent, EventOrigin::Harness]);
     let outcome = prop::sample::select(vec![
-        Outcome::Ok,
-        Outcome::Failed,
-        Outcome::Rejected,
-        Outcome::Unknown,
+        ToolOutcome::Ok,
+        ToolOutcome::Failed,
+        ToolOutcome::Rejected,
+        ToolOutcome::Unknown,
     ]);
-    let mark = prop::option::of(Just(Mark::Interrupted));
+    let mark = prop::option::of(Just(EventMark::Interrupted));
     let words = prop::sample::select(vec!["", "a", "Error: <b>\u{1b}[31m", "{\"x\":1}"]);
     let said = (role, origin, words, mark, prop::collection::vec((any::<bool>(), outcome), 0..3));
     prop::collection::vec(said, 1..12).prop_map(|all| {
         let mut events: Vec<Event<'static>> = Vec::new();
         for (role, origin, words, mark, tools) in all {
-            let tools = if role == Role::Assistant { tools } else { Vec::new() };
+            let tools = if role == EventRole::Assistant { tools } else { Vec::new() };
             let id = |at: usize| Text::from(format!("c{at}-{}", events.len()));
             let calls = tools.iter().enumerate().map(|(at, _)| ToolCall {
                 id: id(at),
@@ -245,14 +251,15 @@ fn any_session() -> impl proptest::strategy::Strategy<Value = Session> {
                 ..Event::default()
             });
             events.push(Event {
-                role: Role::Tool,
-                origin: Origin::Agent,
+                role: EventRole::Tool,
+                origin: EventOrigin::Agent,
                 results,
                 ..Event::default()
             });
         }
-        events.push(Event { role: Role::User, text: "end".into(), ..Event::default() });
-        let head = crate::Head { id: "s".to_owned(), agent: "a".to_owned(), ..Default::default() };
+        events.push(Event { role: EventRole::User, text: "end".into(), ..Event::default() });
+        let head =
+            crate::SessionHead { id: "s".to_owned(), agent: "a".to_owned(), ..Default::default() };
         Session { head, events, left_out: 0 }
     })
 }
@@ -261,7 +268,7 @@ proptest::proptest! {
     #[test]
     fn any_session_is_read_back_with_the_same_counts(session in any_session()) {
         let (calls, answers, said, mut results, usage) = counts(&again(&session));
-        results.retain(|(_, outcome)| *outcome != Outcome::Pending);
+        results.retain(|(_, outcome)| *outcome != ToolOutcome::Pending);
         proptest::prop_assert_eq!((calls, answers, said, results, usage), counts(&session));
     }
 }

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::event::{Event, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult};
 use crate::{Session, Text};
 
 /// Version written to the file. Older readers know all of its fields.
 const VERSION: &str = "ATIF-v1.5";
 
 /// Converts a session to a trajectory.
-pub fn atif(session: &Session) -> Value {
+pub fn to_atif(session: &Session) -> Value {
     let head = &session.head;
-    let mut steps = Steps::default();
+    let mut steps = StepWriter::default();
     session.events.iter().for_each(|event| steps.add(event));
     let mut agent = json!({
         "name": head.agent,
@@ -28,12 +28,12 @@ pub fn atif(session: &Session) -> Value {
     }
     let mut metrics = Map::new();
     if let Some(usage) = head.usage {
-        metrics.insert("total_prompt_tokens".to_owned(), json!(prompt(usage)));
+        metrics.insert("total_prompt_tokens".to_owned(), json!(prompt_tokens(usage)));
         metrics.insert("total_completion_tokens".to_owned(), json!(usage.output));
         metrics.insert("total_cached_tokens".to_owned(), json!(usage.cached));
     }
     metrics.insert("total_steps".to_owned(), json!(steps.all.len()));
-    let extra = present([
+    let extra = present_fields([
         ("cwd", head.cwd.as_ref().map(|cwd| json!(cwd))),
         ("platform", head.platform.as_ref().map(|platform| json!(platform))),
         ("parent", head.parent.as_ref().map(|parent| json!(parent))),
@@ -53,17 +53,17 @@ pub fn atif(session: &Session) -> Value {
 }
 
 /// Returns the prompt tokens, which include cached ones.
-fn prompt(usage: Usage) -> u64 {
+fn prompt_tokens(usage: TokenCounts) -> u64 {
     usage.input.saturating_add(usage.cached)
 }
 
-fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+fn present_fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     present.collect()
 }
 
 /// A call that waits for its result.
-struct Open {
+struct OpenCall {
     step: usize,
     /// Id of the call as written to the step.
     id: String,
@@ -72,24 +72,24 @@ struct Open {
 
 /// The steps so far. A result is added to the step of its call.
 #[derive(Default)]
-struct Steps {
+struct StepWriter {
     all: Vec<Value>,
-    open: HashMap<String, Open>,
+    open: HashMap<String, OpenCall>,
     /// Calls without an id. Their results have no id either.
-    nameless: Vec<Open>,
+    nameless: Vec<OpenCall>,
 }
 
-impl Steps {
+impl StepWriter {
     fn add(&mut self, event: &Event<'_>) {
         let has_results = !event.results.is_empty();
         let says_more = !event.text.is_empty() || event.mark.is_some() || event.usage.is_some();
         // An event with nothing but results needs no step of its own.
-        if event.role != Role::Tool || !has_results || says_more {
+        if event.role != EventRole::Tool || !has_results || says_more {
             self.step(event);
         }
         for result in &event.results {
             // A missing result needs no entry: a reader detects it.
-            if result.outcome != Outcome::Pending {
+            if result.outcome != ToolOutcome::Pending {
                 self.result(result, event);
             }
         }
@@ -97,18 +97,18 @@ impl Steps {
 
     fn step(&mut self, event: &Event<'_>) {
         let source = match (event.role, event.origin) {
-            (Role::Assistant, _) => "agent",
-            (Role::User, Origin::Human | Origin::Subagent) => "user",
+            (EventRole::Assistant, _) => "agent",
+            (EventRole::User, EventOrigin::Human | EventOrigin::Subagent) => "user",
             _ => "system",
         };
-        let mut step = self.empty(source, event);
+        let mut step = self.empty_step(source, event);
         step["message"] = json!(event.text.as_str());
         if !event.reasoning.is_empty() {
             step["reasoning_content"] = json!(event.reasoning.as_str());
         }
         if let Some(usage) = event.usage {
             step["metrics"] = json!({
-                "prompt_tokens": prompt(usage),
+                "prompt_tokens": prompt_tokens(usage),
                 "completion_tokens": usage.output,
                 "cached_tokens": usage.cached,
             });
@@ -124,14 +124,14 @@ impl Steps {
         self.all.push(step);
     }
 
-    fn empty(&self, source: &str, event: &Event<'_>) -> Value {
+    fn empty_step(&self, source: &str, event: &Event<'_>) -> Value {
         // Role and origin are written only if a reader could not infer them from the source.
         let is_usual = match source {
-            "agent" => event.role == Role::Assistant && event.origin == Origin::Agent,
-            "user" => event.role == Role::User && event.origin == Origin::Human,
-            _ => event.role == Role::System && event.origin == Origin::Harness,
+            "agent" => event.role == EventRole::Assistant && event.origin == EventOrigin::Agent,
+            "user" => event.role == EventRole::User && event.origin == EventOrigin::Human,
+            _ => event.role == EventRole::System && event.origin == EventOrigin::Harness,
         };
-        let extra = present([
+        let extra = present_fields([
             ("role", (!is_usual).then(|| json!(event.role))),
             ("origin", (!is_usual).then(|| json!(event.origin))),
             ("mark", event.mark.map(|mark| json!(mark))),
@@ -155,7 +155,7 @@ impl Steps {
             call.id.as_str().to_owned()
         };
         let tool = call.name.as_str().to_owned();
-        let open = Open { step: self.all.len(), id: id.clone(), tool };
+        let open = OpenCall { step: self.all.len(), id: id.clone(), tool };
         if is_nameless {
             self.nameless.push(open);
         } else {
@@ -173,18 +173,19 @@ impl Steps {
 
     fn result(&mut self, result: &ToolResult<'_>, event: &Event<'_>) {
         let open = if result.call_id.is_empty() {
-            let is_of = |open: &Open| result.tool.is_empty() || open.tool == result.tool.as_str();
+            let is_of =
+                |open: &OpenCall| result.tool.is_empty() || open.tool == result.tool.as_str();
             self.nameless.iter().position(is_of).map(|at| self.nameless.remove(at))
         } else {
             self.open.remove(result.call_id.as_str())
         };
         let words = |text: &Text<'_>| (!text.is_empty()).then(|| json!(text.as_str()));
         let is_error = match result.outcome {
-            Outcome::Ok => Some(false),
-            Outcome::Failed => Some(true),
-            Outcome::Rejected | Outcome::Pending | Outcome::Unknown => None,
+            ToolOutcome::Ok => Some(false),
+            ToolOutcome::Failed => Some(true),
+            ToolOutcome::Rejected | ToolOutcome::Pending | ToolOutcome::Unknown => None,
         };
-        let extra = present([
+        let extra = present_fields([
             ("outcome", Some(json!(result.outcome))),
             ("is_error", is_error.map(|is_error| json!(is_error))),
             ("exit_code", result.exit_code.map(|code| json!(code))),
@@ -201,7 +202,7 @@ impl Steps {
                 given["source_call_id"] = json!(result.call_id.as_str());
             }
             // The format has no results outside of a step.
-            let step = self.empty("system", event);
+            let step = self.empty_step("system", event);
             self.all.push(step);
             self.all.len() - 1
         };

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
-use super::{Blocks, Output};
+use super::{ContentBlocks, ToolOutput};
 use crate::any_json::{AnyJson, deserialize_any_json};
-use crate::content::{Content, Media};
-use crate::event::{Outcome, ToolCall, ToolResult};
+use crate::content::{MediaInfo, MessageContent};
+use crate::event::{ToolCall, ToolOutcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{Flag, Json, Loose, Object};
+use crate::wire::{JsonText, JsonValue, LenientFlag, LenientObject};
 
 /// Values of `state` for a failed call.
 const FAILED: [&str; 6] = ["error", "failed", "output-error", "incomplete", "timeout", "errored"];
@@ -29,7 +29,7 @@ const REFUSED: [&str; 8] = [
 ];
 
 /// Values of `state` for a successful call.
-const WORKED: [&str; 7] =
+const SUCCEEDED: [&str; 7] =
     ["success", "completed", "output-available", "result", "done", "ok", "finished"];
 
 /// Values of `state` for a call without a result so far.
@@ -45,7 +45,7 @@ const OPEN: [&str; 8] = [
 ];
 
 /// Fields that may be alone in a part and carry no content.
-const SAYS_NOTHING: [&str; 8] = [
+const IGNORED_FIELDS: [&str; 8] = [
     "thoughtSignature",
     "thought_signature",
     "signature",
@@ -69,22 +69,22 @@ const FAILURES: [&str; 3] =
     ["The tool execution failed with the following error", "<tool_use_error>", "<error>"];
 
 /// Returns the text of an error; for an object, its message.
-fn error_words(error: Text<'static>) -> Text<'static> {
+fn error_text(error: Text<'static>) -> Text<'static> {
     if !error.starts_with('{') {
         return if matches!(error.as_str(), "false" | "[]") { Text::default() } else { error };
     }
-    let message = Loose::parse(&error).text("/message");
+    let message = JsonValue::parse(&error).text("/message");
     if message.is_empty() { error } else { message }
 }
 
 /// Builds a result from plain text.
-pub(super) fn result_of_words(text: Text<'_>) -> ToolResult<'_> {
-    Block { text, ..Block::default() }.take_result()
+pub(super) fn text_result(text: Text<'_>) -> ToolResult<'_> {
+    ContentBlock { text, ..ContentBlock::default() }.take_result()
 }
 
 /// A block whose fields are parsed but not yet interpreted.
 #[derive(Default)]
-pub(in super::super) struct Block<'a> {
+pub(in super::super) struct ContentBlock<'a> {
     pub(in super::super) kind: Text<'a>,
     pub(in super::super) id: Text<'a>,
     /// Id that links a call and its result.
@@ -92,32 +92,32 @@ pub(in super::super) struct Block<'a> {
     pub(in super::super) name: Text<'a>,
     pub(in super::super) text: Text<'a>,
     thinking: Text<'a>,
-    is_thought: Flag,
+    is_thought: LenientFlag,
     arguments: Text<'a>,
-    output: Option<Output>,
-    is_error: Flag,
+    output: Option<ToolOutput>,
+    is_error: LenientFlag,
     error: Text<'a>,
     state: Text<'a>,
     /// Reason why a message ended.
     pub(in super::super) reason: Text<'a>,
-    media: Media,
+    media: MediaInfo,
     media_type: Text<'a>,
     /// Set by a field that identifies the block if it has no type.
-    shape: Option<Shape>,
+    shape: Option<BlockShape>,
     /// First unknown field.
-    strange: Text<'a>,
+    unknown_field: Text<'a>,
 }
 
 /// Kind of block, as identified by one of its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum BlockShape {
     Call,
     Result,
 }
 
-deserialize_any_json!(Block<'a>);
+deserialize_any_json!(ContentBlock<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Block<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ContentBlock<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
         self.text = Text::new(text);
     }
@@ -125,7 +125,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Block<'a> {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "content" => self.text.add(map.next_value::<Content<'de>>()?.0),
+                "content" => self.text.add(map.next_value::<MessageContent<'de>>()?.0),
                 key => self.field(key, &mut map)?,
             }
         }
@@ -136,24 +136,24 @@ impl<'de: 'a, 'a> AnyJson<'de> for Block<'a> {
 /// goose: `{"status": "success", "value": {"name": …, "arguments": …}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Tried<'a> {
+struct GooseCall<'a> {
     status: Text<'a>,
-    value: Object<Block<'a>>,
+    value: LenientObject<ContentBlock<'a>>,
     name: Text<'a>,
-    arguments: Json,
+    arguments: JsonText,
     error: Text<'a>,
 }
 
 /// goose: `{"status": "error", "error": …}`, or a list of contents on success.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Answered<'a> {
+struct GooseResult<'a> {
     status: Text<'a>,
-    value: Option<Output>,
+    value: Option<ToolOutput>,
     error: Text<'a>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> ContentBlock<'a> {
     pub(super) fn of_text(text: Text<'a>) -> Self {
         Self { kind: Text::from("text"), text, ..Self::default() }
     }
@@ -171,28 +171,28 @@ impl<'a> Block<'a> {
             | "tool_call_id" | "callID" | "callId" => self.call_id = map.next_value()?,
             "name" | "toolName" | "tool_name" => self.name = map.next_value()?,
             "text" | "refusal" | "transcript" => {
-                self.text.add(map.next_value::<Content<'de>>()?.0);
+                self.text.add(map.next_value::<MessageContent<'de>>()?.0);
             }
             "thinking" | "reasoning" | "reasoningText" | "summary" => {
-                let thought = map.next_value::<Content<'de>>()?.0;
+                let thought = map.next_value::<MessageContent<'de>>()?.0;
                 crate::thinking::add(&mut self.thinking, thought);
             }
             "reason" => self.reason = map.next_value()?,
             "thought" => self.is_thought = map.next_value()?,
             "input" | "args" | "arguments" | "action" | "code" | "queries" | "operation" => {
-                let Json(arguments) = map.next_value()?;
+                let JsonText(arguments) = map.next_value()?;
                 if self.arguments.is_empty() {
                     self.arguments = arguments;
                 }
             }
             "output" | "result" | "response" => {
-                let output = map.next_value::<Output>()?;
+                let output = map.next_value::<ToolOutput>()?;
                 self.output = Some(output);
             }
             "is_error" | "isError" => self.is_error = map.next_value()?,
             "error" | "errorText" | "errorMessage" => {
-                let Json(error) = map.next_value()?;
-                self.error.add(error_words(error));
+                let JsonText(error) = map.next_value()?;
+                self.error.add(error_text(error));
             }
             "state" | "status" | "outcome" => {
                 let state = map.next_value::<Text<'de>>()?;
@@ -202,21 +202,23 @@ impl<'a> Block<'a> {
             }
             // Inspect writes only the name here.
             "function" => {
-                let mut inner = map.next_value::<Block<'de>>()?;
+                let mut inner = map.next_value::<ContentBlock<'de>>()?;
                 if inner.name.is_empty() {
                     inner.name = std::mem::take(&mut inner.text);
                 }
                 self.merge(inner);
             }
             "custom" | "toolInvocation" | "run" => {
-                let inner = map.next_value::<Object<Block<'de>>>()?.0;
+                let inner = map.next_value::<LenientObject<ContentBlock<'de>>>()?.0;
                 self.merge(inner.unwrap_or_default());
             }
             "functionCall" | "function_call" | "executableCode" | "executable_code" => {
-                if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
+                if let LenientObject(Some(inner)) =
+                    map.next_value::<LenientObject<ContentBlock<'de>>>()?
+                {
                     self.merge(inner);
                     // Gemini's parts have no type; the field identifies them.
-                    self.shape = Some(Shape::Call);
+                    self.shape = Some(BlockShape::Call);
                     if self.name.is_empty() {
                         self.name = Text::from("code_execution");
                     }
@@ -226,13 +228,16 @@ impl<'a> Block<'a> {
             | "function_response"
             | "codeExecutionResult"
             | "code_execution_result" => {
-                if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
+                if let LenientObject(Some(inner)) =
+                    map.next_value::<LenientObject<ContentBlock<'de>>>()?
+                {
                     self.merge(inner);
-                    self.shape = Some(Shape::Result);
+                    self.shape = Some(BlockShape::Result);
                 }
             }
             "toolCall" => {
-                let tried = map.next_value::<Object<Tried<'de>>>()?.0.unwrap_or_default();
+                let tried =
+                    map.next_value::<LenientObject<GooseCall<'de>>>()?.0.unwrap_or_default();
                 let inner = tried.value.0.unwrap_or_default();
                 self.merge(inner);
                 if self.name.is_empty() {
@@ -245,14 +250,15 @@ impl<'a> Block<'a> {
                 }
             }
             "toolResult" => {
-                let answered = map.next_value::<Object<Answered<'de>>>()?.0.unwrap_or_default();
+                let answered =
+                    map.next_value::<LenientObject<GooseResult<'de>>>()?.0.unwrap_or_default();
                 (self.state, self.error) = (answered.status, answered.error);
                 self.output = answered.value;
             }
             "source" | "image_url" | "imageUrl" | "input_audio" | "file" | "inlineData"
             | "inline_data" | "fileData" | "file_data" | "image" | "url" | "data" | "blob" => {
-                let media = map.next_value::<Media>()?;
-                if self.media == Media::default() {
+                let media = map.next_value::<MediaInfo>()?;
+                if self.media == MediaInfo::default() {
                     self.media = media;
                 }
             }
@@ -260,8 +266,8 @@ impl<'a> Block<'a> {
                 self.media_type = map.next_value()?;
             }
             key => {
-                if self.strange.is_empty() && !SAYS_NOTHING.contains(&key) {
-                    self.strange = Text::from(key.to_owned());
+                if self.unknown_field.is_empty() && !IGNORED_FIELDS.contains(&key) {
+                    self.unknown_field = Text::from(key.to_owned());
                 }
                 map.next_value::<IgnoredAny>()?;
             }
@@ -284,7 +290,7 @@ impl<'a> Block<'a> {
         take(&mut self.error, inner.error);
         take(&mut self.state, inner.state);
         self.output = self.output.take().or(inner.output);
-        self.is_error = Flag(self.is_error.0.or(inner.is_error.0));
+        self.is_error = LenientFlag(self.is_error.0.or(inner.is_error.0));
     }
 
     /// Converts an element of `tool_calls` to a call; `None` without a name.
@@ -326,11 +332,11 @@ impl<'a> Block<'a> {
         let begins = |all: &[&str]| all.iter().any(|start| words.trim_start().starts_with(start));
         let is = |states: &[&str]| states.contains(&self.state.as_str());
         let is_flagged = self.is_error.0.or(match output.outcome {
-            Some(Outcome::Failed) => Some(true),
-            Some(Outcome::Ok) => Some(false),
+            Some(ToolOutcome::Failed) => Some(true),
+            Some(ToolOutcome::Ok) => Some(false),
             _ => None,
         });
-        let is_refused = output.outcome == Some(Outcome::Rejected)
+        let is_refused = output.outcome == Some(ToolOutcome::Rejected)
             || is(&REFUSED)
             || (is_flagged != Some(false) && begins(&REFUSALS));
         // In Anthropic's protocol, a result without an error flag is a success.
@@ -338,13 +344,13 @@ impl<'a> Block<'a> {
             || self.kind.ends_with("_tool_result");
         let outcome = match is_flagged {
             // Agents flag refusals as errors too, so they are checked first.
-            _ if is_refused => Outcome::Rejected,
-            Some(true) => Outcome::Failed,
-            Some(false) => Outcome::Ok,
-            None if is(&FAILED) || !error.is_empty() || begins(&FAILURES) => Outcome::Failed,
-            None if read.outcome != Outcome::Unknown => read.outcome,
-            None if is(&WORKED) || is_anthropic => Outcome::Ok,
-            None => Outcome::Unknown,
+            _ if is_refused => ToolOutcome::Rejected,
+            Some(true) => ToolOutcome::Failed,
+            Some(false) => ToolOutcome::Ok,
+            None if is(&FAILED) || !error.is_empty() || begins(&FAILURES) => ToolOutcome::Failed,
+            None if read.outcome != ToolOutcome::Unknown => read.outcome,
+            None if is(&SUCCEEDED) || is_anthropic => ToolOutcome::Ok,
+            None => ToolOutcome::Unknown,
         };
         let error = if error.is_empty() { read.error } else { error };
         let tool = if tool.is_empty() { read.tool } else { tool };
@@ -369,7 +375,7 @@ impl<'a> Block<'a> {
     }
 
     /// Adds the block to `blocks` according to its type or identifying field.
-    pub(super) fn put_into(mut self, blocks: &mut Blocks<'a>) {
+    pub(super) fn put_into(mut self, blocks: &mut ContentBlocks<'a>) {
         let kind = std::mem::take(&mut self.kind);
         self.kind = kind.clone();
         match kind.as_str() {
@@ -430,7 +436,7 @@ impl<'a> Block<'a> {
             | "computer_call_output"
             | "apply_patch_call_output" => {
                 if kind.as_str() == "tool-error" {
-                    self.is_error = Flag(Some(true));
+                    self.is_error = LenientFlag(Some(true));
                 }
                 blocks.result(self.take_result());
             }
@@ -470,7 +476,7 @@ impl<'a> Block<'a> {
             | "computer_screenshot" => {
                 // Document text in the block is short or already bounded.
                 let mut note = self.note_of_media();
-                note.join(&self.text);
+                note.append(&self.text);
                 blocks.say(note.into_owned());
             }
             _ => blocks.unknown(&kind, &self.text),
@@ -478,7 +484,7 @@ impl<'a> Block<'a> {
     }
 
     /// Adds a call together with its result, if there is one.
-    fn put_both(mut self, blocks: &mut Blocks<'a>) {
+    fn put_both(mut self, blocks: &mut ContentBlocks<'a>) {
         let id = self.take_id();
         let (name, arguments) = (self.name.clone(), std::mem::take(&mut self.arguments));
         blocks.call(ToolCall { id: id.clone(), name, arguments });
@@ -488,10 +494,10 @@ impl<'a> Block<'a> {
         }
     }
 
-    fn put_untyped(mut self, blocks: &mut Blocks<'a>) {
+    fn put_untyped(mut self, blocks: &mut ContentBlocks<'a>) {
         match self.shape {
-            Some(Shape::Call) => blocks.call(self.take_call()),
-            Some(Shape::Result) => blocks.result(self.take_result()),
+            Some(BlockShape::Call) => blocks.call(self.take_call()),
+            Some(BlockShape::Result) => blocks.result(self.take_result()),
             None if self.is_thought.is_set() => blocks.think(self.text),
             None if !self.text.is_empty() => blocks.say(self.text),
             None if !self.media.is_empty() => {
@@ -500,7 +506,9 @@ impl<'a> Block<'a> {
                 blocks.say(note);
             }
             None if !self.thinking.is_empty() => blocks.think(self.thinking),
-            None if !self.strange.is_empty() => blocks.unknown(&self.strange, &Text::default()),
+            None if !self.unknown_field.is_empty() => {
+                blocks.unknown(&self.unknown_field, &Text::default())
+            }
             // A part without content, such as a lone signature.
             None => {}
         }

@@ -17,31 +17,31 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed as _, MapAccess, SeqAccess};
 
 use super::any_json::{AnyJson, deserialize_any_json};
-use super::event::{Event, Origin, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
+use super::event::{Event, EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use super::feed::SessionFeed;
 use super::text::Text;
 use super::wire::each;
-pub(super) use block::Block;
-pub(super) use output::Output;
+pub(super) use block::ContentBlock;
+pub(super) use output::ToolOutput;
 
 /// Content of a message in its original order. A tool result ends a step.
 #[derive(Default)]
-pub(super) struct Blocks<'a> {
-    steps: Vec<Said<'a>>,
+pub(super) struct ContentBlocks<'a> {
+    steps: Vec<MessageStep<'a>>,
     /// Types of unknown blocks.
     unknown: Vec<String>,
 }
 
 /// Text, calls, and the results that followed them.
 #[derive(Default)]
-pub(super) struct Said<'a> {
+pub(super) struct MessageStep<'a> {
     pub(super) text: Text<'a>,
     pub(super) thinking: Text<'a>,
     pub(super) calls: Vec<ToolCall<'a>>,
     pub(super) results: Vec<ToolResult<'a>>,
 }
 
-impl Said<'_> {
+impl MessageStep<'_> {
     fn is_empty(&self) -> bool {
         self.text.is_empty()
             && self.thinking.is_empty()
@@ -50,20 +50,20 @@ impl Said<'_> {
     }
 }
 
-deserialize_any_json!(Blocks<'a>);
+deserialize_any_json!(ContentBlocks<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ContentBlocks<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
         self.say(Text::new(text));
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        each(|element: Element<'de>| element.0.into_iter().for_each(|block| self.add(block)))
+        each(|element: BlockElement<'de>| element.0.into_iter().for_each(|block| self.add(block)))
             .list(list)
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        let mut block = Block::default();
+        let mut block = ContentBlock::default();
         block.object(map)?;
         self.add(block);
         Ok(())
@@ -72,27 +72,27 @@ impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
 
 /// An element of a list of blocks: an object, or a text in place of one.
 #[derive(Default)]
-struct Element<'a>(Option<Block<'a>>);
+struct BlockElement<'a>(Option<ContentBlock<'a>>);
 
-deserialize_any_json!(Element<'a>);
+deserialize_any_json!(BlockElement<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Element<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for BlockElement<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
-        self.0 = Some(Block::of_text(Text::new(text)));
+        self.0 = Some(ContentBlock::of_text(Text::new(text)));
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        let mut block = Block::default();
+        let mut block = ContentBlock::default();
         block.object(map)?;
         self.0 = Some(block);
         Ok(())
     }
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> ContentBlocks<'a> {
     /// Parses text with blocks as JSON, as stored in databases; `None` if it is not JSON.
-    pub(super) fn parse(json: &str) -> Option<Blocks<'static>> {
-        let blocks: Blocks<'_> = serde_json::from_str(json).ok()?;
+    pub(super) fn parse(json: &str) -> Option<ContentBlocks<'static>> {
+        let blocks: ContentBlocks<'_> = serde_json::from_str(json).ok()?;
         Some(blocks.into_owned())
     }
 
@@ -136,16 +136,16 @@ impl<'a> Blocks<'a> {
     }
 
     /// Returns the step that text or a call belongs to, starting a new one after results.
-    fn open_step(&mut self) -> &mut Said<'a> {
+    fn open_step(&mut self) -> &mut MessageStep<'a> {
         if self.steps.last().is_none_or(|step| !step.results.is_empty()) {
-            self.steps.push(Said::default());
+            self.steps.push(MessageStep::default());
         }
         self.last_step()
     }
 
-    fn last_step(&mut self) -> &mut Said<'a> {
+    fn last_step(&mut self) -> &mut MessageStep<'a> {
         if self.steps.is_empty() {
-            self.steps.push(Said::default());
+            self.steps.push(MessageStep::default());
         }
         let last = self.steps.len() - 1;
         &mut self.steps[last]
@@ -198,36 +198,36 @@ impl<'a> Blocks<'a> {
     pub(super) fn unknown(&mut self, kind: &str, words: &Text<'_>) {
         let kind = selftest_text::one_line(kind, 60);
         let mut shown = Text::from(format!("[unknown block {kind:?}]"));
-        shown.join(words);
+        shown.append(words);
         self.say(shown);
         self.unknown.push(kind);
     }
 
     /// Adds a block.
-    pub(super) fn add(&mut self, block: Block<'a>) {
+    pub(super) fn add(&mut self, block: ContentBlock<'a>) {
         block.put_into(self);
     }
 
     /// Counts the unknown blocks and returns the steps.
-    fn take_steps(self, feed: &mut Feed<'_>) -> Vec<Said<'a>> {
-        self.unknown.iter().for_each(|kind| feed.unknown(kind));
+    fn take_steps(self, feed: &mut SessionFeed<'_>) -> Vec<MessageStep<'a>> {
+        self.unknown.iter().for_each(|kind| feed.count_unknown(kind));
         self.steps
     }
 
     /// Sends the agent's message. Each step is one model call.
-    pub(super) fn send_answer(self, speaker: &Speaker, feed: &mut Feed<'_>) {
+    pub(super) fn send_answer(self, speaker: &MessageContext, feed: &mut SessionFeed<'_>) {
         let mut usage = speaker.usage;
         let steps = self.take_steps(feed);
         // An empty answer is still a model call.
-        let steps = if steps.is_empty() { vec![Said::default()] } else { steps };
+        let steps = if steps.is_empty() { vec![MessageStep::default()] } else { steps };
         for step in steps {
             // The usage belongs to the whole message, so only the first event gets it.
             let is_result_alone =
                 step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty();
             if !is_result_alone || step.results.is_empty() {
-                let Said { text, thinking, calls, .. } = step;
-                feed.event(Event {
-                    role: Role::Assistant,
+                let MessageStep { text, thinking, calls, .. } = step;
+                feed.send(Event {
+                    role: EventRole::Assistant,
                     origin: speaker.origin,
                     text,
                     reasoning: thinking,
@@ -237,20 +237,27 @@ impl<'a> Blocks<'a> {
                     ..Event::default()
                 });
             }
-            feed.results(speaker.origin, step.results, speaker.time);
+            feed.send_results(speaker.origin, step.results, speaker.time);
         }
     }
 
     /// Sends input to the agent. In each step, results come before the text.
-    pub(super) fn send_given(self, speaker: &Speaker, role: Role, feed: &mut Feed<'_>) {
+    pub(super) fn send_input(
+        self,
+        speaker: &MessageContext,
+        role: EventRole,
+        feed: &mut SessionFeed<'_>,
+    ) {
         for step in self.take_steps(feed).into_iter().filter(|step| !step.is_empty()) {
             // Results come from the agent's tools, even in a user message.
             let agent = match speaker.origin {
-                Origin::Subagent => Origin::Subagent,
-                Origin::Human | Origin::Agent | Origin::Harness => Origin::Agent,
+                EventOrigin::Subagent => EventOrigin::Subagent,
+                EventOrigin::Human | EventOrigin::Agent | EventOrigin::Harness => {
+                    EventOrigin::Agent
+                }
             };
-            feed.results(agent, step.results, speaker.time);
-            feed.event(Event {
+            feed.send_results(agent, step.results, speaker.time);
+            feed.send(Event {
                 role,
                 origin: speaker.origin,
                 text: step.text,
@@ -261,43 +268,43 @@ impl<'a> Blocks<'a> {
     }
 
     /// Applies a change to each step.
-    pub(super) fn each_step(&mut self, change: impl FnMut(&mut Said<'a>)) {
+    pub(super) fn each_step(&mut self, change: impl FnMut(&mut MessageStep<'a>)) {
         self.steps.iter_mut().for_each(change);
     }
 
-    fn into_owned(self) -> Blocks<'static> {
-        let owned = |step: Said<'_>| Said {
+    fn into_owned(self) -> ContentBlocks<'static> {
+        let owned = |step: MessageStep<'_>| MessageStep {
             text: step.text.into_owned(),
             thinking: step.thinking.into_owned(),
             calls: step.calls.into_iter().map(ToolCall::into_owned).collect(),
             results: step.results.into_iter().map(ToolResult::into_owned).collect(),
         };
-        Blocks { steps: self.steps.into_iter().map(owned).collect(), unknown: self.unknown }
+        ContentBlocks { steps: self.steps.into_iter().map(owned).collect(), unknown: self.unknown }
     }
 }
 
 /// Author, time and token usage of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Speaker {
-    pub(super) origin: Origin,
+pub(super) struct MessageContext {
+    pub(super) origin: EventOrigin,
     pub(super) time: Option<jiff::Timestamp>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<TokenCounts>,
 }
 
-impl Speaker {
-    pub(super) fn new(origin: Origin, time: Option<jiff::Timestamp>) -> Self {
+impl MessageContext {
+    pub(super) fn new(origin: EventOrigin, time: Option<jiff::Timestamp>) -> Self {
         Self { origin, time, usage: None }
     }
 }
 
 /// A list of calls beside the content, as in Chat messages.
 #[derive(Default)]
-pub(super) struct Calls<'a>(pub(super) Vec<ToolCall<'a>>);
+pub(super) struct ListedCalls<'a>(pub(super) Vec<ToolCall<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Calls<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ListedCalls<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut calls = Vec::new();
-        each(|Element(block)| calls.extend(block.and_then(Block::into_listed_call)))
+        each(|BlockElement(block)| calls.extend(block.and_then(ContentBlock::into_listed_call)))
             .deserialize(deserializer)?;
         Ok(Self(calls))
     }

@@ -1,12 +1,12 @@
 //! Every dialect of blocks, with what it comes to counted by hand.
 
-use super::super::event::{Outcome, Role};
+use super::super::event::{EventRole, ToolOutcome};
 use super::super::mutation::survives_damage;
-use super::super::{Collector, Format, Session, Source, read};
+use super::super::{Session, SessionCollector, SessionFormat, SessionSource, read};
 
-fn session(format: Format, json: &str) -> Session {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("some.json", json), &mut collector).unwrap();
+fn session(format: SessionFormat, json: &str) -> Session {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("some.json", json), &mut collector).unwrap();
     assert_eq!(reading.format, format);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
@@ -14,7 +14,7 @@ fn session(format: Format, json: &str) -> Session {
 }
 
 /// Calls, and how each result ended, in order.
-fn calls(session: &Session) -> (Vec<&str>, Vec<(&str, Outcome)>) {
+fn calls(session: &Session) -> (Vec<&str>, Vec<(&str, ToolOutcome)>) {
     let calls = session.events.iter().flat_map(|event| &event.calls);
     let results = session.events.iter().flat_map(|event| &event.results);
     (
@@ -23,7 +23,7 @@ fn calls(session: &Session) -> (Vec<&str>, Vec<(&str, Outcome)>) {
     )
 }
 
-fn said(session: &Session) -> Vec<(Role, &str)> {
+fn said(session: &Session) -> Vec<(EventRole, &str)> {
     let texts = session.events.iter().map(|event| (event.role, event.text.as_str()));
     texts.filter(|(_, text)| !text.is_empty()).collect()
 }
@@ -42,25 +42,28 @@ const ANTHROPIC: &str = r#"{"model":"claude-x","system":[{"type":"text","text":"
 
 #[test]
 fn anthropic_blocks_outside_of_claude_code() {
-    let session = session(Format::Chat, ANTHROPIC);
+    let session = session(SessionFormat::Chat, ANTHROPIC);
     let (called, ended) = calls(&session);
     assert_eq!(called, ["bash", "read", "edit"]);
     assert_eq!(
         ended,
-        [("bash", Outcome::Failed), ("read", Outcome::Ok), ("edit", Outcome::Rejected)]
+        [("bash", ToolOutcome::Failed), ("read", ToolOutcome::Ok), ("edit", ToolOutcome::Rejected)]
     );
     assert_eq!(
         said(&session),
         [
-            (Role::System, "be good"),
-            (Role::User, "fix it\n[image image/png 6 B]"),
-            (Role::Assistant, "I look."),
-            (Role::User, "go on"),
-            (Role::Assistant, "[unknown block \"hologram\"]\nshiny\nDone."),
+            (EventRole::System, "be good"),
+            (EventRole::User, "fix it\n[image image/png 6 B]"),
+            (EventRole::Assistant, "I look."),
+            (EventRole::User, "go on"),
+            (EventRole::Assistant, "[unknown block \"hologram\"]\nshiny\nDone."),
         ]
     );
     assert_eq!(session.events[2].reasoning.as_str(), "hm");
-    assert_eq!(session.head.unknown_blocks.words().unwrap(), "1 block not understood (1 hologram)");
+    assert_eq!(
+        session.head.unknown_blocks.describe().unwrap(),
+        "1 block not understood (1 hologram)"
+    );
     assert_eq!(session.head.models, ["claude-x"]);
 }
 
@@ -76,20 +79,24 @@ const RESPONSES: &str = r#"{"model":"gpt-x","instructions":"be brief","input":[
 
 #[test]
 fn items_of_the_responses_interface() {
-    let session = session(Format::Responses, RESPONSES);
+    let session = session(SessionFormat::Responses, RESPONSES);
     let (called, ended) = calls(&session);
     assert_eq!(called, ["shell", "web_search", "apply_patch"]);
     assert_eq!(
         ended,
         [
-            ("shell", Outcome::Failed),
-            ("web_search", Outcome::Ok),
-            ("apply_patch", Outcome::Unknown)
+            ("shell", ToolOutcome::Failed),
+            ("web_search", ToolOutcome::Ok),
+            ("apply_patch", ToolOutcome::Unknown)
         ]
     );
     assert_eq!(
         said(&session),
-        [(Role::System, "be brief"), (Role::User, "list"), (Role::Assistant, "there")]
+        [
+            (EventRole::System, "be brief"),
+            (EventRole::User, "list"),
+            (EventRole::Assistant, "there")
+        ]
     );
     assert_eq!(session.head.agent, "responses");
 }
@@ -105,25 +112,28 @@ const VERCEL: &str = r#"[{"id":"m1","role":"user","parts":[{"type":"text","text"
 
 #[test]
 fn parts_of_the_vercel_sdk_keep_their_order_and_roles() {
-    let session = session(Format::VercelAi, VERCEL);
+    let session = session(SessionFormat::VercelAi, VERCEL);
     let (called, ended) = calls(&session);
     assert_eq!(called, ["weather", "map", "radar", "late"]);
     assert_eq!(
         ended,
         [
-            ("weather", Outcome::Ok),
-            ("map", Outcome::Ok),
-            ("radar", Outcome::Failed),
-            ("late", Outcome::Pending),
+            ("weather", ToolOutcome::Ok),
+            ("map", ToolOutcome::Ok),
+            ("radar", ToolOutcome::Failed),
+            ("late", ToolOutcome::Pending),
         ]
     );
-    assert_eq!(said(&session), [(Role::User, "weather?"), (Role::Assistant, "20 degrees.")]);
+    assert_eq!(
+        said(&session),
+        [(EventRole::User, "weather?"), (EventRole::Assistant, "20 degrees.")]
+    );
     assert_eq!(session.head.agent, "vercel-ai");
     let core = r#"[{"role":"user","content":"go"},
       {"role":"assistant","content":[{"type":"tool-call","toolCallId":"c1","toolName":"find","args":{"a":1}}]},
       {"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"find","output":{"type":"error-text","value":"gone"}}]}]"#;
-    let session = self::session(Format::Chat, core);
-    assert_eq!(calls(&session), (vec!["find"], vec![("find", Outcome::Failed)]));
+    let session = self::session(SessionFormat::Chat, core);
+    assert_eq!(calls(&session), (vec!["find"], vec![("find", ToolOutcome::Failed)]));
 }
 
 const CLINE: &str = r#"[{"role":"user","content":[{"type":"text","text":"<task>\nfix it\n</task>"},{"type":"text","text":"<environment_details>\n# Files\n</environment_details>"}],"ts":1767225600000},
@@ -133,16 +143,19 @@ const CLINE: &str = r#"[{"role":"user","content":[{"type":"text","text":"<task>\
 
 #[test]
 fn calls_written_as_xml() {
-    let session = session(Format::Cline, CLINE);
+    let session = session(SessionFormat::Cline, CLINE);
     let (called, ended) = calls(&session);
     assert_eq!(called, ["read_file", "attempt_completion"]);
-    assert_eq!(ended, [("read_file", Outcome::Failed), ("attempt_completion", Outcome::Ok)]);
+    assert_eq!(
+        ended,
+        [("read_file", ToolOutcome::Failed), ("attempt_completion", ToolOutcome::Ok)]
+    );
     assert_eq!(
         said(&session),
         [
-            (Role::User, "fix it"),
-            (Role::Assistant, "I look."),
-            (Role::Assistant, "It cannot be done."),
+            (EventRole::User, "fix it"),
+            (EventRole::Assistant, "I look."),
+            (EventRole::Assistant, "It cannot be done."),
         ]
     );
     assert_eq!(session.head.start.unwrap().to_string(), "2026-01-01T00:00:00Z");
@@ -160,12 +173,16 @@ const AMP: &str = r#"{"v":12,"id":"T-1","created":1767225600000,"title":"t","env
 
 #[test]
 fn threads_of_amp() {
-    let session = session(Format::Amp, AMP);
+    let session = session(SessionFormat::Amp, AMP);
     let (called, ended) = calls(&session);
     assert_eq!(called, ["Bash", "Read", "Edit"]);
     assert_eq!(
         ended,
-        [("Bash", Outcome::Failed), ("Read", Outcome::Failed), ("Edit", Outcome::Rejected)]
+        [
+            ("Bash", ToolOutcome::Failed),
+            ("Read", ToolOutcome::Failed),
+            ("Edit", ToolOutcome::Rejected)
+        ]
     );
     let head = &session.head;
     assert_eq!((head.id.as_str(), head.agent.as_str()), ("T-1", "amp"));
@@ -201,26 +218,26 @@ const INSPECT: &str = r#"{"version":2,"status":"success","eval":{"model":"m-1"},
 
 #[test]
 fn programs_that_keep_messages_as_they_were_sent() {
-    let factory = session(Format::Factory, FACTORY);
-    assert_eq!(calls(&factory), (vec!["Execute"], vec![("Execute", Outcome::Ok)]));
+    let factory = session(SessionFormat::Factory, FACTORY);
+    assert_eq!(calls(&factory), (vec!["Execute"], vec![("Execute", ToolOutcome::Ok)]));
     let head = &factory.head;
     assert_eq!(
         (head.id.as_str(), head.agent.as_str(), head.cwd.as_deref()),
         ("f-1", "factory", Some("/w"))
     );
-    let cursor = session(Format::CursorAgent, CURSOR);
+    let cursor = session(SessionFormat::CursorAgent, CURSOR);
     assert_eq!(calls(&cursor), (vec!["Read"], vec![]));
-    assert_eq!(said(&cursor), [(Role::User, "look"), (Role::Assistant, "I look.")]);
-    let claude = session(Format::ClaudeAi, CLAUDE_AI);
-    assert_eq!(calls(&claude), (vec!["repl"], vec![("repl", Outcome::Failed)]));
-    assert_eq!(said(&claude), [(Role::User, "look"), (Role::Assistant, "It fails.")]);
+    assert_eq!(said(&cursor), [(EventRole::User, "look"), (EventRole::Assistant, "I look.")]);
+    let claude = session(SessionFormat::ClaudeAi, CLAUDE_AI);
+    assert_eq!(calls(&claude), (vec!["repl"], vec![("repl", ToolOutcome::Failed)]));
+    assert_eq!(said(&claude), [(EventRole::User, "look"), (EventRole::Assistant, "It fails.")]);
     assert_eq!((claude.head.id.as_str(), claude.head.agent.as_str()), ("cl-1", "claude-ai"));
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("log.json", INSPECT), &mut collector).unwrap();
-    assert_eq!((reading.format, reading.sessions), (Format::Inspect, 2));
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("log.json", INSPECT), &mut collector).unwrap();
+    assert_eq!((reading.format, reading.sessions), (SessionFormat::Inspect, 2));
     let sessions = collector.into_sessions();
-    assert_eq!(calls(&sessions[0]), (vec!["bash"], vec![("bash", Outcome::Unknown)]));
-    assert_eq!(calls(&sessions[1]), (vec!["bash"], vec![("bash", Outcome::Failed)]));
+    assert_eq!(calls(&sessions[0]), (vec!["bash"], vec![("bash", ToolOutcome::Unknown)]));
+    assert_eq!(calls(&sessions[1]), (vec!["bash"], vec![("bash", ToolOutcome::Failed)]));
     assert_eq!(sessions[1].head.agent, "inspect");
 }
 
@@ -229,22 +246,22 @@ fn langchain_names_the_speaker_in_the_type() {
     let json = r#"{"messages":[{"type":"human","role":"user","content":"go"},
       {"type":"ai","content":"","tool_calls":[{"name":"find","args":{"a":1},"id":"c1","type":"tool_call"}]},
       {"type":"tool","content":"gone","tool_call_id":"c1","status":"error"}]}"#;
-    let session = session(Format::Chat, json);
-    assert_eq!(calls(&session), (vec!["find"], vec![("find", Outcome::Failed)]));
+    let session = session(SessionFormat::Chat, json);
+    assert_eq!(calls(&session), (vec!["find"], vec![("find", ToolOutcome::Failed)]));
 }
 
 #[test]
 fn damage_does_no_harm() {
     for (format, fixture) in [
-        (Format::Chat, ANTHROPIC),
-        (Format::Responses, RESPONSES),
-        (Format::VercelAi, VERCEL),
-        (Format::Cline, CLINE),
-        (Format::Amp, AMP),
-        (Format::Factory, FACTORY),
-        (Format::CursorAgent, CURSOR),
-        (Format::ClaudeAi, CLAUDE_AI),
-        (Format::Inspect, INSPECT),
+        (SessionFormat::Chat, ANTHROPIC),
+        (SessionFormat::Responses, RESPONSES),
+        (SessionFormat::VercelAi, VERCEL),
+        (SessionFormat::Cline, CLINE),
+        (SessionFormat::Amp, AMP),
+        (SessionFormat::Factory, FACTORY),
+        (SessionFormat::CursorAgent, CURSOR),
+        (SessionFormat::ClaudeAi, CLAUDE_AI),
+        (SessionFormat::Inspect, INSPECT),
     ] {
         survives_damage(format, fixture.as_bytes());
     }

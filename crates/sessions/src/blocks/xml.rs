@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::block;
-use crate::event::{Outcome, ToolCall, ToolResult};
+use crate::event::{ToolCall, ToolOutcome, ToolResult};
 use crate::text::Text;
 
 /// Tools of these agents. Any other element is part of the text.
@@ -77,7 +77,7 @@ const HARNESS: [&str; 5] = [
 ];
 
 /// Calls found in an agent's message.
-pub(in super::super) struct Written {
+pub(in super::super) struct XmlCalls {
     /// Text without the calls.
     pub(in super::super) text: String,
     pub(in super::super) calls: Vec<ToolCall<'static>>,
@@ -86,18 +86,18 @@ pub(in super::super) struct Written {
 }
 
 /// Content of a message to the agent.
-pub(in super::super) struct Given {
+pub(in super::super) struct XmlPrompt {
     pub(in super::super) results: Vec<ToolResult<'static>>,
     /// Text typed by the user or written by the program in their place.
-    pub(in super::super) words: String,
+    pub(in super::super) text: String,
     pub(in super::super) is_harness: bool,
 }
 
 /// Numbers the uses of each tool in a message.
 #[derive(Default)]
-struct Numbers(HashMap<&'static str, u32>);
+struct UseNumbers(HashMap<&'static str, u32>);
 
-impl Numbers {
+impl UseNumbers {
     fn id(&mut self, tool: &'static str) -> String {
         let number = self.0.entry(tool).or_default();
         *number += 1;
@@ -106,10 +106,10 @@ impl Numbers {
 }
 
 /// Extracts the calls from an agent's message; `None` if it has none.
-pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
+pub(in super::super) fn take_calls(text: &str) -> Option<XmlCalls> {
     let (mut numbers, mut written) = (
-        Numbers::default(),
-        Written { text: String::new(), calls: Vec::new(), results: Vec::new() },
+        UseNumbers::default(),
+        XmlCalls { text: String::new(), calls: Vec::new(), results: Vec::new() },
     );
     let (mut rest, mut is_fenced) = (text, false);
     let mut last_words = String::new();
@@ -131,7 +131,7 @@ pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
                 written.results.push(ToolResult {
                     call_id: id.clone(),
                     tool: tool.into(),
-                    outcome: Outcome::Ok,
+                    outcome: ToolOutcome::Ok,
                     ..ToolResult::default()
                 });
             }
@@ -205,7 +205,7 @@ fn arguments(inside: &str) -> Map<String, Value> {
 }
 
 /// Parses a message to one of these agents; returns `None` for a message of another kind.
-pub(in super::super) fn given(text: &str) -> Option<Given> {
+pub(in super::super) fn parse_prompt(text: &str) -> Option<XmlPrompt> {
     // These agents add the element to every user message.
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
@@ -218,8 +218,8 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     if !has_environment && !is_harness && !is_typed && header(trimmed).is_none() {
         return None;
     }
-    let text = without(text, "<environment_details>", "</environment_details>");
-    let (mut numbers, mut results) = (Numbers::default(), Vec::new());
+    let text = strip_elements(text, "<environment_details>", "</environment_details>");
+    let (mut numbers, mut results) = (UseNumbers::default(), Vec::new());
     let mut words = String::new();
     let mut rest = text.as_str();
     // First the text before the first result, then one section per result.
@@ -249,7 +249,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     }
     let words = words.trim();
     let words = typed(words).unwrap_or(words).trim().to_owned();
-    Some(Given { results, words, is_harness })
+    Some(XmlPrompt { results, text: words, is_harness })
 }
 
 /// Finds the next header of a result; returns its start, tool and end.
@@ -275,17 +275,17 @@ fn header(text: &str) -> Option<(&'static str, usize)> {
 
 fn result(tool: &'static str, id: String, text: &str) -> ToolResult<'static> {
     let text = text.trim();
-    let mut result = block::result_of_words(Text::from(text.to_owned()));
+    let mut result = block::text_result(Text::from(text.to_owned()));
     // A command reports its exit code on a separate line; a tool that reads several files reports
     // an error per file.
     let code = text.lines().take(10).find_map(|line| line.strip_prefix("Exit code: "));
     if let Some(code) = code.and_then(|code| code.trim().parse::<i64>().ok()) {
         result.exit_code = Some(code);
-        result.outcome = if code == 0 { Outcome::Ok } else { Outcome::Failed };
+        result.outcome = if code == 0 { ToolOutcome::Ok } else { ToolOutcome::Failed };
     }
     let is_file = text.starts_with("<file");
-    if is_file && text.contains("<error>") && result.outcome == Outcome::Unknown {
-        result.outcome = Outcome::Failed;
+    if is_file && text.contains("<error>") && result.outcome == ToolOutcome::Unknown {
+        result.outcome = ToolOutcome::Failed;
     }
     (result.call_id, result.tool) = (id.into(), tool.into());
     result
@@ -308,7 +308,7 @@ fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
 }
 
 /// Removes these elements from a text; an unclosed one extends to the end.
-fn without(text: &str, open: &str, close: &str) -> String {
+fn strip_elements(text: &str, open: &str, close: &str) -> String {
     let (mut kept, mut rest) = (String::new(), text);
     while let Some((before, from)) = rest.split_once(open) {
         kept.push_str(before);
@@ -359,7 +359,7 @@ mod tests {
             [execute_command for 'cargo\ntest'] Result:\nCommand executed.\nExit code: 101\nOutput:\nno\n\
             [ask_followup_question for 'which?'] Result:\n<answer>\nthe first\n</answer>\n\
             <environment_details>\n# Files\n</environment_details>";
-        let given = given(text).unwrap();
+        let given = parse_prompt(text).unwrap();
         let outcomes: Vec<_> = given
             .results
             .iter()
@@ -368,14 +368,14 @@ mod tests {
         assert_eq!(
             outcomes,
             [
-                ("read_file", Outcome::Unknown, None),
-                ("execute_command", Outcome::Failed, Some(101)),
-                ("ask_followup_question", Outcome::Unknown, None),
+                ("read_file", ToolOutcome::Unknown, None),
+                ("execute_command", ToolOutcome::Failed, Some(101)),
+                ("ask_followup_question", ToolOutcome::Unknown, None),
             ]
         );
-        assert_eq!((given.words.as_str(), given.is_harness), ("the first", false));
-        assert!(super::given("plain words about [read_file]").is_none());
-        let task = super::given("<task>\nfix it\n</task>\n<environment_details>x").unwrap();
-        assert_eq!(task.words, "fix it");
+        assert_eq!((given.text.as_str(), given.is_harness), ("the first", false));
+        assert!(super::parse_prompt("plain words about [read_file]").is_none());
+        let task = super::parse_prompt("<task>\nfix it\n</task>\n<environment_details>x").unwrap();
+        assert_eq!(task.text, "fix it");
     }
 }

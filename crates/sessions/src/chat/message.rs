@@ -3,13 +3,13 @@
 use serde::de::{IgnoredAny, MapAccess};
 
 use crate::any_json::{AnyJson, deserialize_any_json};
-use crate::blocks::{Block, Blocks, Calls, Said, Speaker, xml};
-use crate::event::{Origin, Role, ToolCall, ToolResult, Usage};
-use crate::feed::Feed;
-use crate::function_call::Function;
+use crate::blocks::{ContentBlock, ContentBlocks, ListedCalls, MessageContext, MessageStep, xml};
+use crate::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use crate::feed::SessionFeed;
+use crate::function_call::ApiFunction;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Int, Loose, Object};
+use crate::wire::{JsonValue, LenientInt, LenientObject};
 use crate::{failure, thinking};
 
 use super::tags;
@@ -19,7 +19,7 @@ const TERMINAL: &str = "Computer_terminal";
 
 /// Position of a message, which can determine the speaker.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MessagePosition {
     Anywhere,
     /// First in a `history`. In a group of agents (Who&When), this is the user's task, whichever
     /// speaker is named.
@@ -28,53 +28,53 @@ pub(super) enum Place {
     InHistory,
 }
 
-impl Place {
+impl MessagePosition {
     /// Returns the position of the first message in the list of this name.
     pub(super) fn of_list(name: &str) -> Self {
-        if name == "history" { Place::FirstOfHistory } else { Place::Anywhere }
+        if name == "history" { MessagePosition::FirstOfHistory } else { MessagePosition::Anywhere }
     }
 
     /// Returns the position of the next message.
-    pub(super) fn after(self) -> Self {
-        if self == Place::Anywhere { self } else { Place::InHistory }
+    pub(super) fn next(self) -> Self {
+        if self == MessagePosition::Anywhere { self } else { MessagePosition::InHistory }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Message<'a> {
+pub(super) struct ChatMessage<'a> {
     pub(super) role: Text<'a>,
     /// `content`, or `parts` in formats that call it so.
-    pub(super) content: Blocks<'a>,
-    pub(super) parts: Blocks<'a>,
+    pub(super) content: ContentBlocks<'a>,
+    pub(super) parts: ContentBlocks<'a>,
     /// The message as a block, for items of the Responses API.
-    pub(super) item: Block<'a>,
+    pub(super) item: ContentBlock<'a>,
     pub(super) model: Text<'a>,
-    pub(super) tool_calls: Calls<'a>,
+    pub(super) tool_calls: ListedCalls<'a>,
     /// Calls that the parts contain as well (Vercel AI).
-    pub(super) tool_invocations: Blocks<'a>,
-    pub(super) function_call: Object<Function<'a>>,
+    pub(super) tool_invocations: ContentBlocks<'a>,
+    pub(super) function_call: LenientObject<ApiFunction<'a>>,
     pub(super) time: Moment,
-    pub(super) usage: Object<Tokens<'a>>,
+    pub(super) usage: LenientObject<ChatTokens<'a>>,
     reasoning: Text<'a>,
 }
 
 /// Token counts of one model call, under the names of several programs.
 #[derive(Default)]
-pub(super) struct Tokens<'a> {
+pub(super) struct ChatTokens<'a> {
     /// Amp stores the model here.
     model: Text<'a>,
     timestamp: Moment,
-    input: Int,
-    output: Int,
-    cached: Int,
-    written: Int,
+    input: LenientInt,
+    output: LenientInt,
+    cached: LenientInt,
+    written: LenientInt,
     /// Cached tokens that the input count includes, as in `OpenAI`'s counts.
-    included: Int,
+    included: LenientInt,
 }
 
-deserialize_any_json!(Tokens<'a>);
+deserialize_any_json!(ChatTokens<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ChatTokens<'a> {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
@@ -95,7 +95,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
                 | "cache_creation_input_tokens"
                 | "input_tokens_cache_write" => self.written = map.next_value()?,
                 "prompt_tokens_details" | "input_tokens_details" => {
-                    self.included = map.next_value::<Loose>()?.part("/cached_tokens");
+                    self.included = map.next_value::<JsonValue>()?.part("/cached_tokens");
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -104,34 +104,34 @@ impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
     }
 }
 
-impl Tokens<'_> {
-    pub(super) fn usage(&self) -> Option<Usage> {
+impl ChatTokens<'_> {
+    pub(super) fn usage(&self) -> Option<TokenCounts> {
         // OpenAI counts cached tokens as input, Anthropic does not.
         let included = self.included.count();
         let input = self.input.count().saturating_sub(included);
-        let usage = Usage {
+        let usage = TokenCounts {
             input: input.saturating_add(self.written.count()),
             output: self.output.count(),
             cached: self.cached.count().max(included),
         };
-        (usage != Usage::default()).then_some(usage)
+        (usage != TokenCounts::default()).then_some(usage)
     }
 }
 
 /// Converts a call in the old format without ids. Only one call could be open, so its name
 /// identifies it.
-fn old_call(function: Function<'_>) -> ToolCall<'_> {
+fn legacy_call(function: ApiFunction<'_>) -> ToolCall<'_> {
     let id = function.name.clone();
     function.into_call(id)
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     /// Adds reasoning from a separate field.
     pub(super) fn think(&mut self, thought: Text<'a>) {
         thinking::add(&mut self.reasoning, thought);
     }
 
-    pub(super) fn send(mut self, feed: &mut Feed<'_>, place: Place, agent: &str) {
+    pub(super) fn send(mut self, feed: &mut SessionFeed<'_>, place: MessagePosition, agent: &str) {
         agent.clone_into(&mut feed.head.agent);
         let is_named = !self.item.name.is_empty() && self.item.call_id.is_empty();
         self.content.append(std::mem::take(&mut self.parts));
@@ -153,60 +153,64 @@ impl<'a> Message<'a> {
             self.role = self.item.kind.clone();
         }
         match (self.role.as_str(), place) {
-            ("user" | "assistant", Place::FirstOfHistory) if is_named => {
-                self.say(Role::User, Origin::Human, feed);
+            ("user" | "assistant", MessagePosition::FirstOfHistory) if is_named => {
+                self.say(EventRole::User, EventOrigin::Human, feed);
             }
-            ("user" | "assistant", Place::InHistory) if is_named => self.send_member(feed),
+            ("user" | "assistant", MessagePosition::InHistory) if is_named => {
+                self.send_member(feed)
+            }
             ("assistant" | "gpt" | "model" | "ai", _) => self.send_answer(feed),
             ("user" | "human", _) => self.send_given(feed),
             ("tool" | "function" | "observation" | "toolResult", _) => self.send_results(feed),
-            ("system" | "developer", _) => self.say(Role::System, Origin::Harness, feed),
+            ("system" | "developer", _) => self.say(EventRole::System, EventOrigin::Harness, feed),
             ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
             ("", _) => feed.notes.ignored_records += 1,
             // A group of agents with their names in the role.
-            (_, Place::FirstOfHistory) => self.say(Role::User, Origin::Human, feed),
-            (_, Place::InHistory) => self.send_answer(feed),
+            (_, MessagePosition::FirstOfHistory) => {
+                self.say(EventRole::User, EventOrigin::Human, feed)
+            }
+            (_, MessagePosition::InHistory) => self.send_answer(feed),
             (role, _) => {
-                feed.unknown(role);
+                feed.count_unknown(role);
                 feed.notes.ignored_records += 1;
             }
         }
     }
 
-    fn say(self, role: Role, origin: Origin, feed: &mut Feed<'_>) {
-        self.content.send_given(&Speaker::new(origin, self.time.0), role, feed);
+    fn say(self, role: EventRole, origin: EventOrigin, feed: &mut SessionFeed<'_>) {
+        self.content.send_input(&MessageContext::new(origin, self.time.0), role, feed);
     }
 
     /// Sends a message to the agent, from the user, the harness or tools.
-    fn send_given(mut self, feed: &mut Feed<'_>) {
-        let mut origin = Origin::Human;
+    fn send_given(mut self, feed: &mut SessionFeed<'_>) {
+        let mut origin = EventOrigin::Human;
         self.content.each_step(|step| {
-            if let Some(given) = xml::given(&step.text) {
-                step.text = given.words.into();
+            if let Some(given) = xml::parse_prompt(&step.text) {
+                step.text = given.text.into();
                 step.results.extend(given.results);
                 if given.is_harness {
-                    origin = Origin::Harness;
+                    origin = EventOrigin::Harness;
                 }
             }
         });
-        self.say(Role::User, origin, feed);
+        self.say(EventRole::User, origin, feed);
     }
 
     /// Sends an item of the Responses API that is not a message.
-    fn send_item(mut self, feed: &mut Feed<'_>) {
+    fn send_item(mut self, feed: &mut SessionFeed<'_>) {
         if self.item.text.is_empty() {
             self.item.text = self.content.take_text();
         }
-        let mut blocks = Blocks::default();
+        let mut blocks = ContentBlocks::default();
         blocks.add(self.item);
         if !blocks.is_empty() {
-            feed.head.model(&self.model);
-            blocks.send_answer(&Speaker::new(Origin::Agent, self.time.0), feed);
+            feed.head.add_model(&self.model);
+            blocks.send_answer(&MessageContext::new(EventOrigin::Agent, self.time.0), feed);
         }
     }
 
     /// Sends a message in a group of agents, where only the first message was the user's.
-    fn send_member(mut self, feed: &mut Feed<'_>) {
+    fn send_member(mut self, feed: &mut SessionFeed<'_>) {
         let time = self.time.0;
         if self.item.name.as_str() != TERMINAL {
             return self.send_answer(feed);
@@ -215,15 +219,15 @@ impl<'a> Message<'a> {
         let result = ToolResult { tool: self.item.name, ..failure::result_of(text) };
         // Without an exit code, the terminal only reports that there was no code to run.
         if result.exit_code.is_none() {
-            return feed.say(Role::User, Origin::Harness, result.text, time);
+            return feed.send_text(EventRole::User, EventOrigin::Harness, result.text, time);
         }
-        feed.results(Origin::Agent, vec![result], time);
+        feed.send_results(EventOrigin::Agent, vec![result], time);
     }
 
-    fn send_answer(mut self, feed: &mut Feed<'_>) {
-        feed.head.model(&self.model);
+    fn send_answer(mut self, feed: &mut SessionFeed<'_>) {
+        feed.head.add_model(&self.model);
         if let Some(tokens) = &self.usage.0 {
-            feed.head.model(&tokens.model);
+            feed.head.add_model(&tokens.model);
         }
         self.content.each_step(take_from_text);
         self.content.think_first(self.reasoning);
@@ -231,20 +235,21 @@ impl<'a> Message<'a> {
             self.content.call(call);
         }
         if let Some(function) = self.function_call.0 {
-            self.content.call(old_call(function));
+            self.content.call(legacy_call(function));
         }
-        let usage = self.usage.0.as_ref().and_then(Tokens::usage);
-        let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, self.time.0) };
+        let usage = self.usage.0.as_ref().and_then(ChatTokens::usage);
+        let speaker =
+            MessageContext { usage, ..MessageContext::new(EventOrigin::Agent, self.time.0) };
         self.content.send_answer(&speaker, feed);
     }
 
-    fn send_results(mut self, feed: &mut Feed<'_>) {
+    fn send_results(mut self, feed: &mut SessionFeed<'_>) {
         if self.content.has_results() {
-            return self.say(Role::User, Origin::Harness, feed);
+            return self.say(EventRole::User, EventOrigin::Harness, feed);
         }
         let text = self.content.take_text();
         let is_old = self.role.as_str() == "function" && self.item.call_id.is_empty();
-        let results = tags::results(&text).unwrap_or_else(|| {
+        let results = tags::parse_results(&text).unwrap_or_else(|| {
             let name = self.item.name.clone();
             if is_old {
                 self.item.call_id = name;
@@ -254,12 +259,12 @@ impl<'a> Message<'a> {
             self.item.id = Text::default();
             vec![self.item.take_result()]
         });
-        feed.results(Origin::Agent, results, self.time.0);
+        feed.send_results(EventOrigin::Agent, results, self.time.0);
     }
 }
 
 /// Moves reasoning and calls out of the agent's text.
-fn take_from_text(step: &mut Said<'_>) {
+fn take_from_text(step: &mut MessageStep<'_>) {
     let (thought, text) = thinking::split(std::mem::take(&mut step.text));
     thinking::add(&mut step.thinking, thought);
     let (text, tagged) = tags::take_calls(text);

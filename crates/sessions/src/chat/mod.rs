@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 use serde_json::Value;
 
-use super::ReadError;
+use super::SessionReadError;
 use super::any_json::{AnyJson, deserialize_any_json};
-use super::blocks::Blocks;
-use super::content::Content;
-use super::event::{Origin, Role};
-use super::feed::{Feed, Notes};
+use super::blocks::ContentBlocks;
+use super::content::MessageContent;
+use super::event::{EventOrigin, EventRole};
+use super::feed::{ReadNotes, SessionFeed};
 use super::repaired::{may_need_repair, repair};
-use super::source::{Document, Part, Source};
+use super::source::{DocumentReader, DocumentSeed, SessionSource};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Loose, Object};
+use super::wire::{JsonValue, LenientObject};
 
 /// Agent name for Inspect samples.
 pub(super) const INSPECT: &str = "inspect";
@@ -35,41 +35,45 @@ mod tags;
 mod tests;
 mod verdict;
 
-use message::{Message, Place, Tokens};
+use message::{ChatMessage, ChatTokens, MessagePosition};
 
 /// Reads the chat messages of this agent; `chat` stands for any agent.
 pub(super) fn read(
     agent: &'static str,
-    source: &Source,
-    feed: &mut Feed<'_>,
-) -> Result<(), ReadError> {
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     if is_lines(source)? {
         read_lines(agent, source, feed)
     } else {
-        source.document(&mut Chat::new(agent), feed)
+        source.read_document(&mut ChatDocument::new(agent), feed)
     }
 }
 
 /// Returns true if the first line is a complete JSON value and another line follows.
-pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
-    let (mut lines, mut notes) = (source.lines()?, Notes::default());
+pub(super) fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
+    let (mut lines, mut notes) = (source.lines()?, ReadNotes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
     let bytes = first.bytes.trim_ascii();
     // A cheap check before parsing a line that may be huge.
     let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
         || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
     let mut scratch = String::new();
-    let is_whole =
-        may_be_whole && first.parse::<IgnoredAny>(&mut scratch, &mut Notes::default()).is_some();
+    let is_whole = may_be_whole
+        && first.parse::<IgnoredAny>(&mut scratch, &mut ReadNotes::default()).is_some();
     // A single line may just as well be one compact document.
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
-fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let read = |text: &str, feed: &mut Feed<'_>| {
+fn read_lines(
+    agent: &'static str,
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let read = |text: &str, feed: &mut SessionFeed<'_>| {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let document = &mut Chat::new(agent);
-        Part { document, feed }.deserialize(&mut deserializer)?;
+        let document = &mut ChatDocument::new(agent);
+        DocumentSeed { document, feed }.deserialize(&mut deserializer)?;
         deserializer.end()
     };
     let mut lines = source.lines()?;
@@ -79,41 +83,45 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
         let text = repaired.as_deref().or_else(|| simdutf8::basic::from_utf8(line.bytes).ok());
         match text.map(|text| read(text, feed)) {
             Some(Ok(())) => feed.notes.repaired_records += u64::from(repaired.is_some()),
-            _ => line.skip(&mut feed.notes),
+            _ => line.note_skipped(&mut feed.notes),
         }
     }
     Ok(())
 }
 
 /// Reads one message or one wrapper of messages into the current session.
-pub(super) fn message(agent: &str, json: &str, feed: &mut Feed<'_>) -> serde_json::Result<()> {
-    let document = &mut Chat { place: Place::Anywhere, agent, has_items: false };
+pub(super) fn read_message(
+    agent: &str,
+    json: &str,
+    feed: &mut SessionFeed<'_>,
+) -> serde_json::Result<()> {
+    let document = &mut ChatDocument { place: MessagePosition::Anywhere, agent, has_items: false };
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    Part { document, feed }.deserialize(&mut deserializer)
+    DocumentSeed { document, feed }.deserialize(&mut deserializer)
 }
 
 /// Reads a document that is part of a source.
-pub(super) fn document(
+pub(super) fn read_embedded(
     agent: &'static str,
     json: &str,
-    feed: &mut Feed<'_>,
+    feed: &mut SessionFeed<'_>,
 ) -> serde_json::Result<()> {
-    let document = &mut Chat::new(agent);
-    Part { document, feed }.deserialize(&mut serde_json::Deserializer::from_str(json))
+    let document = &mut ChatDocument::new(agent);
+    DocumentSeed { document, feed }.deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
 /// A message inside a record, or its text.
 #[derive(Default)]
-struct Inner<'a> {
+struct InnerMessage<'a> {
     role: Text<'a>,
-    content: Blocks<'a>,
+    content: ContentBlocks<'a>,
     model: Text<'a>,
-    usage: Object<Tokens<'a>>,
+    usage: LenientObject<ChatTokens<'a>>,
 }
 
-deserialize_any_json!(Inner<'a>);
+deserialize_any_json!(InnerMessage<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Inner<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for InnerMessage<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
         self.content.say(Text::new(text));
     }
@@ -133,38 +141,38 @@ impl<'de: 'a, 'a> AnyJson<'de> for Inner<'a> {
 }
 
 /// Returns true if an id is just a number within its file.
-fn is_row(id: &str) -> bool {
+fn is_row_number(id: &str) -> bool {
     id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A list of messages, an object around one, a list of such objects, or one message.
-struct Chat<'n> {
-    place: Place,
+struct ChatDocument<'n> {
+    place: MessagePosition,
     agent: &'n str,
     /// Set if the document may be a request or response of the Responses API, with lists of items
     /// in `input` and `output`.
     has_items: bool,
 }
 
-impl<'n> Chat<'n> {
+impl<'n> ChatDocument<'n> {
     fn new(agent: &'n str) -> Self {
-        Self { place: Place::Anywhere, agent, has_items: agent == RESPONSES }
+        Self { place: MessagePosition::Anywhere, agent, has_items: agent == RESPONSES }
     }
 
-    fn inside(&self, place: Place) -> Self {
+    fn nested(&self, place: MessagePosition) -> Self {
         Self { place, agent: self.agent, has_items: false }
     }
 }
 
-impl Document for Chat<'_> {
+impl DocumentReader for ChatDocument<'_> {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         let mut element = Self { ..*self };
-        while list.next_element_seed(Part { document: &mut element, feed })?.is_some() {
-            element.place = element.place.after();
+        while list.next_element_seed(DocumentSeed { document: &mut element, feed })?.is_some() {
+            element.place = element.place.next();
         }
         Ok(())
     }
@@ -172,43 +180,53 @@ impl Document for Chat<'_> {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut message = Message::default();
+        let mut message = ChatMessage::default();
         let (mut is_wrapper, mut id, mut task, mut trial) = (false, None, None, None);
-        let (mut reward, mut scores) = (Value::Null, Object::default());
+        let (mut reward, mut scores) = (Value::Null, LenientObject::default());
         let (mut system, mut updated, mut cwd) = (Text::default(), Moment::default(), None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "messages" | "traj" | "history" | "conversations" | "chat_messages" => {
                     // Messages before the wrapper belong to a session of their own.
                     if !is_wrapper && !feed.is_empty() {
-                        feed.end();
+                        feed.end_session();
                     }
                     is_wrapper = true;
                     if !system.is_empty() {
-                        feed.say(Role::System, Origin::Harness, std::mem::take(&mut system), None);
+                        feed.send_text(
+                            EventRole::System,
+                            EventOrigin::Harness,
+                            std::mem::take(&mut system),
+                            None,
+                        );
                     }
-                    let document = &mut self.inside(Place::of_list(&key));
-                    map.next_value_seed(Part { document, feed })?;
+                    let document = &mut self.nested(MessagePosition::of_list(&key));
+                    map.next_value_seed(DocumentSeed { document, feed })?;
                 }
                 "input" | "output" if self.has_items => {
                     is_wrapper = true;
                     if !system.is_empty() {
-                        feed.say(Role::System, Origin::Harness, std::mem::take(&mut system), None);
+                        feed.send_text(
+                            EventRole::System,
+                            EventOrigin::Harness,
+                            std::mem::take(&mut system),
+                            None,
+                        );
                     }
-                    let document = &mut self.inside(Place::Anywhere);
-                    map.next_value_seed(Part { document, feed })?;
+                    let document = &mut self.nested(MessagePosition::Anywhere);
+                    map.next_value_seed(DocumentSeed { document, feed })?;
                 }
                 // Inspect logs: each sample is a wrapper of its own.
                 "samples" => {
-                    let document = &mut self.inside(Place::Anywhere);
-                    map.next_value_seed(Part { document, feed })?;
+                    let document = &mut self.nested(MessagePosition::Anywhere);
+                    map.next_value_seed(DocumentSeed { document, feed })?;
                     return IgnoredAny.visit_map(map).map(drop);
                 }
                 // Cursor's agent and Factory wrap each message.
                 "message" => {
-                    let inner = map.next_value::<Inner<'de>>()?;
+                    let inner = map.next_value::<InnerMessage<'de>>()?;
                     // The outer fields may have set them already.
                     if !inner.role.is_empty() {
                         message.role = inner.role;
@@ -217,7 +235,7 @@ impl Document for Chat<'_> {
                         message.model = inner.model;
                     }
                     message.content.append(inner.content);
-                    message.usage = Object(message.usage.0.take().or(inner.usage.0));
+                    message.usage = LenientObject(message.usage.0.take().or(inner.usage.0));
                 }
                 "cwd" => cwd = map.next_value::<Text<'de>>()?.line(400),
                 "id" | "session_id" | "question_ID" | "sessionId" | "chatId" | "uuid" => {
@@ -228,27 +246,27 @@ impl Document for Chat<'_> {
                 }
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
                 "model_usage" if self.agent == INSPECT => {
-                    let all = map.next_value::<Object<BTreeMap<String, Object<Tokens<'de>>>>>()?;
-                    for (model, Object(tokens)) in all.0.into_iter().flatten() {
-                        feed.head.model(&model);
-                        let own = tokens.as_ref().and_then(Tokens::usage).unwrap_or_default();
+                    let all = map.next_value::<LenientObject<BTreeMap<String, LenientObject<ChatTokens<'de>>>>>()?;
+                    for (model, LenientObject(tokens)) in all.0.into_iter().flatten() {
+                        feed.head.add_model(&model);
+                        let own = tokens.as_ref().and_then(ChatTokens::usage).unwrap_or_default();
                         let mut total = feed.head.usage.unwrap_or_default();
                         total += own;
                         feed.head.usage = Some(total);
                     }
                 }
-                "reward" => reward = map.next_value::<Loose>()?.part(""),
+                "reward" => reward = map.next_value::<JsonValue>()?.part(""),
                 "scores" if self.agent == INSPECT => scores = map.next_value()?,
                 // tau-bench, and Inspect logs.
                 "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
-                "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),
+                "modelInfo" => message.model = map.next_value::<JsonValue>()?.text("/id"),
                 "role" | "from" | "sender" => message.role = map.next_value()?,
                 "content" | "value" => message.content = map.next_value()?,
                 "parts" => message.parts = map.next_value()?,
                 "toolInvocations" => message.tool_invocations = map.next_value()?,
                 "reasoning" | "reasoning_content" => {
-                    message.think(map.next_value::<Content<'de>>()?.0);
+                    message.think(map.next_value::<MessageContent<'de>>()?.0);
                 }
                 "tool_calls" => message.tool_calls = map.next_value()?,
                 "function_call" => message.function_call = map.next_value()?,
@@ -259,17 +277,17 @@ impl Document for Chat<'_> {
                 "updated_at" | "updatedAt" => updated = map.next_value()?,
                 // Amp: `{"sentAt": …}` of a message.
                 "meta" => {
-                    let Moment(sent) = map.next_value::<Loose>()?.part("/sentAt");
+                    let Moment(sent) = map.next_value::<JsonValue>()?.part("/sentAt");
                     message.time = Moment(message.time.0.or(sent));
                 }
                 // Amp: the initial working directory of the thread.
                 "env" => {
-                    let tree = map.next_value::<Loose>()?.text("/initial/trees/0/uri");
+                    let tree = map.next_value::<JsonValue>()?.text("/initial/trees/0/uri");
                     let tree = tree.line(400);
                     cwd = tree.map(|uri| uri.strip_prefix("file://").unwrap_or(&uri).to_owned());
                 }
                 // From a request to Anthropic's API.
-                "system" | "instructions" => system = map.next_value::<Content<'de>>()?.0,
+                "system" | "instructions" => system = map.next_value::<MessageContent<'de>>()?.0,
                 key => message.item.field(key, &mut map)?,
             }
         }
@@ -283,9 +301,9 @@ impl Document for Chat<'_> {
             message.send(feed, self.place, self.agent);
             return Ok(());
         }
-        feed.head.model(&message.model);
-        feed.saw(message.time);
-        feed.saw(updated);
+        feed.head.add_model(&message.model);
+        feed.record_time(message.time);
+        feed.record_time(updated);
         feed.head.cwd = feed.head.cwd.take().or(cwd);
         if self.agent == INSPECT {
             // The id is the number or name of the instance, which all of its runs share.
@@ -293,17 +311,17 @@ impl Document for Chat<'_> {
         }
         let stem = feed.naming.stem();
         let name = match (&id, task, trial) {
-            (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),
+            (Some(id), _, _) if is_row_number(id) => format!("{stem}#{id}"),
             (None, Some(task), Some(trial)) => format!("{stem}#{task}.{trial}"),
             (None, Some(task), None) => format!("{stem}#{task}"),
             (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
         feed.naming.set_name(&name);
         // A row number is not unique across files.
-        feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
+        feed.head.id = id.filter(|id| !is_row_number(id)).unwrap_or_default().as_str().to_owned();
         verdict::send_reward(&reward, feed);
         verdict::send_scores(scores, feed);
-        feed.end();
+        feed.end_session();
         Ok(())
     }
 }

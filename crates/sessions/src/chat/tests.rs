@@ -1,12 +1,15 @@
 //! Chat messages in all their wrappings, with totals counted by hand.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Origin, Outcome, Role, Session, Source, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
+    ToolOutcome, read,
+};
 
 fn sessions(json: &str) -> Vec<Session> {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("runs.json", json), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::Chat);
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("runs.json", json), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::Chat);
     collector.into_sessions()
 }
 
@@ -28,14 +31,17 @@ fn a_list_of_runs_is_a_list_of_sessions() {
     assert_eq!(found[1].head.id, "runs#5.0-b0e0a05c");
     assert_eq!(found[0].events.len(), 6);
     let verdict = &found[0].events[5];
-    assert_eq!((verdict.text.as_str(), verdict.mark), ("reward: 1.0", Some(Mark::VerifierPassed)));
+    assert_eq!(
+        (verdict.text.as_str(), verdict.mark),
+        ("reward: 1.0", Some(EventMark::VerifierPassed))
+    );
     assert_eq!(found[0].events[2].calls[0].arguments.as_str(), r#"{"a": 1}"#);
-    assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
+    assert_eq!(found[0].events[3].results[0].outcome, ToolOutcome::Failed);
 }
 
 /// Checks the text and the mark of the last event of a run with that field.
 #[track_caller]
-fn verdict(run: &str, said: &str, mark: Option<Mark>) {
+fn verdict(run: &str, said: &str, mark: Option<EventMark>) {
     let file = format!(r#"[{{"traj":[{{"role":"user","content":"go"}}],{run}}}]"#);
     let found = sessions(&file);
     let last = found[0].events.last().unwrap();
@@ -44,9 +50,9 @@ fn verdict(run: &str, said: &str, mark: Option<Mark>) {
 
 #[test]
 fn only_a_whole_reward_is_a_verdict() {
-    verdict(r#""reward":1.0"#, "reward: 1.0", Some(Mark::VerifierPassed));
-    verdict(r#""reward":0"#, "reward: 0", Some(Mark::VerifierFailed));
-    verdict(r#""reward":false"#, "reward: false", Some(Mark::VerifierFailed));
+    verdict(r#""reward":1.0"#, "reward: 1.0", Some(EventMark::VerifierPassed));
+    verdict(r#""reward":0"#, "reward: 0", Some(EventMark::VerifierFailed));
+    verdict(r#""reward":false"#, "reward: false", Some(EventMark::VerifierFailed));
     verdict(r#""reward":0.4"#, "reward: 0.4", None);
     verdict(r#""reward":7"#, "reward: 7", None);
     for nothing in ["null", r#""good""#, "[1]", r#"{"value":1}"#] {
@@ -54,7 +60,7 @@ fn only_a_whole_reward_is_a_verdict() {
     }
     // Before the messages, and of a run without any.
     let early = r#"[{"reward":1,"traj":[{"role":"user","content":"go"}]}]"#;
-    assert_eq!(sessions(early)[0].events[1].mark, Some(Mark::VerifierPassed));
+    assert_eq!(sessions(early)[0].events[1].mark, Some(EventMark::VerifierPassed));
     let without =
         r#"[{"reward":1,"traj":[]},{"reward":0,"traj":[{"role":"user","content":"go"}]}]"#;
     let found = sessions(without);
@@ -66,21 +72,21 @@ fn damage_does_no_harm() {
     let fixture = r#"{"messages":[{"role":"user","content":"hello"},{"role":"assistant",
         "content":[{"type":"text","text":"hi"}],"tool_calls":[{"id":"c","function":
         {"name":"f","arguments":{}}}]},{"role":"tool","tool_call_id":"c","content":"{\"error\":1}"}]}"#;
-    survives_damage(Format::Chat, fixture.as_bytes());
+    survives_damage(SessionFormat::Chat, fixture.as_bytes());
 }
 
 #[test]
 fn a_bare_list_and_a_torn_one() {
     let whole = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]"#;
     assert_eq!(sessions(whole)[0].events.len(), 2);
-    let mut collector = Collector::default();
-    let torn = Source::bytes("torn.json", &whole[..whole.len() - 10]);
+    let mut collector = SessionCollector::default();
+    let torn = SessionSource::bytes("torn.json", &whole[..whole.len() - 10]);
     let reading = read(&torn, &mut collector).unwrap();
     assert!(reading.notes.torn.unwrap().contains("EOF"));
     assert_eq!(collector.into_sessions()[0].events.len(), 1);
 }
 
-fn roles(session: &Session) -> Vec<(Role, Origin)> {
+fn roles(session: &Session) -> Vec<(EventRole, EventOrigin)> {
     session.events.iter().map(|event| (event.role, event.origin)).collect()
 }
 
@@ -99,20 +105,21 @@ fn in_a_group_of_agents_only_the_first_message_is_the_humans() {
     assert_eq!(
         roles(&found[0]),
         [
-            (Role::User, Origin::Human),
-            (Role::User, Origin::Harness),
-            (Role::Assistant, Origin::Agent),
-            (Role::Tool, Origin::Agent),
-            (Role::Tool, Origin::Agent),
-            (Role::Assistant, Origin::Agent),
+            (EventRole::User, EventOrigin::Human),
+            (EventRole::User, EventOrigin::Harness),
+            (EventRole::Assistant, EventOrigin::Agent),
+            (EventRole::Tool, EventOrigin::Agent),
+            (EventRole::Tool, EventOrigin::Agent),
+            (EventRole::Assistant, EventOrigin::Agent),
         ]
     );
     let results: Vec<_> = found[0].events.iter().flat_map(|event| &event.results).collect();
-    assert_eq!((results[0].outcome, results[0].exit_code), (Outcome::Failed, Some(1)));
-    assert_eq!((results[1].outcome, results[1].exit_code), (Outcome::Ok, Some(0)));
+    assert_eq!((results[0].outcome, results[0].exit_code), (ToolOutcome::Failed, Some(1)));
+    assert_eq!((results[1].outcome, results[1].exit_code), (ToolOutcome::Ok, Some(0)));
     let named_by_role = r#"{"history":[{"role":"human","content":"go"},
         {"role":"Orchestrator (-> WebSurfer)","content":"look"}]}"#;
-    let expected = [(Role::User, Origin::Human), (Role::Assistant, Origin::Agent)];
+    let expected =
+        [(EventRole::User, EventOrigin::Human), (EventRole::Assistant, EventOrigin::Agent)];
     assert_eq!(roles(&sessions(named_by_role)[0]), expected);
 }
 
@@ -132,16 +139,16 @@ fn old_functions_other_roles_and_parts() {
     assert_eq!(
         roles(session),
         [
-            (Role::System, Origin::Harness),
-            (Role::User, Origin::Human),
-            (Role::Assistant, Origin::Agent),
-            (Role::Tool, Origin::Agent),
-            (Role::Assistant, Origin::Agent),
+            (EventRole::System, EventOrigin::Harness),
+            (EventRole::User, EventOrigin::Human),
+            (EventRole::Assistant, EventOrigin::Agent),
+            (EventRole::Tool, EventOrigin::Agent),
+            (EventRole::Assistant, EventOrigin::Agent),
         ]
     );
     assert_eq!(session.events[1].text.as_str(), "see\n[image image/png 21 B]");
     let result = &session.events[3].results[0];
-    assert_eq!((result.tool.as_str(), result.outcome), ("find", Outcome::Failed));
+    assert_eq!((result.tool.as_str(), result.outcome), ("find", ToolOutcome::Failed));
     assert_eq!(session.events[4].text.as_str(), "I will not.");
     assert_eq!(session.events[4].reasoning.as_str(), "no");
     assert_eq!(session.head.models, ["m-1"]);
@@ -159,11 +166,11 @@ fn trajectories_in_json_lines() {
     assert_eq!(
         roles(session),
         [
-            (Role::System, Origin::Harness),
-            (Role::User, Origin::Human),
-            (Role::Assistant, Origin::Agent),
-            (Role::Tool, Origin::Agent),
-            (Role::Assistant, Origin::Agent),
+            (EventRole::System, EventOrigin::Harness),
+            (EventRole::User, EventOrigin::Human),
+            (EventRole::Assistant, EventOrigin::Agent),
+            (EventRole::Tool, EventOrigin::Agent),
+            (EventRole::Assistant, EventOrigin::Agent),
         ]
     );
     let answer = &session.events[2];
@@ -171,8 +178,8 @@ fn trajectories_in_json_lines() {
     assert_eq!(answer.calls.len(), 2);
     assert_eq!(answer.calls[0].arguments.as_str(), r#"{"command": "ls"}"#);
     let results = &session.events[3].results;
-    assert_eq!((results[0].tool.as_str(), results[0].outcome), ("terminal", Outcome::Failed));
-    assert_eq!((results[1].text.as_str(), results[1].outcome), ("plain", Outcome::Unknown));
+    assert_eq!((results[0].tool.as_str(), results[0].outcome), ("terminal", ToolOutcome::Failed));
+    assert_eq!((results[1].text.as_str(), results[1].outcome), ("plain", ToolOutcome::Unknown));
     assert_eq!(session.events[4].text.as_str(), "done");
     assert_eq!(sessions(SHARE_GPT).len(), 1);
 }
@@ -181,8 +188,8 @@ fn trajectories_in_json_lines() {
 fn json_lines_of_messages_are_one_session() {
     let lines = "{\"role\":\"user\",\"content\":\"a\"}\nbroken\n\
                  {\"role\":\"assistant\",\"content\":\"b \\ud83d\"}\n{\"role\":\"us";
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("runs.jsonl", lines), &mut collector).unwrap();
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("runs.jsonl", lines), &mut collector).unwrap();
     assert_eq!((reading.sessions, reading.notes.bad_records), (1, 1));
     assert_eq!(reading.notes.repaired_records, 1);
     assert_eq!(reading.notes.torn.as_deref(), Some("line 4"));
@@ -203,7 +210,7 @@ fn a_repaired_wrapper_in_a_line_counts_once() {
 
 #[test]
 fn damaged_lines_do_no_harm() {
-    survives_damage(Format::Chat, format!("{SHARE_GPT}\n{SHARE_GPT}\n").as_bytes());
+    survives_damage(SessionFormat::Chat, format!("{SHARE_GPT}\n{SHARE_GPT}\n").as_bytes());
 }
 
 /// A chat of two messages.
@@ -213,8 +220,8 @@ fn short(question: &str) -> String {
     )
 }
 
-fn questions(source: &Source) -> (Vec<String>, crate::Notes) {
-    let mut collector = Collector::default();
+fn questions(source: &SessionSource) -> (Vec<String>, crate::ReadNotes) {
+    let mut collector = SessionCollector::default();
     let reading = read(source, &mut collector).unwrap();
     let sessions = collector.into_sessions();
     assert_eq!(reading.sessions, sessions.len() as u64);
@@ -235,7 +242,7 @@ fn what_is_broken_in_one_session_loses_no_other_and_hands_on_none_twice() {
             let runs: Vec<_> = ["a", "b", "c@", "d", "e@"].map(short).into();
             let text = format!("{begin}{}{end}", runs.join(between));
             let bytes = text.split('@').map(str::as_bytes).collect::<Vec<_>>().join(broken);
-            let (found, notes) = questions(&Source::bytes("runs.json", bytes));
+            let (found, notes) = questions(&SessionSource::bytes("runs.json", bytes));
             let expected = ["a", "b", "c@", "d", "e@"].map(|text| text.replace('@', read));
             assert_eq!(found, expected, "{text}");
             assert!(notes.repaired_records > 0, "{notes:?}");
@@ -253,7 +260,7 @@ fn a_document_too_large_for_memory_is_repaired_too() {
     let text = format!("\u{feff}[{}]", runs.join(","));
     let bytes = text.split('@').map(str::as_bytes).collect::<Vec<_>>().join(&b"\xff"[..]);
     std::fs::write(&path, bytes).unwrap();
-    let (found, notes) = questions(&Source::file(path));
+    let (found, notes) = questions(&SessionSource::file(path));
     assert_eq!(found, ["a", "b\u{fffd}", "c\u{fffd}", "d"]);
     assert_eq!((notes.repaired_records, notes.torn), (1, None));
 }
@@ -262,7 +269,8 @@ fn a_document_too_large_for_memory_is_repaired_too() {
 fn a_byte_order_mark_is_no_part_of_a_document() {
     for text in [short("a"), format!("[{}]", short("a")), format!("{}\n{}", short("a"), short("b"))]
     {
-        let (found, notes) = questions(&Source::bytes("marked.json", format!("\u{feff}{text}")));
-        assert_eq!((found[0].as_str(), notes), ("a", crate::Notes::default()), "{text}");
+        let (found, notes) =
+            questions(&SessionSource::bytes("marked.json", format!("\u{feff}{text}")));
+        assert_eq!((found[0].as_str(), notes), ("a", crate::ReadNotes::default()), "{text}");
     }
 }

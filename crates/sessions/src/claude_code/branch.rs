@@ -4,28 +4,28 @@
 
 use std::collections::HashSet;
 
-use crate::id::{ById, Id, Ids};
+use crate::id::{ById, Ids, RecordId};
 
 /// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LinkKind {
     /// A model's answer or a user's message. Two of these with the same parent are a fork.
-    Firm,
+    Turn,
     /// Results, notices, hooks and attachments, of which a record may have any number. Each
     /// parallel result has the line of its own call as parent.
-    Hanging,
+    Attached,
     /// Record of a subagent inside the file, with a chain of its own.
-    Apart,
+    Subagent,
 }
 
 /// The fields of a record that the tree needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Link {
-    pub(super) uuid: Id,
-    pub(super) parent: Id,
+pub(super) struct RecordLink {
+    pub(super) uuid: RecordId,
+    pub(super) parent: RecordId,
     /// API message of an assistant record, which may span several lines.
-    pub(super) message: Id,
-    pub(super) kind: Kind,
+    pub(super) message: RecordId,
+    pub(super) kind: LinkKind,
     /// Marked as a copy when a session was branched into its own file.
     pub(super) is_copy: bool,
     /// True if the record's session is not the one that the file is named after.
@@ -34,10 +34,10 @@ pub(super) struct Link {
     pub(super) time: Option<i64>,
 }
 
-struct Node {
+struct RecordNode {
     parent: Option<u32>,
-    message: Id,
-    kind: Kind,
+    message: RecordId,
+    kind: LinkKind,
     is_copy: bool,
     is_foreign: bool,
     is_replay: bool,
@@ -46,34 +46,34 @@ struct Node {
 
 /// The records of a file that have an id, in order. Each takes about 60 bytes.
 #[derive(Default)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub(super) struct RecordTree {
+    nodes: Vec<RecordNode>,
     places: ById<u32>,
     last_main: Option<u32>,
     last_firm: Option<u32>,
 }
 
-impl Tree {
+impl RecordTree {
     /// Adds a record. Returns `false` if it repeats an earlier one.
-    pub(super) fn add(&mut self, link: &Link) -> bool {
+    pub(super) fn add(&mut self, link: &RecordLink) -> bool {
         let Ok(place) = u32::try_from(self.nodes.len()) else { return true };
-        let known = |id: &Id| self.places.get(id).copied();
+        let known = |id: &RecordId| self.places.get(id).copied();
         let earlier = known(&link.uuid).map(|earlier| &self.nodes[earlier as usize]);
         // A repeated id with another time is a different record, not a copy.
         let is_replay = earlier.is_some_and(|node| link.time.is_some() && node.time == link.time);
         // Roots (after a compaction or in a concatenated file) continue the record before them.
-        let is_main = |place: &u32| self.nodes[*place as usize].kind != Kind::Apart;
+        let is_main = |place: &u32| self.nodes[*place as usize].kind != LinkKind::Subagent;
         let parent = known(&link.parent).filter(is_main).or(self.last_main);
-        let Link { message, kind, is_copy, is_foreign, time, .. } = *link;
-        self.nodes.push(Node { parent, message, kind, is_copy, is_foreign, is_replay, time });
+        let RecordLink { message, kind, is_copy, is_foreign, time, .. } = *link;
+        self.nodes.push(RecordNode { parent, message, kind, is_copy, is_foreign, is_replay, time });
         if is_replay {
             return false;
         }
         self.places.insert(link.uuid, place);
-        if kind != Kind::Apart {
+        if kind != LinkKind::Subagent {
             self.last_main = Some(place);
         }
-        if kind == Kind::Firm {
+        if kind == LinkKind::Turn {
             self.last_firm = Some(place);
         }
         true
@@ -84,7 +84,7 @@ impl Tree {
     /// The chain from the last firm record to the first one is kept, with every line of its API
     /// messages and everything attached to kept records. Copies are left out as soon as the file
     /// has content of its own, because they are in their original file too.
-    pub(super) fn leftovers(self) -> Option<Leftovers> {
+    pub(super) fn into_filter(self) -> Option<RecordFilter> {
         let nodes = &self.nodes;
         let node = |place: u32| &nodes[place as usize];
         let mut kept = vec![false; nodes.len()];
@@ -106,25 +106,27 @@ impl Tree {
             }
             next = node(place).parent;
         }
-        let has_new = nodes.iter().any(|node| node.kind == Kind::Firm && !node.is_copy);
+        let has_new = nodes.iter().any(|node| node.kind == LinkKind::Turn && !node.is_copy);
         for (place, node) in nodes.iter().enumerate() {
-            let hangs = node.kind == Kind::Hanging
+            let hangs = node.kind == LinkKind::Attached
                 && node.parent.is_none_or(|parent| kept[parent as usize]);
             // Subagent records form chains of their own and always stay.
-            kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
+            kept[place] |=
+                hangs || node.kind == LinkKind::Subagent || messages.contains(&node.message);
         }
-        for place in concurrent(nodes, &kept, &after) {
+        for place in find_concurrent(nodes, &kept, &after) {
             kept[place] = true;
         }
         // Copies come before the session's own records.
-        let own_begins = nodes.iter().position(|node| node.kind == Kind::Firm && !node.is_foreign);
-        let is_elsewhere = |place: usize, node: &Node| {
+        let own_begins =
+            nodes.iter().position(|node| node.kind == LinkKind::Turn && !node.is_foreign);
+        let is_elsewhere = |place: usize, node: &RecordNode| {
             let is_before = own_begins.is_some_and(|own| place < own);
             (node.is_copy && has_new) || (node.is_foreign && is_before)
         };
         // A user's message that was abandoned although its parent was kept.
-        let is_rewind = |(place, node): &(usize, &Node)| {
-            let is_person = node.kind == Kind::Firm && node.message.is_none();
+        let is_rewind = |(place, node): &(usize, &RecordNode)| {
+            let is_person = node.kind == LinkKind::Turn && node.message.is_none();
             let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(*place, node);
             is_person && is_gone && node.parent.is_some_and(|parent| kept[parent as usize])
         };
@@ -133,13 +135,13 @@ impl Tree {
             kept[place] &= !node.is_replay && !is_elsewhere(place, node);
         }
         let found = kept.iter().zip(nodes).any(|(kept, node)| !kept && !node.is_replay);
-        found.then_some(Leftovers { kept, next: 0, rewinds })
+        found.then_some(RecordFilter { kept, next: 0, rewinds })
     }
 }
 
 /// Finds branches that were still written to after the chain continued elsewhere. The user did not
 /// go back there; another agent wrote them at the same time.
-fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize> {
+fn find_concurrent(nodes: &[RecordNode], kept: &[bool], after: &[Option<u32>]) -> Vec<usize> {
     // Start of the branch of each record that is not kept. Parents come before children.
     let mut begins: Vec<Option<u32>> = vec![None; nodes.len()];
     let mut written = HashSet::new();
@@ -153,7 +155,7 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize
         begins[place as usize] = Some(begin);
         let fork = nodes[begin as usize].parent.and_then(|fork| after[fork as usize]);
         // Written after the chain had already continued from the same fork.
-        if node.kind == Kind::Firm && fork.is_some_and(|other| other < place) {
+        if node.kind == LinkKind::Turn && fork.is_some_and(|other| other < place) {
             written.insert(begin);
         }
     }
@@ -162,13 +164,13 @@ fn concurrent(nodes: &[Node], kept: &[bool], after: &[Option<u32>]) -> Vec<usize
 }
 
 /// The records to skip when the file is read again.
-pub(super) struct Leftovers {
+pub(super) struct RecordFilter {
     kept: Vec<bool>,
     next: usize,
     rewinds: u64,
 }
 
-impl Leftovers {
+impl RecordFilter {
     /// Returns the number of times the user went back to an earlier message and continued from
     /// there.
     pub(super) fn rewinds(&self) -> u64 {
@@ -177,7 +179,7 @@ impl Leftovers {
 
     /// Returns true if the next record with an id belongs to the session. Records written since the
     /// first pass do.
-    pub(super) fn keep_next(&mut self) -> bool {
+    pub(super) fn should_keep_next(&mut self) -> bool {
         let keep = self.kept.get(self.next).copied().unwrap_or(true);
         self.next += 1;
         keep
@@ -189,20 +191,20 @@ mod tests {
     use super::*;
 
     /// The tree of records as `uuid parent kind[message]`, and which of them are new.
-    fn tree(records: &[&str]) -> (Tree, Vec<bool>) {
-        let mut tree = Tree::default();
+    fn tree(records: &[&str]) -> (RecordTree, Vec<bool>) {
+        let mut tree = RecordTree::default();
         let mut first_time = Vec::new();
         for record in records {
             let words: Vec<&str> = record.split(' ').collect();
             let kind = match words[2].as_bytes()[0] {
-                b'F' => Kind::Firm,
-                b'H' => Kind::Hanging,
-                _ => Kind::Apart,
+                b'F' => LinkKind::Turn,
+                b'H' => LinkKind::Attached,
+                _ => LinkKind::Subagent,
             };
-            first_time.push(tree.add(&Link {
-                uuid: Id::from(words[0]),
-                parent: Id::from(words[1].trim_matches('-')),
-                message: Id::from(&words[2][1..]),
+            first_time.push(tree.add(&RecordLink {
+                uuid: RecordId::from(words[0]),
+                parent: RecordId::from(words[1].trim_matches('-')),
+                message: RecordId::from(&words[2][1..]),
                 kind,
                 is_copy: words.contains(&"copy"),
                 is_foreign: words.contains(&"foreign"),
@@ -215,11 +217,10 @@ mod tests {
     /// Which records stay.
     fn kept(records: &[&str]) -> String {
         let (tree, first_time) = tree(records);
-        let mut leftovers = tree.leftovers();
-        let kept = records
-            .iter()
-            .zip(first_time)
-            .filter(|(_, first_time)| leftovers.as_mut().map_or(*first_time, Leftovers::keep_next));
+        let mut leftovers = tree.into_filter();
+        let kept = records.iter().zip(first_time).filter(|(_, first_time)| {
+            leftovers.as_mut().map_or(*first_time, RecordFilter::should_keep_next)
+        });
         kept.map(|(record, _)| &record[..1]).collect()
     }
 
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_person_going_back_is_counted_and_a_retry_is_not() {
-        let rewinds = |records: &[&str]| tree(records).0.leftovers().map(|left| left.rewinds());
+        let rewinds = |records: &[&str]| tree(records).0.into_filter().map(|left| left.rewinds());
         let twice = ["a - F", "b a F1", "c b F", "d c F2", "e d F", "f b F", "g b F", "h g F3"];
         assert_eq!(rewinds(&twice), Some(2), "what followed the first branch is part of it");
         assert_eq!(rewinds(&["a - F", "b a F1", "c a F2"]), Some(0));

@@ -6,54 +6,58 @@ mod branch;
 mod origin;
 mod outcome;
 mod prefix;
+mod record_content;
 mod records;
-mod said;
 #[cfg(test)]
 mod tests;
 
 use std::mem;
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Role, ToolCall, Usage};
-use super::feed::Feed;
-use super::id::{ById, Id};
-use super::source::Source;
+use super::SessionReadError;
+use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall};
+use super::feed::SessionFeed;
+use super::id::{ById, RecordId};
+use super::source::SessionSource;
 use super::text::Text;
-use super::wire::Object;
-use branch::{Kind, Link, Tree};
-use prefix::Prefixes;
-use records::{Message, Record, Tokens};
-use said::{HERMES, Said, User};
+use super::wire::LenientObject;
+use branch::{LinkKind, RecordLink, RecordTree};
+use prefix::PrefixParser;
+use record_content::{HERMES, RecordContent, UserContent};
+use records::{ClaudeMessage, ClaudeRecord, ClaudeTokens};
 
 /// Reads a session. The file is read a second time only if it has abandoned branches.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut tree = Tree::default();
-    pass(source, feed, |link| tree.add(link))?;
-    if let Some(mut leftovers) = tree.leftovers() {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let mut tree = RecordTree::default();
+    read_pass(source, feed, |link| tree.add(link))?;
+    if let Some(mut leftovers) = tree.into_filter() {
         feed.restart();
-        pass(source, feed, |_| leftovers.keep_next())?;
+        read_pass(source, feed, |_| leftovers.should_keep_next())?;
         feed.head.rewinds = leftovers.rewinds();
     }
     Ok(())
 }
 
 /// Reads the file once. `keep` is called for each record with an id.
-fn pass(
-    source: &Source,
-    feed: &mut Feed<'_>,
-    mut keep: impl FnMut(&Link) -> bool,
-) -> Result<(), ReadError> {
-    let mut reader = Reader { stem: feed.naming.stem().to_owned(), ..Reader::default() };
+fn read_pass(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+    mut keep: impl FnMut(&RecordLink) -> bool,
+) -> Result<(), SessionReadError> {
+    let mut reader =
+        ClaudeReader { stem: feed.naming.stem().to_owned(), ..ClaudeReader::default() };
     let mut lines = source.lines()?;
-    let (prefixes, mut scratch) = (Prefixes::default(), String::new());
+    let (prefixes, mut scratch) = (PrefixParser::default(), String::new());
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = prefixes.read(&line) {
             reader.record(record, feed, &mut keep);
             continue;
         }
         match line.parse(&mut scratch, &mut feed.notes) {
-            Some(Object(Some(record))) => reader.record(record, feed, &mut keep),
-            Some(Object(None)) => feed.notes.ignored_records += 1,
+            Some(LenientObject(Some(record))) => reader.record(record, feed, &mut keep),
+            Some(LenientObject(None)) => feed.notes.ignored_records += 1,
             None => {}
         }
     }
@@ -62,7 +66,7 @@ fn pass(
 
 /// State between records.
 #[derive(Default)]
-struct Reader {
+struct ClaudeReader {
     /// File name without extension: the session's id, or `agent-` and the subagent's id.
     stem: String,
     /// Session id of the latest record.
@@ -70,11 +74,11 @@ struct Reader {
     /// True if the whole file belongs to a subagent; `None` before the first message.
     is_subagent: Option<bool>,
     /// Tokens counted so far per API message, because its lines repeat and increase them.
-    counted: ById<Usage>,
+    counted: ById<TokenCounts>,
     /// Part of these tokens written to a cache.
     written: ById<u64>,
     /// Set after a compaction was reported, until its summary follows.
-    at_summary: bool,
+    awaits_summary: bool,
 }
 
 /// The conversation that a record belongs to.
@@ -82,70 +86,72 @@ struct Reader {
 /// A file that belongs to a subagent entirely is graded as a session of its own, with the subagent
 /// as the agent. Its prompts come from another agent, so it has no human author.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ConversationScope {
     Main,
-    SubagentInside,
-    SubagentAlone,
+    InlineSubagent,
+    SubagentFile,
 }
 
-impl Place {
-    fn agent(self) -> Origin {
+impl ConversationScope {
+    fn agent_origin(self) -> EventOrigin {
         match self {
-            Place::SubagentInside => Origin::Subagent,
-            Place::Main | Place::SubagentAlone => Origin::Agent,
+            ConversationScope::InlineSubagent => EventOrigin::Subagent,
+            ConversationScope::Main | ConversationScope::SubagentFile => EventOrigin::Agent,
         }
     }
 
-    fn user(self, is_human: bool) -> Origin {
+    fn user_origin(self, is_human: bool) -> EventOrigin {
         match (self, is_human) {
-            (Place::SubagentInside, _) | (Place::SubagentAlone, true) => Origin::Subagent,
-            (Place::Main, true) => Origin::Human,
-            (_, false) => Origin::Harness,
+            (ConversationScope::InlineSubagent, _) | (ConversationScope::SubagentFile, true) => {
+                EventOrigin::Subagent
+            }
+            (ConversationScope::Main, true) => EventOrigin::Human,
+            (_, false) => EventOrigin::Harness,
         }
     }
 
     /// Returns the author of text typed at a tool call, which only a person does.
-    fn person(self) -> Origin {
+    fn person_origin(self) -> EventOrigin {
         match self {
-            Place::SubagentInside => Origin::Subagent,
-            Place::Main | Place::SubagentAlone => Origin::Human,
+            ConversationScope::InlineSubagent => EventOrigin::Subagent,
+            ConversationScope::Main | ConversationScope::SubagentFile => EventOrigin::Human,
         }
     }
 }
 
-impl Reader {
+impl ClaudeReader {
     fn record(
         &mut self,
-        mut record: Record<'_>,
-        feed: &mut Feed<'_>,
-        keep: &mut impl FnMut(&Link) -> bool,
+        mut record: ClaudeRecord<'_>,
+        feed: &mut SessionFeed<'_>,
+        keep: &mut impl FnMut(&RecordLink) -> bool,
     ) {
-        self.head(&record, feed);
-        let said = Said::take(&mut record, feed.wants_outputs());
-        if !record.uuid.is_none() && !keep(&self.link(&record, &said)) {
+        self.update_head(&record, feed);
+        let said = RecordContent::take(&mut record, feed.wants_outputs());
+        if !record.uuid.is_none() && !keep(&self.make_link(&record, &said)) {
             feed.notes.dropped_records += 1;
             return;
         }
         let place = match (record.is_sidechain.is_set(), self.is_subagent) {
-            (false, _) => Place::Main,
-            (true, Some(true)) => Place::SubagentAlone,
-            (true, _) => Place::SubagentInside,
+            (false, _) => ConversationScope::Main,
+            (true, Some(true)) => ConversationScope::SubagentFile,
+            (true, _) => ConversationScope::InlineSubagent,
         };
         match said {
-            Said::Assistant(message) => self.assistant(&record, message, place, feed),
-            Said::User(user) => self.user(&record, user, place, feed),
-            Said::Notice { text, mark } => {
-                self.at_summary |= mark == Some(Mark::Compacted);
-                let (origin, time) = (place.user(false), record.timestamp.0);
-                feed.event(Event { origin, text, time, mark, ..Event::default() });
+            RecordContent::Assistant(message) => self.assistant(&record, message, place, feed),
+            RecordContent::User(user) => self.user(&record, user, place, feed),
+            RecordContent::Notice { text, mark } => {
+                self.awaits_summary |= mark == Some(EventMark::Compacted);
+                let (origin, time) = (place.user_origin(false), record.timestamp.0);
+                feed.send(Event { origin, text, time, mark, ..Event::default() });
             }
-            Said::Nothing => feed.notes.ignored_records += 1,
+            RecordContent::None => feed.notes.ignored_records += 1,
         }
     }
 
     /// Updates the session's metadata. Copies of an older session come first, so the last session
     /// id is the file's own and the one before it is the parent.
-    fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
+    fn update_head(&mut self, record: &ClaudeRecord<'_>, feed: &mut SessionFeed<'_>) {
         let head = &mut feed.head;
         let line = |text: &str| selftest_text::one_line(text, 200);
         let is_news = |known: &Option<String>, said: &Text<'_>| {
@@ -174,7 +180,7 @@ impl Reader {
             head.id = format!("{}/agent-{}", line(&self.session), line(agent));
             head.parent = Some(line(&self.session));
         }
-        if let Object(Some(from)) = &record.forked_from
+        if let LenientObject(Some(from)) = &record.forked_from
             && is_news(&head.parent, &from.session_id)
         {
             head.parent = Some(line(&from.session_id));
@@ -195,29 +201,29 @@ impl Reader {
 
     /// Returns true if the record's file belongs to a subagent. Versions that write subagents into
     /// the main file give them no id.
-    fn is_of_subagent(&self, record: &Record<'_>) -> bool {
+    fn is_of_subagent(&self, record: &ClaudeRecord<'_>) -> bool {
         let has_own_file = self.stem.starts_with("agent-")
             || (!record.agent_id.is_empty() && self.stem != record.session_id.as_str());
         record.is_sidechain.is_set() && has_own_file
     }
 
-    fn link(&self, record: &Record<'_>, said: &Said<'_>) -> Link {
+    fn make_link(&self, record: &ClaudeRecord<'_>, said: &RecordContent<'_>) -> RecordLink {
         let kind = match said {
-            _ if record.is_sidechain.is_set() => Kind::Apart,
-            Said::Assistant(_) => Kind::Firm,
-            Said::User(User { is_human: true, results, .. })
+            _ if record.is_sidechain.is_set() => LinkKind::Subagent,
+            RecordContent::Assistant(_) => LinkKind::Turn,
+            RecordContent::User(UserContent { is_human: true, results, .. })
                 if results.is_empty() && record.kind.as_str() == "user" =>
             {
-                Kind::Firm
+                LinkKind::Turn
             }
-            _ => Kind::Hanging,
+            _ => LinkKind::Attached,
         };
         let message = match said {
-            Said::Assistant(message) => message.id.or(record.request_id),
-            _ => Id::default(),
+            RecordContent::Assistant(message) => message.id.or(record.request_id),
+            _ => RecordId::default(),
         };
         let from = record.forked_from.0.as_ref();
-        Link {
+        RecordLink {
             uuid: record.uuid,
             // A compaction boundary has only a logical parent.
             parent: record.parent_uuid.or(record.logical_parent_uuid),
@@ -231,18 +237,18 @@ impl Reader {
 
     fn assistant(
         &mut self,
-        record: &Record<'_>,
-        message: Message<'_>,
-        place: Place,
-        feed: &mut Feed<'_>,
+        record: &ClaudeRecord<'_>,
+        message: ClaudeMessage<'_>,
+        place: ConversationScope,
+        feed: &mut SessionFeed<'_>,
     ) {
         let mut event = Event {
-            role: Role::Assistant,
-            origin: place.agent(),
+            role: EventRole::Assistant,
+            origin: place.agent_origin(),
             time: record.timestamp.0,
             ..Event::default()
         };
-        let written = message.usage.0.as_ref().map_or(0, Tokens::cache_written);
+        let written = message.usage.0.as_ref().map_or(0, ClaudeTokens::cache_written);
         let tokens = message.usage.0.map(|tokens| tokens.usage());
         let id = message.id.or(record.request_id);
         if id.is_none() {
@@ -256,7 +262,7 @@ impl Reader {
             let counted = self.counted.entry(id).or_default();
             let more = tokens.map(|tokens| tokens.since(*counted));
             // A line that only repeats the counts gets no usage, so that nothing is counted twice.
-            event.usage = more.filter(|more| !event.continues || *more != Usage::default());
+            event.usage = more.filter(|more| !event.continues || *more != TokenCounts::default());
             *counted += more.unwrap_or_default();
             // The same applies to cache writes.
             let known = self.written.entry(id).or_default();
@@ -281,37 +287,43 @@ impl Reader {
                 // Encrypted reasoning, and a note that another model answered.
                 "redacted_thinking" | "fallback" => {}
                 "image" | "document" => event.text.add(block.source.note(&block.kind)),
-                kind => feed.unknown(kind),
+                kind => feed.count_unknown(kind),
             }
         }
         // The head lists models of the session itself, not those of its subagents.
-        if place != Place::SubagentInside {
-            feed.head.model(&message.model);
+        if place != ConversationScope::InlineSubagent {
+            feed.head.add_model(&message.model);
         }
         if event.usage.is_some() {
             event.model = message.model;
         }
-        feed.event(event);
+        feed.send(event);
     }
 
-    fn user(&mut self, record: &Record<'_>, user: User<'_>, place: Place, feed: &mut Feed<'_>) {
+    fn user(
+        &mut self,
+        record: &ClaudeRecord<'_>,
+        user: UserContent<'_>,
+        place: ConversationScope,
+        feed: &mut SessionFeed<'_>,
+    ) {
         let time = record.timestamp.0;
-        user.unknown.iter().for_each(|kind| feed.unknown(kind));
-        let is_summary = user.is_summary || origin::is_continuation(&user.words);
+        user.unknown.iter().for_each(|kind| feed.count_unknown(kind));
+        let is_summary = user.is_summary || origin::is_continuation(&user.text);
         let mark = if is_summary {
             // In newer versions, the compaction boundary before it already is an event.
-            (!mem::take(&mut self.at_summary)).then_some(Mark::Compacted)
+            (!mem::take(&mut self.awaits_summary)).then_some(EventMark::Compacted)
         } else {
-            origin::is_interruption(&user.words).then_some(Mark::Interrupted)
+            origin::is_interruption(&user.text).then_some(EventMark::Interrupted)
         };
         // Text typed at a refusal is user input and becomes an event of its own.
         let feedback = user.results.iter().find_map(outcome::feedback);
-        feed.results(place.agent(), user.results, time);
-        let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);
-        feed.event(Event { role, origin, text, time, mark, ..Event::default() });
+        feed.send_results(place.agent_origin(), user.results, time);
+        let (role, origin, text) = (EventRole::User, place.user_origin(user.is_human), user.text);
+        feed.send(Event { role, origin, text, time, mark, ..Event::default() });
         if let Some(text) = feedback {
-            let origin = place.person();
-            feed.event(Event { role, origin, text, time, ..Event::default() });
+            let origin = place.person_origin();
+            feed.send(Event { role, origin, text, time, ..Event::default() });
         }
     }
 }

@@ -6,7 +6,7 @@
 use memchr::memmem;
 
 use crate::Text;
-use crate::event::{Outcome, ToolResult};
+use crate::event::{ToolOutcome, ToolResult};
 
 /// Prefixes of results whose call was refused before or while the tool ran.
 ///
@@ -52,7 +52,7 @@ const CLARIFY: &str = "The user wants to clarify these questions";
 
 /// Builds the result of a call from its text and error flag. The flag is missing on success.
 pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -> ToolResult<'a> {
-    let mut result = ToolResult { call_id, outcome: Outcome::Ok, ..ToolResult::default() };
+    let mut result = ToolResult { call_id, outcome: ToolOutcome::Ok, ..ToolResult::default() };
     if is_error {
         let said = text.trim_start();
         // The tag marks a call that was wrong in itself, such as an edit of a file not read before.
@@ -61,7 +61,7 @@ pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -
             None => (said, false),
         };
         let refused = is_refusal(inner.strip_prefix("Error: ").unwrap_or(inner));
-        result.outcome = if refused { Outcome::Rejected } else { Outcome::Failed };
+        result.outcome = if refused { ToolOutcome::Rejected } else { ToolOutcome::Failed };
         if misused {
             result.error = Text::new(inner.to_owned());
         }
@@ -90,7 +90,7 @@ fn exit_code(text: &str) -> Option<i64> {
 
 /// Returns the text that the user typed when refusing a call.
 pub(super) fn feedback(result: &ToolResult<'_>) -> Option<Text<'static>> {
-    if result.outcome != Outcome::Rejected {
+    if result.outcome != ToolOutcome::Rejected {
         return None;
     }
     let said = FEEDBACK.iter().find_map(|words| {
@@ -113,49 +113,49 @@ mod tests {
     #[test]
     fn the_flag_and_the_text_together_tell_the_outcome() {
         for (text, is_error, outcome, code) in [
-            ("ok", false, Outcome::Ok, None),
-            ("Error: as the file says", false, Outcome::Ok, None),
-            ("Exit code 127\nbash: pytest: not found", true, Outcome::Failed, Some(127)),
-            ("Exit codes are fun", true, Outcome::Failed, None),
-            ("EISDIR: illegal operation on a directory, read", true, Outcome::Failed, None),
+            ("ok", false, ToolOutcome::Ok, None),
+            ("Error: as the file says", false, ToolOutcome::Ok, None),
+            ("Exit code 127\nbash: pytest: not found", true, ToolOutcome::Failed, Some(127)),
+            ("Exit codes are fun", true, ToolOutcome::Failed, None),
+            ("EISDIR: illegal operation on a directory, read", true, ToolOutcome::Failed, None),
             (
                 "<tool_use_error>File has not been read yet.</tool_use_error>",
                 true,
-                Outcome::Failed,
+                ToolOutcome::Failed,
                 None,
             ),
-            ("This command requires approval", true, Outcome::Rejected, None),
+            ("This command requires approval", true, ToolOutcome::Rejected, None),
             (
                 "ls in '/etc' was blocked. For security, Claude Code may only list files in …",
                 true,
-                Outcome::Rejected,
+                ToolOutcome::Rejected,
                 None,
             ),
             (
                 "<tool_use_error>Sibling tool call errored</tool_use_error>",
                 true,
-                Outcome::Rejected,
+                ToolOutcome::Rejected,
                 None,
             ),
             (
                 "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored</tool_use_error>",
                 true,
-                Outcome::Rejected,
+                ToolOutcome::Rejected,
                 None,
             ),
             (
                 "half\n<error>Command was aborted before completion</error>",
                 true,
-                Outcome::Rejected,
+                ToolOutcome::Rejected,
                 None,
             ),
             (
                 "Command timed out after 2m 0s\n<error>Command was aborted before completion</error>",
                 true,
-                Outcome::Failed,
+                ToolOutcome::Failed,
                 None,
             ),
-            ("", true, Outcome::Failed, None),
+            ("", true, ToolOutcome::Failed, None),
         ] {
             let result = of(text, is_error);
             assert_eq!((result.outcome, result.exit_code), (outcome, code), "{text}");

@@ -9,8 +9,8 @@ use memchr::memmem::Finder;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize as _, DeserializeSeed, Deserializer, MapAccess, Visitor};
 
-use super::records::Record;
-use crate::lines::Line;
+use super::records::ClaudeRecord;
+use crate::lines::JsonLine;
 
 /// The key with the comma before it. It cannot occur inside a JSON string, where the quote would be
 /// escaped.
@@ -18,10 +18,10 @@ const KEY: &str = ",\"toolUseResult\":";
 
 /// An unescaped key of every record. After the result, it belongs to another record, which was
 /// written into this line after a truncated one.
-const ANOTHER: &str = "\"parentUuid\":";
+const OTHER_RECORD: &str = "\"parentUuid\":";
 
 /// Keys that determine the kind of a record. A few versions write them after the result.
-const LATER: [&str; 6] = [
+const LATE_KEYS: [&str; 6] = [
     ",\"isMeta\":",
     ",\"isCompactSummary\":",
     ",\"isVisibleInTranscriptOnly\":",
@@ -31,30 +31,30 @@ const LATER: [&str; 6] = [
 ];
 
 /// Bytes at the end of a line that are searched for these keys. Only little follows the result.
-const END: usize = 2048;
+const TAIL_BYTES: usize = 2048;
 
 /// Searchers for the position where a record can be cut.
-pub(super) struct Prefixes {
+pub(super) struct PrefixParser {
     key: Finder<'static>,
     another: Finder<'static>,
-    later: [Finder<'static>; LATER.len()],
+    later: [Finder<'static>; LATE_KEYS.len()],
 }
 
-impl Default for Prefixes {
+impl Default for PrefixParser {
     fn default() -> Self {
-        let (key, another) = (Finder::new(KEY), Finder::new(ANOTHER));
-        Self { key, another, later: LATER.map(Finder::new) }
+        let (key, another) = (Finder::new(KEY), Finder::new(OTHER_RECORD));
+        Self { key, another, later: LATE_KEYS.map(Finder::new) }
     }
 }
 
-impl Prefixes {
+impl PrefixParser {
     /// Parses a line up to its `toolUseResult`; `None` if the line has to be parsed completely.
-    pub(super) fn read<'a>(&self, line: &Line<'a>) -> Option<Record<'a>> {
+    pub(super) fn read<'a>(&self, line: &JsonLine<'a>) -> Option<ClaudeRecord<'a>> {
         let bytes = line.bytes;
         // A line without a line break may be truncated and must be parsed completely to notice it.
-        let at = self.key.find(bytes).filter(|_| line.is_ended())?;
+        let at = self.key.find(bytes).filter(|_| line.is_terminated())?;
         let rest = &bytes[at..];
-        let end = &rest[rest.len().saturating_sub(END)..];
+        let end = &rest[rest.len().saturating_sub(TAIL_BYTES)..];
         let is_object = rest.trim_ascii_end().ends_with(b"}");
         if !is_object
             || bytes[..at].ends_with(b",")
@@ -65,7 +65,8 @@ impl Prefixes {
         }
         let text = simdutf8::basic::from_utf8(&bytes[..at]).ok()?;
         let mut record = None;
-        let read = Fields(&mut record).deserialize(&mut serde_json::Deserializer::from_str(text));
+        let read =
+            PartialFields(&mut record).deserialize(&mut serde_json::Deserializer::from_str(text));
         // The text must end where the next key of the record is expected. Inside a value, the
         // fields would have failed to parse.
         let is_cut = read.is_err_and(|error| error.is_eof());
@@ -81,9 +82,9 @@ impl Prefixes {
 }
 
 /// Parses the fields of an object that may end early.
-struct Fields<'o, 'a>(&'o mut Option<Record<'a>>);
+struct PartialFields<'o, 'a>(&'o mut Option<ClaudeRecord<'a>>);
 
-impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for PartialFields<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -91,7 +92,7 @@ impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Fields<'_, 'a> {
+impl<'a> Visitor<'a> for PartialFields<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,15 +100,15 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, map: A) -> Result<(), A::Error> {
-        *self.0 = Some(Record::deserialize(MapAccessDeserializer::new(UntilCut(map)))?);
+        *self.0 = Some(ClaudeRecord::deserialize(MapAccessDeserializer::new(TruncatedMap(map)))?);
         Ok(())
     }
 }
 
 /// An object that ends at the first key that cannot be read.
-struct UntilCut<A>(A);
+struct TruncatedMap<A>(A);
 
-impl<'a, A: MapAccess<'a>> MapAccess<'a> for UntilCut<A> {
+impl<'a, A: MapAccess<'a>> MapAccess<'a> for TruncatedMap<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(
@@ -128,16 +129,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::feed::Notes;
-    use crate::lines::Lines;
+    use crate::feed::ReadNotes;
+    use crate::lines::JsonLines;
 
     const BEFORE: &str = r#"{"type":"user","uuid":"u1","timestamp":"2026-03-01T10:00:04Z","message":{"role":"user","content":"hi"}"#;
 
     /// The text of a record that is read without its result; `None` where the line is read whole.
     fn read(line: &str) -> Option<String> {
-        let mut lines = Lines::new(Box::new(line.as_bytes()));
-        let line = lines.next(&mut Notes::default()).unwrap()?;
-        let record = Prefixes::default().read(&line)?;
+        let mut lines = JsonLines::new(Box::new(line.as_bytes()));
+        let line = lines.next(&mut ReadNotes::default()).unwrap()?;
+        let record = PrefixParser::default().read(&line)?;
         let blocks = record.message.0?.content.0;
         Some(blocks.into_iter().map(|block| block.text.as_str().to_owned()).collect())
     }
@@ -200,7 +201,7 @@ mod tests {
             let result = serde_json::to_string(&result).unwrap();
             fields.insert(place.min(4), format!("\"toolUseResult\":{{\"stdout\":{result}}}"));
             let line = format!("{{{}}}", fields.join(","));
-            let whole: Record<'_> = serde_json::from_str(&line).unwrap();
+            let whole: ClaudeRecord<'_> = serde_json::from_str(&line).unwrap();
             let whole = whole.message.0.unwrap().content.0.remove(0).text.as_str().to_owned();
             let found = read(&format!("{line}\n"));
             prop_assert!(found.is_none() || found == Some(whole));

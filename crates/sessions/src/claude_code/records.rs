@@ -10,41 +10,41 @@ use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::Text;
-use crate::any_json::{AnyJson, Fill, deserialize_any_json};
-use crate::content::{Content, Media};
-use crate::event::Usage;
-use crate::id::Id;
+use crate::any_json::{AnyJson, AnyJsonSeed, deserialize_any_json};
+use crate::content::{MediaInfo, MessageContent};
+use crate::event::TokenCounts;
+use crate::id::RecordId;
 use crate::time::Moment;
-use crate::wire::{Flag, Int, Object};
+use crate::wire::{LenientFlag, LenientInt, LenientObject};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct Record<'a> {
+pub(super) struct ClaudeRecord<'a> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     pub(super) subtype: Text<'a>,
-    pub(super) uuid: Id,
-    pub(super) parent_uuid: Id,
-    pub(super) logical_parent_uuid: Id,
-    pub(super) forked_from: Object<ForkedFrom<'a>>,
+    pub(super) uuid: RecordId,
+    pub(super) parent_uuid: RecordId,
+    pub(super) logical_parent_uuid: RecordId,
+    pub(super) forked_from: LenientObject<ForkedFrom<'a>>,
     pub(super) session_id: Text<'a>,
     pub(super) agent_id: Text<'a>,
     pub(super) version: Text<'a>,
     pub(super) cwd: Text<'a>,
     pub(super) entrypoint: Text<'a>,
     pub(super) timestamp: Moment,
-    pub(super) is_sidechain: Flag,
-    pub(super) is_meta: Flag,
-    pub(super) is_compact_summary: Flag,
-    pub(super) is_visible_in_transcript_only: Flag,
-    pub(super) is_api_error_message: Flag,
-    pub(super) origin: Object<Source<'a>>,
-    pub(super) request_id: Id,
-    pub(super) message: Object<Message<'a>>,
-    pub(super) attachment: Object<Attachment<'a>>,
+    pub(super) is_sidechain: LenientFlag,
+    pub(super) is_meta: LenientFlag,
+    pub(super) is_compact_summary: LenientFlag,
+    pub(super) is_visible_in_transcript_only: LenientFlag,
+    pub(super) is_api_error_message: LenientFlag,
+    pub(super) origin: LenientObject<TextAuthor<'a>>,
+    pub(super) request_id: RecordId,
+    pub(super) message: LenientObject<ClaudeMessage<'a>>,
+    pub(super) attachment: LenientObject<ClaudeAttachment<'a>>,
     /// Text of a `system` record.
     pub(super) content: Text<'a>,
-    pub(super) error: Object<Failure<'a>>,
+    pub(super) error: LenientObject<ProviderError<'a>>,
 }
 
 /// Origin of a record that was copied when a session was branched into its own file.
@@ -52,42 +52,42 @@ pub(super) struct Record<'a> {
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ForkedFrom<'a> {
     pub(super) session_id: Text<'a>,
-    pub(super) message_uuid: Id,
+    pub(super) message_uuid: RecordId,
 }
 
 /// Author of a text, in newer versions.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Source<'a> {
+pub(super) struct TextAuthor<'a> {
     pub(super) kind: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
-    pub(super) id: Id,
+pub(super) struct ClaudeMessage<'a> {
+    pub(super) id: RecordId,
     pub(super) model: Text<'a>,
-    pub(super) content: Blocks<'a>,
-    pub(super) usage: Object<Tokens>,
+    pub(super) content: ClaudeBlocks<'a>,
+    pub(super) usage: LenientObject<ClaudeTokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct ClaudeTokens {
     #[serde(rename = "input_tokens")]
-    input: Int,
+    input: LenientInt,
     #[serde(rename = "cache_creation_input_tokens")]
-    into_cache: Int,
+    into_cache: LenientInt,
     #[serde(rename = "cache_read_input_tokens")]
-    from_cache: Int,
+    from_cache: LenientInt,
     #[serde(rename = "output_tokens")]
-    output: Int,
+    output: LenientInt,
 }
 
-impl Tokens {
-    pub(super) fn usage(&self) -> Usage {
+impl ClaudeTokens {
+    pub(super) fn usage(&self) -> TokenCounts {
         let input = self.input.count().saturating_add(self.into_cache.count());
-        Usage { input, output: self.output.count(), cached: self.from_cache.count() }
+        TokenCounts { input, output: self.output.count(), cached: self.from_cache.count() }
     }
 
     /// Returns the part of the input that the provider wrote to its cache.
@@ -98,28 +98,28 @@ impl Tokens {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct Attachment<'a> {
+pub(super) struct ClaudeAttachment<'a> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    pub(super) prompt: Content<'a>,
+    pub(super) prompt: MessageContent<'a>,
     pub(super) command_mode: Text<'a>,
-    pub(super) is_meta: Flag,
-    pub(super) origin: Object<Source<'a>>,
+    pub(super) is_meta: LenientFlag,
+    pub(super) origin: LenientObject<TextAuthor<'a>>,
 }
 
 /// An error of the model provider, nested once more if the provider's reply is included.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Failure<'a> {
+pub(super) struct ProviderError<'a> {
     pub(super) formatted: Text<'a>,
     pub(super) message: Text<'a>,
-    pub(super) status: Int,
+    pub(super) status: LenientInt,
 }
 
 /// One block of a message.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Block<'a> {
+pub(super) struct ClaudeBlock<'a> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     pub(super) text: Text<'a>,
@@ -129,14 +129,14 @@ pub(super) struct Block<'a> {
     input: Option<&'a RawValue>,
     pub(super) tool_use_id: Text<'a>,
     content: Option<&'a RawValue>,
-    pub(super) is_error: Flag,
-    pub(super) source: Media,
+    pub(super) is_error: LenientFlag,
+    pub(super) source: MediaInfo,
 }
 
-impl<'a> Block<'a> {
+impl<'a> ClaudeBlock<'a> {
     /// Parses the output of a tool. Most outputs are never used, so they are parsed on demand.
     pub(super) fn content(&self) -> Text<'a> {
-        let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
+        let read = |json: &'a RawValue| serde_json::from_str::<MessageContent<'a>>(json.get()).ok();
         self.content.and_then(read).unwrap_or_default().0
     }
 
@@ -158,23 +158,27 @@ impl<'a> Block<'a> {
 
 /// `content` of a message: a text or a list of blocks.
 #[derive(Default)]
-pub(super) struct Blocks<'a>(pub(super) Vec<Block<'a>>);
+pub(super) struct ClaudeBlocks<'a>(pub(super) Vec<ClaudeBlock<'a>>);
 
-deserialize_any_json!(Blocks<'a>);
+deserialize_any_json!(ClaudeBlocks<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for ClaudeBlocks<'a> {
     fn string(&mut self, text: Cow<'de, str>) {
-        self.0.push(Block { kind: Text::from("text"), text: Text::new(text), ..Block::default() });
+        self.0.push(ClaudeBlock {
+            kind: Text::from("text"),
+            text: Text::new(text),
+            ..ClaudeBlock::default()
+        });
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         // Each element, a string or an object, adds a block to `self`.
-        while list.next_element_seed(Fill(self))?.is_some() {}
+        while list.next_element_seed(AnyJsonSeed(self))?.is_some() {}
         Ok(())
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        self.0.push(Block::deserialize(MapAccessDeserializer::new(map))?);
+        self.0.push(ClaudeBlock::deserialize(MapAccessDeserializer::new(map))?);
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::mutation::survives_damage;
 use crate::{
-    Collector, Format, Mark, Origin, Outcome, ReadError, Reading, Role, Session, Source, Usage,
-    read,
+    EventMark, EventOrigin, EventRole, ReadSummary, Session, SessionCollector, SessionFormat,
+    SessionReadError, SessionSource, TokenCounts, ToolOutcome, read,
 };
 
 /// One record after the other: a question, an answer on three lines with two parallel calls whose
@@ -27,15 +27,15 @@ const FIXTURE: &str = r#"
 {"type":"assistant","uuid":"a5","parentUuid":"c2","sessionId":"s-1","timestamp":"2026-03-01T10:00:12Z","message":{"id":"m3","model":"sonnet","content":[{"type":"tool_use","id":"t4","name":"Bash","input":{}}],"usage":{"input_tokens":2,"output_tokens":4}}}
 "#;
 
-fn collect(name: &str, text: &str) -> (Result<Reading, ReadError>, Vec<Session>) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes(name, text), &mut collector);
+fn collect(name: &str, text: &str) -> (Result<ReadSummary, SessionReadError>, Vec<Session>) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes(name, text), &mut collector);
     (reading, collector.into_sessions())
 }
 
 fn session(name: &str, text: &str) -> Session {
     let (reading, mut sessions) = collect(name, text);
-    assert_eq!(reading.unwrap().format, Format::ClaudeCode);
+    assert_eq!(reading.unwrap().format, SessionFormat::ClaudeCode);
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
@@ -56,7 +56,7 @@ fn assistant(uuid: &str, parent: &str, message: &str, block: &str) -> String {
 }
 
 /// The texts of a speaker.
-fn texts(session: &Session, role: Role, origin: Origin) -> Vec<&str> {
+fn texts(session: &Session, role: EventRole, origin: EventOrigin) -> Vec<&str> {
     let said = session.events.iter().filter(|event| event.role == role && event.origin == origin);
     said.map(|event| event.text.as_str()).collect()
 }
@@ -74,17 +74,17 @@ fn the_fixture_has_its_counted_totals() {
     assert_eq!(head.end.unwrap().to_string(), "2026-03-01T10:00:12Z");
 
     let human = ["make the test pass", "not that file", "the other one"];
-    assert_eq!(texts(&session, Role::User, Origin::Human), human);
-    let harness = texts(&session, Role::User, Origin::Harness);
+    assert_eq!(texts(&session, EventRole::User, EventOrigin::Human), human);
+    let harness = texts(&session, EventRole::User, EventOrigin::Harness);
     assert_eq!(harness.len(), 2, "{harness:?}");
     let assistants: Vec<_> =
-        session.events.iter().filter(|event| event.role == Role::Assistant).collect();
+        session.events.iter().filter(|event| event.role == EventRole::Assistant).collect();
     assert_eq!(assistants.len(), 5);
     assert_eq!(assistants.iter().filter(|event| !event.continues).count(), 3, "model calls");
     assert_eq!(assistants[0].reasoning.as_str(), "look first");
-    let mut usage = Usage::default();
+    let mut usage = TokenCounts::default();
     assistants.iter().filter_map(|event| event.usage).for_each(|more| usage += more);
-    assert_eq!(usage, Usage { input: 15 + 1 + 2, output: 70 + 9 + 4, cached: 100 });
+    assert_eq!(usage, TokenCounts { input: 15 + 1 + 2, output: 70 + 9 + 4, cached: 100 });
 
     let results: Vec<_> = session.events.iter().flat_map(|event| &event.results).collect();
     let found: Vec<_> = results
@@ -94,16 +94,16 @@ fn the_fixture_has_its_counted_totals() {
     assert_eq!(
         found,
         [
-            ("t2", "Read", Outcome::Ok),
-            ("t1", "Bash", Outcome::Failed),
-            ("t3", "Edit", Outcome::Rejected),
-            ("t4", "Bash", Outcome::Pending),
+            ("t2", "Read", ToolOutcome::Ok),
+            ("t1", "Bash", ToolOutcome::Failed),
+            ("t3", "Edit", ToolOutcome::Rejected),
+            ("t4", "Bash", ToolOutcome::Pending),
         ]
     );
     assert_eq!(results[0].text.as_str(), "fn main() {}");
     assert_eq!(results[1].exit_code, Some(101));
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Interrupted, Mark::Compacted]);
+    assert_eq!(marks, [EventMark::Interrupted, EventMark::Compacted]);
 }
 
 #[test]
@@ -118,7 +118,10 @@ fn summaries_alone_are_no_session() {
     let only = r#"{"type":"summary","summary":"Another day","leafUuid":"elsewhere"}"#;
     let (reading, sessions) = collect("x.jsonl", &format!("{only}\n{only}\n"));
     let error = reading.unwrap_err();
-    assert!(matches!(error, ReadError::NoSession { format: Format::ClaudeCode, .. }), "{error}");
+    assert!(
+        matches!(error, SessionReadError::NoSession { format: SessionFormat::ClaudeCode, .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("2 records of other kinds"), "{error}");
     assert!(sessions.is_empty());
 }
@@ -136,7 +139,10 @@ fn an_abandoned_branch_is_left_out() {
         assistant("a3", "u3", "m3", text),
     ];
     let (reading, sessions) = collect("s-1.jsonl", &lines.concat());
-    assert_eq!(texts(&sessions[0], Role::User, Origin::Human), ["first", "the right turn"]);
+    assert_eq!(
+        texts(&sessions[0], EventRole::User, EventOrigin::Human),
+        ["first", "the right turn"]
+    );
     assert!(sessions[0].events.iter().all(|event| event.calls.is_empty()));
     assert_eq!(reading.unwrap().notes.dropped_records, 2);
 }
@@ -148,17 +154,17 @@ fn copies_of_an_older_session_are_left_out_and_name_the_parent() {
     let both = format!("{older}{newer}");
     let resumed = session("s-2.jsonl", &both);
     assert_eq!((resumed.head.id.as_str(), resumed.head.parent.as_deref()), ("s-2", Some("s-1")));
-    assert_eq!(texts(&resumed, Role::User, Origin::Human), ["go on"]);
+    assert_eq!(texts(&resumed, EventRole::User, EventOrigin::Human), ["go on"]);
     // Not named after either session: nothing says that the older part is elsewhere.
     let joined = session("joined.jsonl", &both);
-    assert_eq!(texts(&joined, Role::User, Origin::Human).len(), 3);
+    assert_eq!(texts(&joined, EventRole::User, EventOrigin::Human).len(), 3);
 
     let copied = user("o1", "", "long ago").replace(
         r#""sessionId":"s-1""#,
         r#""sessionId":"s-2","forkedFrom":{"sessionId":"s-1","messageUuid":"o1"}"#,
     );
     let branched = session("s-2.jsonl", &format!("{copied}{newer}"));
-    assert_eq!(texts(&branched, Role::User, Origin::Human), ["go on"]);
+    assert_eq!(texts(&branched, EventRole::User, EventOrigin::Human), ["go on"]);
     assert_eq!(branched.head.parent.as_deref(), Some("s-1"));
 }
 
@@ -174,9 +180,9 @@ fn a_subagent_inside_the_file_is_labelled() {
         user("u2", "a1", "thanks"),
     ];
     let session = session("s-1.jsonl", &lines.concat());
-    assert_eq!(texts(&session, Role::User, Origin::Human), ["delegate it", "thanks"]);
-    assert_eq!(texts(&session, Role::User, Origin::Subagent), ["you are a subagent"]);
-    assert_eq!(texts(&session, Role::Assistant, Origin::Subagent), ["answer"]);
+    assert_eq!(texts(&session, EventRole::User, EventOrigin::Human), ["delegate it", "thanks"]);
+    assert_eq!(texts(&session, EventRole::User, EventOrigin::Subagent), ["you are a subagent"]);
+    assert_eq!(texts(&session, EventRole::Assistant, EventOrigin::Subagent), ["answer"]);
 }
 
 #[test]
@@ -189,8 +195,8 @@ fn a_subagents_own_file_is_a_session_with_a_parent() {
     let session = session("agent-ab12.jsonl", &lines);
     assert_eq!(session.head.id, "s-1/agent-ab12");
     assert_eq!(session.head.parent.as_deref(), Some("s-1"));
-    assert_eq!(texts(&session, Role::User, Origin::Subagent), ["find it"]);
-    assert_eq!(texts(&session, Role::Assistant, Origin::Agent), ["answer"]);
+    assert_eq!(texts(&session, EventRole::User, EventOrigin::Subagent), ["find it"]);
+    assert_eq!(texts(&session, EventRole::Assistant, EventOrigin::Agent), ["answer"]);
 }
 
 #[test]
@@ -211,13 +217,13 @@ fn errors_of_the_provider_are_no_model_calls() {
         .iter()
         .map(|event| (event.role, event.origin, event.text.as_str(), event.mark))
         .collect();
-    let notice = |text, mark| (Role::System, Origin::Harness, text, mark);
+    let notice = |text, mark| (EventRole::System, EventOrigin::Harness, text, mark);
     assert_eq!(
         said,
         [
-            notice("API Error: 500", Some(Mark::ApiError)),
+            notice("API Error: 500", Some(EventMark::ApiError)),
             notice("No response requested.", None),
-            notice("status 529", Some(Mark::ApiError)),
+            notice("status 529", Some(EventMark::ApiError)),
         ]
     );
     assert!(session.head.models.is_empty());
@@ -227,9 +233,9 @@ fn errors_of_the_provider_are_no_model_calls() {
 fn a_compaction_without_a_boundary_is_marked_by_its_summary() {
     let summary = "This session is being continued from a previous conversation that ran out.";
     let session = session("s-1.jsonl", &[user("u1", "", summary), user("u2", "u1", "on")].concat());
-    assert_eq!(session.events[0].mark, Some(Mark::Compacted));
-    assert_eq!(session.events[0].origin, Origin::Harness);
-    assert_eq!(texts(&session, Role::User, Origin::Human), ["on"]);
+    assert_eq!(session.events[0].mark, Some(EventMark::Compacted));
+    assert_eq!(session.events[0].origin, EventOrigin::Harness);
+    assert_eq!(texts(&session, EventRole::User, EventOrigin::Human), ["on"]);
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn media_are_named_and_not_kept() {
         session.events[1].text.as_str(),
         "[image image/png 3 kB]\n[document application/pdf 3 kB]\nwhat is this?"
     );
-    assert_eq!(session.events[1].origin, Origin::Human);
+    assert_eq!(session.events[1].origin, EventOrigin::Human);
 }
 
 #[test]
@@ -267,7 +273,7 @@ fn an_export_of_hermes_is_not_taken_for_claude_code() {
     assert_eq!(session.head.agent, "hermes");
     assert_eq!(session.head.agent_version, None);
     let result = &session.events[2].results[0];
-    assert_eq!((result.outcome, result.exit_code), (Outcome::Failed, Some(2)));
+    assert_eq!((result.outcome, result.exit_code), (ToolOutcome::Failed, Some(2)));
 }
 
 #[test]
@@ -278,13 +284,13 @@ fn fields_of_another_type_lose_no_record() {
 {"type":"new-thing","sessionId":"s-1"}
 "#;
     let (reading, sessions) = collect("odd.jsonl", odd);
-    assert_eq!(texts(&sessions[0], Role::User, Origin::Human), ["hello"]);
-    assert_eq!(texts(&sessions[0], Role::Assistant, Origin::Agent), ["plain"]);
+    assert_eq!(texts(&sessions[0], EventRole::User, EventOrigin::Human), ["hello"]);
+    assert_eq!(texts(&sessions[0], EventRole::Assistant, EventOrigin::Agent), ["plain"]);
     assert_eq!(sessions[0].events[1].calls[0].arguments.as_str(), r#""text""#);
     assert_eq!(reading.unwrap().notes.ignored_records, 2);
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::ClaudeCode, FIXTURE.as_bytes());
+    survives_damage(SessionFormat::ClaudeCode, FIXTURE.as_bytes());
 }

@@ -23,101 +23,111 @@ mod replay;
 mod tests;
 mod turns;
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult};
-use super::feed::Feed;
-use super::source::Source;
+use super::SessionReadError;
+use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolResult};
+use super::feed::SessionFeed;
+use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use ending::{Ending, Endings};
-use meter::Meter;
-use output::Output;
-use record::{Payload, Record};
-use replay::Replay;
-use turns::Turns;
+use ending::{CallEnding, CallEndings};
+use meter::UsageMeter;
+use output::CodexOutput;
+use record::{RolloutPayload, RolloutRecord};
+use replay::CopiedHistory;
+use turns::UserTurns;
 
 /// Reads a rollout.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let known = pass(source, feed, Known::default())?;
-    if known.is_news {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let known = read_pass(source, feed, PassFindings::default())?;
+    if known.needs_second_pass {
         feed.restart();
-        pass(source, feed, known)?;
+        read_pass(source, feed, known)?;
     }
     Ok(())
 }
 
 /// Reads the file once and returns the findings for the next pass.
-fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, ReadError> {
-    let mut rollout = Rollout::new(feed, known);
+fn read_pass(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+    known: PassFindings,
+) -> Result<PassFindings, SessionReadError> {
+    let mut rollout = RolloutReader::new(feed, known);
     rollout.read(source)?;
     Ok(rollout.end())
 }
 
 /// Findings of an earlier pass.
 #[derive(Default)]
-struct Known {
+struct PassFindings {
     /// Set if this pass lacked a fact when it was needed.
-    is_news: bool,
+    needs_second_pass: bool,
     /// Set if the user's input comes as `user_message` events.
-    user_events: bool,
-    turns: Turns,
-    endings: Endings,
+    has_user_events: bool,
+    turns: UserTurns,
+    endings: CallEndings,
 }
 
 /// Something that Codex writes twice, as an item or record and as an event, in either order.
 #[derive(PartialEq)]
-enum Echo {
+enum RepeatedEvent {
     Compaction,
     UserMessage,
 }
 
 /// A rollout while it is read.
-struct Rollout<'f, 's> {
-    feed: &'f mut Feed<'s>,
-    known: Known,
+struct RolloutReader<'f, 's> {
+    feed: &'f mut SessionFeed<'s>,
+    known: PassFindings,
     /// Turns found in this pass.
-    turns: Turns,
-    replay: Replay,
+    turns: UserTurns,
+    replay: CopiedHistory,
     is_subagent: bool,
     /// Set while the model is working: its next item continues the call.
     in_call: bool,
     /// The previous event, if Codex may write it again.
-    echo: Option<Echo>,
+    echo: Option<RepeatedEvent>,
     /// A user message that an event may repeat.
     waiting: Option<(Text<'static>, Moment)>,
     /// Set if a user message without an event was assumed to be typed by a person.
-    guessed: bool,
-    usage: Meter,
+    has_guessed: bool,
+    usage: UsageMeter,
 }
 
-impl<'f, 's> Rollout<'f, 's> {
-    fn new(feed: &'f mut Feed<'s>, known: Known) -> Self {
+impl<'f, 's> RolloutReader<'f, 's> {
+    fn new(feed: &'f mut SessionFeed<'s>, known: PassFindings) -> Self {
         feed.head.agent = "codex".into();
         Self {
             feed,
             known,
-            turns: Turns::default(),
-            replay: Replay::default(),
+            turns: UserTurns::default(),
+            replay: CopiedHistory::default(),
             is_subagent: false,
             in_call: false,
             echo: None,
             waiting: None,
-            guessed: false,
-            usage: Meter::default(),
+            has_guessed: false,
+            usage: UsageMeter::default(),
         }
     }
 
-    fn read(&mut self, source: &Source) -> Result<(), ReadError> {
+    fn read(&mut self, source: &SessionSource) -> Result<(), SessionReadError> {
         let mut lines = source.lines()?;
         let mut scratch = String::new();
         while let Some(line) = lines.next(&mut self.feed.notes)? {
             let number = line.number;
             let notes = &mut self.feed.notes;
-            let Some(record) = line.parse::<Record<'_>>(&mut scratch, notes) else { continue };
+            let Some(record) = line.parse::<RolloutRecord<'_>>(&mut scratch, notes) else {
+                continue;
+            };
             let (kind, time) = (record.kind, record.timestamp);
             if let Some(payload) = record.payload.0 {
                 self.record(number, &kind, time, payload);
-            } else if let Some(payload) = line.parse::<Box<Payload<'_>>>(&mut String::new(), notes)
+            } else if let Some(payload) =
+                line.parse::<Box<RolloutPayload<'_>>>(&mut String::new(), notes)
             {
                 // In the oldest layout, the first line is the meta record and has no type.
                 let is_meta = kind.is_empty() && !payload.id.is_empty();
@@ -129,7 +139,7 @@ impl<'f, 's> Rollout<'f, 's> {
     }
 
     /// Ends the session and returns the findings for the next pass.
-    fn end(mut self) -> Known {
+    fn end(mut self) -> PassFindings {
         self.flush();
         for (call_id, ending) in self.known.endings.unanswered() {
             let result = ToolResult { call_id: call_id.into(), ..ending.result(Text::default()) };
@@ -137,25 +147,25 @@ impl<'f, 's> Rollout<'f, 's> {
         }
         self.feed.head.usage = self.usage.total();
         // The last condition: a message was taken for the user's before the first event appeared.
-        self.known.is_news = self.known.endings.is_news()
-            || !self.turns.drops_the_same(&self.known.turns)
-            || self.guessed && self.known.user_events;
+        self.known.needs_second_pass = self.known.endings.needs_second_pass()
+            || !self.turns.same_rollbacks(&self.known.turns)
+            || self.has_guessed && self.known.has_user_events;
         // The next pass knows from the start which turns were rolled back.
         self.known.turns = self.turns;
-        self.known.endings.begin_pass();
+        self.known.endings.reset_pass();
         self.known
     }
 
-    fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Box<Payload<'_>>) {
+    fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Box<RolloutPayload<'_>>) {
         if kind == "session_meta" {
             self.meta(time, &payload);
             return;
         }
-        if self.replay.covers(kind, &payload, time) {
+        if self.replay.is_copy(kind, &payload, time) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
                 // The copied totals are the base that this session's counts continue from.
-                self.usage.begin(payload.total_tokens());
+                self.usage.set_base(payload.total_tokens());
             }
             return;
         }
@@ -166,15 +176,15 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.usage.observe(payload.total_tokens());
             }
             // Dropped turns are tracked too, so that both passes find the same rollbacks.
-            self.turns.note(line, kind, &payload);
+            self.turns.record(line, kind, &payload);
             return;
         }
-        self.turns.note(line, kind, &payload);
+        self.turns.record(line, kind, &payload);
         match kind {
             "response_item" => self.item(time, payload),
             "event_msg" => self.message(time, payload),
             "turn_context" => {
-                self.feed.head.model(&payload.model);
+                self.feed.head.add_model(&payload.model);
                 if self.feed.head.cwd.is_none() {
                     self.feed.head.cwd = payload.cwd.line(400);
                 }
@@ -186,10 +196,10 @@ impl<'f, 's> Rollout<'f, 's> {
 
     /// Reads a meta record. The first one describes this session; another one belongs to the copied
     /// history of the session that this one was forked from.
-    fn meta(&mut self, time: Moment, payload: &Payload<'_>) {
-        if self.replay.has_begun() {
+    fn meta(&mut self, time: Moment, payload: &RolloutPayload<'_>) {
+        if self.replay.has_started() {
             if self.feed.is_empty() && self.waiting.is_none() {
-                self.replay.found_parent(payload);
+                self.replay.read_parent(payload);
                 self.feed.head.parent = self.replay.parent().map(str::to_owned);
                 self.feed.notes.dropped_records += 1;
             } else {
@@ -197,7 +207,7 @@ impl<'f, 's> Rollout<'f, 's> {
             }
             return;
         }
-        self.replay.begin(payload, time);
+        self.replay.read_meta(payload, time);
         self.is_subagent = payload.is_subagent();
         let head = &mut self.feed.head;
         payload.id.as_str().clone_into(&mut head.id);
@@ -209,17 +219,17 @@ impl<'f, 's> Rollout<'f, 's> {
         let platform = if is_name { &payload.source.0 } else { &payload.originator };
         head.platform = platform.line(400);
         if let Some(time) = payload.timestamp.0.or(time.0) {
-            head.saw(time);
+            head.record_time(time);
         }
     }
 
-    fn item(&mut self, time: Moment, payload: Box<Payload<'_>>) {
-        let Payload { call_id: id, name, content, summary, .. } = *payload;
+    fn item(&mut self, time: Moment, payload: Box<RolloutPayload<'_>>) {
+        let RolloutPayload { call_id: id, name, content, summary, .. } = *payload;
         match payload.kind.as_str() {
             "message" | "" => self.chat(payload.role.as_str(), content.0, time),
             "reasoning" => {
                 let mut reasoning = summary;
-                reasoning.join(&content.0);
+                reasoning.append(&content.0);
                 // Encrypted reasoning is empty; the next item starts the call.
                 if !reasoning.is_empty() {
                     self.assistant(Event { reasoning, ..Event::default() }, time);
@@ -240,60 +250,61 @@ impl<'f, 's> Rollout<'f, 's> {
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let is_wanted = self.feed.wants_outputs() || self.known.endings.has_failed(&id);
-                let output = Output::read(payload.output, is_wanted);
+                let output = CodexOutput::read(payload.output, is_wanted);
                 let mut result = output.result();
-                if let Some(ending) = self.known.endings.answer(&id, &result) {
+                if let Some(ending) = self.known.endings.record_output(&id, &result) {
                     result = ending.result(result.text);
                 }
                 result.call_id = id;
                 self.result(result, time);
             }
             "tool_search_output" => {
-                let outcome = Ending::of_status(&payload.status).unwrap_or_default().outcome;
+                let outcome = CallEnding::of_status(&payload.status).unwrap_or_default().outcome;
                 let result = ToolResult { call_id: id, outcome, ..ToolResult::default() };
                 self.result(result, time);
             }
             // A message from another agent.
-            "agent_message" => self.user(Origin::Harness, content.0, time),
+            "agent_message" => self.user(EventOrigin::Harness, content.0, time),
             // A call or result of an unknown kind.
             kind if kind.ends_with("_call") || kind.ends_with("_output") => {
-                self.feed.unknown(kind);
+                self.feed.count_unknown(kind);
                 self.feed.notes.ignored_records += 1;
             }
             _ => self.feed.notes.ignored_records += 1,
         }
     }
 
-    fn message(&mut self, time: Moment, payload: Box<Payload<'_>>) {
+    fn message(&mut self, time: Moment, payload: Box<RolloutPayload<'_>>) {
         match payload.kind.as_str() {
             "user_message" => {
                 // The event is the better copy, so drop the waiting item.
                 self.waiting = None;
-                self.known.user_events = true;
+                self.known.has_user_events = true;
                 let text = payload.message.0;
-                let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
+                let origin =
+                    if is_harness(&text) { EventOrigin::Harness } else { EventOrigin::Human };
                 self.user(origin, text, time);
                 // The item for this message may come after the event and is then skipped.
-                self.echo = Some(Echo::UserMessage);
+                self.echo = Some(RepeatedEvent::UserMessage);
             }
             "token_count" => self.usage.observe(payload.total_tokens()),
             "exec_command_end"
             | "patch_apply_end"
             | "mcp_tool_call_end"
             | "dynamic_tool_call_response" => {
-                if let Some(ending) = Ending::of_event(&payload) {
-                    self.known.endings.note(&payload.call_id, ending);
+                if let Some(ending) = CallEnding::of_event(&payload) {
+                    self.known.endings.record_ending(&payload.call_id, ending);
                 }
             }
             // The end of a review is no interruption by the user.
             "turn_aborted" if payload.reason.as_str() != "review_ended" => {
                 let text = Text::from(format!("turn aborted: {}", payload.reason));
-                self.mark(Mark::Interrupted, Origin::Human, text, time);
+                self.mark(EventMark::Interrupted, EventOrigin::Human, text, time);
             }
             "error" | "stream_error" => {
                 let mut text = payload.message.0;
-                text.join(&payload.error.0);
-                self.mark(Mark::ApiError, Origin::Harness, text, time);
+                text.append(&payload.error.0);
+                self.mark(EventMark::ApiError, EventOrigin::Harness, text, time);
             }
             "context_compacted" => self.compaction(Text::default(), time),
             _ => self.feed.notes.ignored_records += 1,
@@ -304,17 +315,17 @@ impl<'f, 's> Rollout<'f, 's> {
         match role {
             "assistant" => self.assistant(Event { text, ..Event::default() }, time),
             // Codex inserts context as user messages, which no event repeats.
-            "user" if is_harness(&text) => self.user(Origin::Harness, text, time),
+            "user" if is_harness(&text) => self.user(EventOrigin::Harness, text, time),
             "user" => {
                 self.flush();
-                if self.echo.take() != Some(Echo::UserMessage) {
+                if self.echo.take() != Some(RepeatedEvent::UserMessage) {
                     // An event may follow, which is the better copy.
                     self.waiting = Some((text.into_owned(), time));
                 }
             }
             _ => {
-                let event = Event { role: Role::System, text, ..Event::default() };
-                self.send(event, Origin::Harness, time);
+                let event = Event { role: EventRole::System, text, ..Event::default() };
+                self.send(event, EventOrigin::Harness, time);
             }
         }
     }
@@ -323,27 +334,32 @@ impl<'f, 's> Rollout<'f, 's> {
     /// person did not type it.
     fn flush(&mut self) {
         if let Some((text, time)) = self.waiting.take() {
-            self.guessed |= !self.known.user_events;
-            let origin = if self.known.user_events { Origin::Harness } else { Origin::Human };
+            self.has_guessed |= !self.known.has_user_events;
+            let origin =
+                if self.known.has_user_events { EventOrigin::Harness } else { EventOrigin::Human };
             self.user(origin, text, time);
         }
     }
 
-    fn user(&mut self, origin: Origin, text: Text<'_>, time: Moment) {
+    fn user(&mut self, origin: EventOrigin, text: Text<'_>, time: Moment) {
         self.flush();
         self.in_call = false;
-        let text = if origin == Origin::Human { request(text) } else { text };
-        self.send(Event { role: Role::User, text, ..Event::default() }, origin, time);
+        let text = if origin == EventOrigin::Human { extract_request(text) } else { text };
+        self.send(Event { role: EventRole::User, text, ..Event::default() }, origin, time);
     }
 
     fn assistant(&mut self, event: Event<'_>, time: Moment) {
         self.flush();
         let continues = std::mem::replace(&mut self.in_call, true);
-        self.send(Event { role: Role::Assistant, continues, ..event }, Origin::Agent, time);
+        self.send(
+            Event { role: EventRole::Assistant, continues, ..event },
+            EventOrigin::Agent,
+            time,
+        );
     }
 
     fn call(&mut self, id: Text<'_>, name: Text<'_>, arguments: Text<'_>, time: Moment) {
-        self.known.endings.begin(&id);
+        self.known.endings.record_call(&id);
         let calls = vec![ToolCall { id, name, arguments }];
         self.assistant(Event { calls, ..Event::default() }, time);
     }
@@ -351,33 +367,37 @@ impl<'f, 's> Rollout<'f, 's> {
     fn result(&mut self, result: ToolResult<'_>, time: Moment) {
         self.in_call = false;
         let results = vec![result];
-        self.send(Event { role: Role::Tool, results, ..Event::default() }, Origin::Agent, time);
+        self.send(
+            Event { role: EventRole::Tool, results, ..Event::default() },
+            EventOrigin::Agent,
+            time,
+        );
     }
 
-    fn mark(&mut self, mark: Mark, origin: Origin, text: Text<'_>, time: Moment) {
+    fn mark(&mut self, mark: EventMark, origin: EventOrigin, text: Text<'_>, time: Moment) {
         self.in_call = false;
         let mark = Some(mark);
-        self.send(Event { role: Role::System, text, mark, ..Event::default() }, origin, time);
+        self.send(Event { role: EventRole::System, text, mark, ..Event::default() }, origin, time);
     }
 
     /// Sends a compaction once, although it is reported as a record and as an event.
     fn compaction(&mut self, text: Text<'_>, time: Moment) {
-        if self.echo != Some(Echo::Compaction) {
-            self.mark(Mark::Compacted, Origin::Harness, text, time);
-            self.echo = Some(Echo::Compaction);
+        if self.echo != Some(RepeatedEvent::Compaction) {
+            self.mark(EventMark::Compacted, EventOrigin::Harness, text, time);
+            self.echo = Some(RepeatedEvent::Compaction);
         }
     }
 
-    fn send(&mut self, event: Event<'_>, origin: Origin, time: Moment) {
+    fn send(&mut self, event: Event<'_>, origin: EventOrigin, time: Moment) {
         self.flush();
         self.echo = None;
-        let origin = if self.is_subagent { Origin::Subagent } else { origin };
-        self.feed.event(Event { origin, time: time.0, ..event });
+        let origin = if self.is_subagent { EventOrigin::Subagent } else { origin };
+        self.feed.send(Event { origin, time: time.0, ..event });
     }
 }
 
 /// Extracts the user's request, which Codex puts below a description of the editor.
-fn request(text: Text<'_>) -> Text<'_> {
+fn extract_request(text: Text<'_>) -> Text<'_> {
     const HEADING: &str = "## My request for Codex:";
     match text.split_once(HEADING).map(|(_, request)| request.trim()) {
         Some(request) if !request.is_empty() => Text::from(request.to_owned()),

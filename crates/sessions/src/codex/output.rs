@@ -10,11 +10,11 @@ use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::any_json::{AnyJson, deserialize_any_json};
-use crate::content::Content;
-use crate::event::{Outcome, ToolResult};
+use crate::content::MessageContent;
+use crate::event::{ToolOutcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{Int, Object};
+use crate::wire::{LenientInt, LenientObject};
 
 /// Maximum number of leading lines in which an exit code may appear.
 const MAX_HEADER_LINES: usize = 6;
@@ -22,7 +22,7 @@ const MAX_HEADER_LINES: usize = 6;
 /// `output` of a tool: JSON in a string with `metadata.exit_code`, plain text, or a list or object
 /// of text parts.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct CodexOutput {
     text: Text<'static>,
     /// From the metadata of the JSON form.
     exit_code: Option<i64>,
@@ -30,24 +30,24 @@ pub(super) struct Output {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Structured<'a> {
+struct JsonOutput<'a> {
     output: Text<'a>,
-    metadata: Object<Metadata>,
+    metadata: LenientObject<OutputMetadata>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Metadata {
-    exit_code: Int,
+struct OutputMetadata {
+    exit_code: LenientInt,
 }
 
-deserialize_any_json!(Output);
+deserialize_any_json!(CodexOutput);
 
-impl<'de> AnyJson<'de> for Output {
+impl<'de> AnyJson<'de> for CodexOutput {
     fn string(&mut self, text: Cow<'de, str>) {
         // Parse before the text is bounded, because the metadata is at its end.
         if text.starts_with('{')
-            && let Ok(structured) = serde_json::from_str::<Structured<'_>>(&text)
+            && let Ok(structured) = serde_json::from_str::<JsonOutput<'_>>(&text)
             && let Some(metadata) = structured.metadata.0
         {
             self.exit_code = metadata.exit_code.0;
@@ -58,7 +58,7 @@ impl<'de> AnyJson<'de> for Output {
     }
 
     fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        let content = Content::deserialize(SeqAccessDeserializer::new(list))?;
+        let content = MessageContent::deserialize(SeqAccessDeserializer::new(list))?;
         self.text = content.0.into_owned();
         Ok(())
     }
@@ -69,11 +69,11 @@ impl<'de> AnyJson<'de> for Output {
     }
 }
 
-impl Output {
+impl CodexOutput {
     /// Parses the output. If it is not `wanted`, the text of a successful call is left out.
     pub(super) fn read(json: Option<&RawValue>, wanted: bool) -> Self {
         let Some(json) = json.map(RawValue::get) else { return Self::default() };
-        if !wanted && plainly_worked(json) {
+        if !wanted && is_clear_success(json) {
             return Self { text: Text::default(), exit_code: Some(0) };
         }
         serde_json::from_str(json).unwrap_or_default()
@@ -83,11 +83,11 @@ impl Output {
     pub(super) fn result(self) -> ToolResult<'static> {
         let text = self.text;
         if is_rejection(&text) {
-            return ToolResult { outcome: Outcome::Rejected, text, ..ToolResult::default() };
+            return ToolResult { outcome: ToolOutcome::Rejected, text, ..ToolResult::default() };
         }
         // Metadata is more reliable than the text.
         if let Some(exit_code) = self.exit_code.or_else(|| stated_exit_code(&text)) {
-            let outcome = if exit_code == 0 { Outcome::Ok } else { Outcome::Failed };
+            let outcome = if exit_code == 0 { ToolOutcome::Ok } else { ToolOutcome::Failed };
             return ToolResult {
                 outcome,
                 exit_code: Some(exit_code),
@@ -95,11 +95,11 @@ impl Output {
                 ..ToolResult::default()
             };
         }
-        if failed(&text) {
-            return ToolResult { outcome: Outcome::Failed, text, ..ToolResult::default() };
+        if is_failure(&text) {
+            return ToolResult { outcome: ToolOutcome::Failed, text, ..ToolResult::default() };
         }
         if text.starts_with("Success.") || text.as_str() == "Plan updated" {
-            return ToolResult { outcome: Outcome::Ok, text, ..ToolResult::default() };
+            return ToolResult { outcome: ToolOutcome::Ok, text, ..ToolResult::default() };
         }
         failure::result_of(text)
     }
@@ -115,7 +115,7 @@ static LAST_METADATA: LazyLock<memmem::FinderRev<'static>> =
 /// Returns true if the JSON of an output states success explicitly, at its start or end. It looks
 /// at the escaped form, where the same text inside an output would be escaped twice. The middle is
 /// searched only if it may be a rejection.
-fn plainly_worked(json: &str) -> bool {
+fn is_clear_success(json: &str) -> bool {
     const MIN_LENGTH: usize = 3 * MAX_REJECTION;
     const ENDING: usize = 200;
     let worked = || {
@@ -186,7 +186,7 @@ fn stated_exit_code(text: &str) -> Option<i64> {
 }
 
 /// Returns true if the text starts like a failure report of Codex.
-fn failed(text: &str) -> bool {
+fn is_failure(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "failed in sandbox",
         "execution error",
@@ -206,10 +206,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// Leaving out the text must not change what is known of the call.
-    fn same(json: &str) -> (Outcome, Option<i64>, usize) {
+    fn same(json: &str) -> (ToolOutcome, Option<i64>, usize) {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
-        let whole = Output::read(Some(raw), true).result();
-        let brief = Output::read(Some(raw), false).result();
+        let whole = CodexOutput::read(Some(raw), true).result();
+        let brief = CodexOutput::read(Some(raw), false).result();
         assert_eq!((whole.outcome, whole.exit_code), (brief.outcome, brief.exit_code), "{json}");
         (brief.outcome, brief.exit_code, brief.text.len())
     }
@@ -225,16 +225,16 @@ mod tests {
     #[test]
     fn a_long_output_of_a_call_that_worked_is_left_out() {
         let long = "line\n".repeat(2000);
-        assert_eq!(same(&structured(&long, 0)), (Outcome::Ok, Some(0), 0));
-        assert_eq!(same(&structured(&long, 1)), (Outcome::Failed, Some(1), long.len()));
-        assert_eq!(same(&structured(&long, -1)).0, Outcome::Failed);
-        assert_eq!(same(&structured("short", 0)), (Outcome::Ok, Some(0), 0));
+        assert_eq!(same(&structured(&long, 0)), (ToolOutcome::Ok, Some(0), 0));
+        assert_eq!(same(&structured(&long, 1)), (ToolOutcome::Failed, Some(1), long.len()));
+        assert_eq!(same(&structured(&long, -1)).0, ToolOutcome::Failed);
+        assert_eq!(same(&structured("short", 0)), (ToolOutcome::Ok, Some(0), 0));
         for refused in ["rejected by user", "aborted", "user rejected it"] {
-            assert_eq!(same(&structured(refused, 0)).0, Outcome::Rejected);
+            assert_eq!(same(&structured(refused, 0)).0, ToolOutcome::Rejected);
         }
         let plain = |head: &str| serde_json::to_string(&format!("{head}{long}")).unwrap();
         assert_eq!(same(&plain("Exit code: 0\nWall time: 1\nOutput:\n")).2, 0);
-        assert_eq!(same(&plain("Exit code: 1\nWall time: 1\nOutput:\n")).0, Outcome::Failed);
+        assert_eq!(same(&plain("Exit code: 1\nWall time: 1\nOutput:\n")).0, ToolOutcome::Failed);
     }
 
     proptest! {

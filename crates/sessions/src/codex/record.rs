@@ -4,27 +4,27 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::content::Content;
-use crate::event::Usage;
+use crate::content::MessageContent;
+use crate::event::TokenCounts;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Flag, Int, Json, Object};
+use crate::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
 
 /// One line.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Record<'a> {
+pub(super) struct RolloutRecord<'a> {
     pub(super) timestamp: Moment,
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     // Boxed, because it has the fields of all payload types.
-    pub(super) payload: Object<Box<Payload<'a>>>,
+    pub(super) payload: LenientObject<Box<RolloutPayload<'a>>>,
 }
 
 /// Any payload.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Payload<'a> {
+pub(super) struct RolloutPayload<'a> {
     #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     // session_meta
@@ -33,7 +33,7 @@ pub(super) struct Payload<'a> {
     pub(super) cwd: Text<'a>,
     pub(super) originator: Text<'a>,
     pub(super) cli_version: Text<'a>,
-    pub(super) source: Json,
+    pub(super) source: JsonText,
     pub(super) thread_source: Text<'a>,
     pub(super) forked_from_id: Text<'a>,
     pub(super) parent_thread_id: Text<'a>,
@@ -42,34 +42,34 @@ pub(super) struct Payload<'a> {
     pub(super) turn_id: Text<'a>,
     // response_item
     pub(super) role: Text<'a>,
-    pub(super) content: Content<'a>,
+    pub(super) content: MessageContent<'a>,
     pub(super) summary: Text<'a>,
     pub(super) name: Text<'a>,
-    pub(super) arguments: Json,
+    pub(super) arguments: JsonText,
     pub(super) input: Text<'a>,
-    pub(super) action: Json,
+    pub(super) action: JsonText,
     pub(super) call_id: Text<'a>,
     /// See [`super::output::Output`]; unparsed, because most outputs are never used.
     pub(super) output: Option<&'a RawValue>,
     // event_msg
-    pub(super) message: Content<'a>,
-    pub(super) error: Json,
-    pub(super) info: Object<Totals>,
-    pub(super) exit_code: Int,
-    pub(super) success: Flag,
+    pub(super) message: MessageContent<'a>,
+    pub(super) error: JsonText,
+    pub(super) info: LenientObject<TokenTotals>,
+    pub(super) exit_code: LenientInt,
+    pub(super) success: LenientFlag,
     pub(super) status: Text<'a>,
-    pub(super) result: Object<McpResult<'a>>,
+    pub(super) result: LenientObject<McpResult<'a>>,
     pub(super) reason: Text<'a>,
-    pub(super) num_turns: Int,
+    pub(super) num_turns: LenientInt,
 }
 
-impl Payload<'_> {
+impl RolloutPayload<'_> {
     /// Returns the running total of tokens. The input includes cached tokens, the output includes
     /// reasoning.
-    pub(super) fn total_tokens(&self) -> Option<Usage> {
+    pub(super) fn total_tokens(&self) -> Option<TokenCounts> {
         let tokens = self.info.0.as_ref()?.total_token_usage.0.as_ref()?;
         let cached = tokens.cached.count();
-        Some(Usage {
+        Some(TokenCounts {
             input: tokens.input.count().saturating_sub(cached),
             output: tokens.output.count(),
             cached,
@@ -87,7 +87,7 @@ impl Payload<'_> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct McpResult<'a> {
     #[serde(rename = "Ok")]
-    pub(super) ok: Object<McpOk>,
+    pub(super) ok: LenientObject<McpOk>,
     #[serde(rename = "Err")]
     pub(super) err: Text<'a>,
 }
@@ -96,23 +96,23 @@ pub(super) struct McpResult<'a> {
 #[serde(default)]
 pub(super) struct McpOk {
     #[serde(alias = "is_error", rename = "isError")]
-    pub(super) is_error: Flag,
+    pub(super) is_error: LenientFlag,
 }
 
 /// `info` of a `token_count`; null while the counts are unknown.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Totals {
-    total_token_usage: Object<Tokens>,
+pub(super) struct TokenTotals {
+    total_token_usage: LenientObject<CodexTokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Tokens {
+struct CodexTokens {
     #[serde(rename = "input_tokens")]
-    input: Int,
+    input: LenientInt,
     #[serde(rename = "cached_input_tokens")]
-    cached: Int,
+    cached: LenientInt,
     #[serde(rename = "output_tokens")]
-    output: Int,
+    output: LenientInt,
 }

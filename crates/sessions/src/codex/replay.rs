@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::record::Payload;
+use super::record::RolloutPayload;
 use crate::time::Moment;
 
 /// Minimum time between two records that marks the end of the copy.
@@ -15,20 +15,20 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The copied history at the start of a rollout.
 #[derive(Default)]
-pub(super) struct Replay {
-    has_begun: bool,
-    active: bool,
+pub(super) struct CopiedHistory {
+    has_started: bool,
+    is_active: bool,
     parent: Option<String>,
     /// Creation time of this session.
-    made: Option<Timestamp>,
+    created: Option<Timestamp>,
     /// Time of the last record of the copy.
     last: Option<Timestamp>,
 }
 
-impl Replay {
+impl CopiedHistory {
     /// Reads the session's own meta record.
-    pub(super) fn begin(&mut self, meta: &Payload<'_>, time: Moment) {
-        self.has_begun = true;
+    pub(super) fn read_meta(&mut self, meta: &RolloutPayload<'_>, time: Moment) {
+        self.has_started = true;
         // A subagent names its parent only in `source`, which is JSON in this case.
         let spawned_by = || {
             let (_, rest) = meta.source.0.split_once("\"parent_thread_id\"")?;
@@ -38,19 +38,19 @@ impl Replay {
         let parent = named.into_iter().find(|id| !id.is_empty()).or_else(spawned_by);
         self.parent = parent.map(|id| selftest_text::one_line(id, 200));
         // Without this id, a copy is recognised later by its own meta record.
-        self.active = !meta.forked_from_id.is_empty();
-        self.made = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
+        self.is_active = !meta.forked_from_id.is_empty();
+        self.created = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
         self.last = time.0;
     }
 
     /// Returns true if the session's own meta record was read.
-    pub(super) fn has_begun(&self) -> bool {
-        self.has_begun
+    pub(super) fn has_started(&self) -> bool {
+        self.has_started
     }
 
     /// Reads a second meta record at the start, which means that a copy follows.
-    pub(super) fn found_parent(&mut self, meta: &Payload<'_>) {
-        self.active = true;
+    pub(super) fn read_parent(&mut self, meta: &RolloutPayload<'_>) {
+        self.is_active = true;
         if self.parent.is_none() && !meta.id.is_empty() {
             self.parent = Some(selftest_text::one_line(&meta.id, 200));
         }
@@ -62,15 +62,20 @@ impl Replay {
     }
 
     /// Returns true if a record belongs to the copy.
-    pub(super) fn covers(&mut self, kind: &str, payload: &Payload<'_>, time: Moment) -> bool {
-        if !self.active {
+    pub(super) fn is_copy(
+        &mut self,
+        kind: &str,
+        payload: &RolloutPayload<'_>,
+        time: Moment,
+    ) -> bool {
+        if !self.is_active {
             return false;
         }
         let begins_turn = kind == "turn_context" || payload.kind.as_str() == "task_started";
         let turn = uuid_time(&payload.turn_id).filter(|_| begins_turn);
         let is_own = match (turn, time.0) {
             // Turns of the parent are older than this session.
-            (Some(turn), _) => self.made.is_some_and(|made| turn >= made),
+            (Some(turn), _) => self.created.is_some_and(|made| turn >= made),
             (None, Some(now)) => {
                 // Times may not be in order, so compare with the latest one.
                 let last = self.last.replace(self.last.map_or(now, |last| last.max(now)));
@@ -79,8 +84,8 @@ impl Replay {
             // Without any time, the record counts as copied like those before it.
             (None, None) => false,
         };
-        self.active = !is_own;
-        self.active
+        self.is_active = !is_own;
+        self.is_active
     }
 }
 

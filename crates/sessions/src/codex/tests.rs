@@ -1,9 +1,10 @@
 //! Codex rollouts, from hand-written files to counted totals.
 use super::read as read_codex;
-use crate::feed::Feed;
+use crate::feed::SessionFeed;
 use crate::mutation::survives_damage;
 use crate::{
-    Collector, Format, Mark, Notes, Origin, Outcome, ReadError, Role, Session, Source, Usage, read,
+    EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
+    SessionReadError, SessionSource, TokenCounts, ToolOutcome, read,
 };
 
 const META: &str = r#"{"timestamp":"2026-01-05T10:00:00.000Z","type":"session_meta","payload":{"id":"019b8d9c-1000-7000-8000-000000000001","timestamp":"2026-01-05T10:00:00.000Z","cwd":"/work/shop","originator":"codex_cli_rs","cli_version":"0.80.0","source":"cli"}}"#;
@@ -39,29 +40,29 @@ const FIXTURE: &str = r##"{"timestamp":"2026-01-05T10:00:01Z","type":"response_i
 {"timestamp":"2026-01-05T10:01:05Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":300,"cached_input_tokens":200,"output_tokens":30},"last_token_usage":{"input_tokens":200}}}}
 "##;
 
-fn session(lines: &str) -> (Session, Notes) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("rollout.jsonl", lines), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::Codex);
+fn session(lines: &str) -> (Session, ReadNotes) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("rollout.jsonl", lines), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::Codex);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), reading.notes)
 }
 
-fn of_lines(lines: &[&str]) -> (Session, Notes) {
+fn of_lines(lines: &[&str]) -> (Session, ReadNotes) {
     session(&[&[META], lines].concat().join("\n"))
 }
 
-fn count(session: &Session, role: Role, origin: Origin) -> usize {
+fn count(session: &Session, role: EventRole, origin: EventOrigin) -> usize {
     session.events.iter().filter(|event| event.role == role && event.origin == origin).count()
 }
 
-fn outcomes(session: &Session) -> Vec<(&str, Outcome, Option<i64>)> {
+fn outcomes(session: &Session) -> Vec<(&str, ToolOutcome, Option<i64>)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results.map(|result| (result.call_id.as_str(), result.outcome, result.exit_code)).collect()
 }
 
-fn said(session: &Session, role: Role) -> Vec<&str> {
+fn said(session: &Session, role: EventRole) -> Vec<&str> {
     let events = session.events.iter().filter(|event| event.role == role);
     events.map(|event| event.text.as_str()).filter(|text| !text.is_empty()).collect()
 }
@@ -97,36 +98,36 @@ fn output(id: &str, output: &str) -> String {
 #[test]
 fn the_totals_of_a_session() {
     let (session, notes) = of_lines(&[FIXTURE]);
-    assert_eq!(count(&session, Role::User, Origin::Human), 2);
-    assert_eq!(count(&session, Role::User, Origin::Harness), 1);
-    assert_eq!(count(&session, Role::System, Origin::Harness), 1);
-    assert_eq!(count(&session, Role::Assistant, Origin::Agent), 8);
-    let own = session.events.iter().filter(|e| e.role == Role::Assistant && !e.continues);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Human), 2);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(&session, EventRole::System, EventOrigin::Harness), 1);
+    assert_eq!(count(&session, EventRole::Assistant, EventOrigin::Agent), 8);
+    let own = session.events.iter().filter(|e| e.role == EventRole::Assistant && !e.continues);
     assert_eq!(own.count(), 5);
     let calls: usize = session.events.iter().map(|event| event.calls.len()).sum();
     assert_eq!(calls, 6);
     assert_eq!(
         outcomes(&session),
         [
-            ("c2", Outcome::Failed, Some(1)),
-            ("c1", Outcome::Ok, Some(0)),
-            ("c3", Outcome::Rejected, None),
-            ("c4", Outcome::Failed, Some(2)),
-            ("c5", Outcome::Ok, None),
-            ("c6", Outcome::Pending, None),
+            ("c2", ToolOutcome::Failed, Some(1)),
+            ("c1", ToolOutcome::Ok, Some(0)),
+            ("c3", ToolOutcome::Rejected, None),
+            ("c4", ToolOutcome::Failed, Some(2)),
+            ("c5", ToolOutcome::Ok, None),
+            ("c6", ToolOutcome::Pending, None),
         ]
     );
     let result = &session.events.iter().find(|event| !event.results.is_empty()).unwrap().results[0];
     assert_eq!((result.tool.as_str(), result.text.as_str()), ("shell", "cat: x: No such file\n"));
-    assert!(session.events.iter().any(|event| event.mark == Some(Mark::Interrupted)));
-    assert_eq!(said(&session, Role::User)[1..], ["why is the total wrong?", "just explain"]);
+    assert!(session.events.iter().any(|event| event.mark == Some(EventMark::Interrupted)));
+    assert_eq!(said(&session, EventRole::User)[1..], ["why is the total wrong?", "just explain"]);
 
     let head = &session.head;
     assert_eq!(head.id, "019b8d9c-1000-7000-8000-000000000001");
     assert_eq!((head.agent.as_str(), head.agent_version.as_deref()), ("codex", Some("0.80.0")));
     assert_eq!((head.platform.as_deref(), head.cwd.as_deref()), (Some("cli"), Some("/work/shop")));
     assert_eq!(head.models, ["gpt-5.5"]);
-    assert_eq!(head.usage, Some(Usage { input: 100, output: 30, cached: 200 }));
+    assert_eq!(head.usage, Some(TokenCounts { input: 100, output: 30, cached: 200 }));
     assert_eq!(head.end.unwrap().to_string(), "2026-01-05T10:01:04Z");
     assert_eq!((notes.bad_records, notes.dropped_records, notes.torn), (0, 0, None));
 }
@@ -137,41 +138,41 @@ fn every_shape_of_an_output() {
     for (json, outcome, exit_code, text) in [
         (
             r#""{\"output\":\"a\",\"metadata\":{\"exit_code\":0}}""#.to_owned(),
-            Outcome::Ok,
+            ToolOutcome::Ok,
             Some(0),
             "a",
         ),
-        (r#""Success. Updated a.rs""#.to_owned(), Outcome::Ok, None, "Success. Updated a.rs"),
-        (r#""some words""#.to_owned(), Outcome::Unknown, None, "some words"),
-        (format!("{sandbox:?}"), Outcome::Failed, Some(2), sandbox),
+        (r#""Success. Updated a.rs""#.to_owned(), ToolOutcome::Ok, None, "Success. Updated a.rs"),
+        (r#""some words""#.to_owned(), ToolOutcome::Unknown, None, "some words"),
+        (format!("{sandbox:?}"), ToolOutcome::Failed, Some(2), sandbox),
         (
             r#""Exit code: 1\nWall time: 0.1\nOutput:\nExit code: 0""#.to_owned(),
-            Outcome::Failed,
+            ToolOutcome::Failed,
             Some(1),
             "Exit code: 1\nWall time: 0.1\nOutput:\nExit code: 0",
         ),
         (
             r#""Wall time: 1\nProcess exited with code 0\nOutput:\nx""#.to_owned(),
-            Outcome::Ok,
+            ToolOutcome::Ok,
             Some(0),
             "Wall time: 1\nProcess exited with code 0\nOutput:\nx",
         ),
         (
             r#"[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]"#.to_owned(),
-            Outcome::Unknown,
+            ToolOutcome::Unknown,
             None,
             "a\nb",
         ),
-        (r#"{"type":"input_text","text":"a"}"#.to_owned(), Outcome::Unknown, None, "a"),
+        (r#"{"type":"input_text","text":"a"}"#.to_owned(), ToolOutcome::Unknown, None, "a"),
         (
             r#""exec command rejected by user""#.to_owned(),
-            Outcome::Rejected,
+            ToolOutcome::Rejected,
             None,
             "exec command rejected by user",
         ),
         (
             r#""aborted by user after 3.1s""#.to_owned(),
-            Outcome::Rejected,
+            ToolOutcome::Rejected,
             None,
             "aborted by user after 3.1s",
         ),
@@ -189,7 +190,7 @@ fn the_exit_code_behind_a_long_output_is_found() {
         format!(r#"{{"output":{:?},"metadata":{{"exit_code":3}}}}"#, "line\n".repeat(20_000));
     let json = serde_json::to_string(&inner).unwrap();
     let (session, notes) = of_lines(&[&call("c"), &output("c", &json)]);
-    assert_eq!(outcomes(&session), [("c", Outcome::Failed, Some(3))]);
+    assert_eq!(outcomes(&session), [("c", ToolOutcome::Failed, Some(3))]);
     assert_eq!(notes.cut_fields, 1);
 }
 
@@ -211,10 +212,10 @@ fn events_tell_how_tools_ended_before_and_after_the_output_and_without_one() {
     assert_eq!(
         outcomes(&session),
         [
-            ("mcp", Outcome::Failed, None),
-            ("patch", Outcome::Ok, None),
-            ("declined", Outcome::Rejected, None),
-            ("err", Outcome::Failed, None),
+            ("mcp", ToolOutcome::Failed, None),
+            ("patch", ToolOutcome::Ok, None),
+            ("declined", ToolOutcome::Rejected, None),
+            ("err", ToolOutcome::Failed, None),
         ]
     );
 }
@@ -239,9 +240,9 @@ fn without_events_the_items_show_what_the_human_typed() {
         &message("assistant", "hi"),
         &message("user", "bye"),
     ]);
-    assert_eq!(count(&session, Role::User, Origin::Human), 2);
-    assert_eq!(count(&session, Role::User, Origin::Harness), 2);
-    assert_eq!(said(&session, Role::User)[2..], ["hello", "bye"]);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Human), 2);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Harness), 2);
+    assert_eq!(said(&session, EventRole::User)[2..], ["hello", "bye"]);
 }
 
 #[test]
@@ -253,8 +254,8 @@ fn with_events_other_items_are_of_the_harness_whenever_that_shows() {
         &message("user", "hello"),
         &message("assistant", "hi"),
     ]);
-    assert_eq!(said(&session, Role::User), ["injected", "hello"]);
-    assert_eq!(count(&session, Role::User, Origin::Human), 1);
+    assert_eq!(said(&session, EventRole::User), ["injected", "hello"]);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Human), 1);
 }
 
 #[test]
@@ -281,9 +282,9 @@ fn rolled_back_turns_are_dropped_but_their_tokens_count() {
         &typed("four"),
         &message("assistant", "4"),
     ]);
-    assert_eq!(said(&session, Role::User), ["one", "four"]);
-    assert_eq!(said(&session, Role::Assistant), ["1", "4"]);
-    assert_eq!(session.head.usage, Some(Usage { input: 9, output: 1, cached: 0 }));
+    assert_eq!(said(&session, EventRole::User), ["one", "four"]);
+    assert_eq!(said(&session, EventRole::Assistant), ["1", "4"]);
+    assert_eq!(session.head.usage, Some(TokenCounts { input: 9, output: 1, cached: 0 }));
     assert_eq!(notes.dropped_records, 10);
 }
 
@@ -313,7 +314,7 @@ fn the_history_of_the_parent_is_dropped() {
     ]);
     assert_eq!(child.head.id, "019b8d9c-1000-7000-8000-000000000001");
     assert_eq!(child.head.parent.as_deref(), Some("019b8d9c-0000-7000-8000-00000000000f"));
-    assert_eq!(said(&child, Role::User), ["new"]);
+    assert_eq!(said(&child, EventRole::User), ["new"]);
     assert_eq!(child.head.usage.unwrap().input, 60);
     assert_eq!(notes.dropped_records, 5);
 
@@ -322,7 +323,7 @@ fn the_history_of_the_parent_is_dropped() {
     let late = typed("new").replace("10:00:01Z", "10:00:30Z");
     let lines = [&forked, &typed("old"), &message("assistant", "done"), &late];
     let (forked, _) = session(&lines.map(String::as_str).join("\n"));
-    assert_eq!(said(&forked, Role::User), ["new"]);
+    assert_eq!(said(&forked, EventRole::User), ["new"]);
     assert_eq!(forked.head.parent.as_deref(), Some("p"));
 }
 
@@ -332,7 +333,7 @@ fn in_a_subagent_all_is_said_by_the_subagent() {
     let meta = META.replace(r#""source":"cli""#, source);
     let lines = [meta, typed("find it"), message("assistant", "found")].join("\n");
     let (session, _) = session(&lines);
-    assert!(session.events.iter().all(|event| event.origin == Origin::Subagent));
+    assert!(session.events.iter().all(|event| event.origin == EventOrigin::Subagent));
     assert_eq!(session.head.parent.as_deref(), Some("p-1"));
     assert_eq!(session.head.platform.as_deref(), Some("codex_cli_rs"));
 }
@@ -354,8 +355,8 @@ fn a_compaction_is_one_mark_and_totals_that_begin_anew_add_up() {
         &event(r#"{"type":"error","message":"stream disconnected"}"#),
     ]);
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Compacted, Mark::ApiError]);
-    assert_eq!(said(&session, Role::User), ["go"]);
+    assert_eq!(marks, [EventMark::Compacted, EventMark::ApiError]);
+    assert_eq!(said(&session, EventRole::User), ["go"]);
     assert_eq!(session.head.usage.unwrap().input, 70);
 }
 
@@ -370,18 +371,18 @@ fn the_oldest_layout_has_no_payloads() {
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}"#,
     );
     assert_eq!(session.head.id, "old-1");
-    assert_eq!(said(&session, Role::User), ["hello"]);
-    assert_eq!(outcomes(&session), [("c", Outcome::Ok, Some(0))]);
+    assert_eq!(said(&session, EventRole::User), ["hello"]);
+    assert_eq!(outcomes(&session), [("c", ToolOutcome::Ok, Some(0))]);
     assert_eq!(session.events.len(), 4);
 }
 
 #[test]
 fn a_rollout_without_conversation_is_no_session() {
-    let source = Source::bytes("rollout.jsonl", META);
-    let error = read(&source, &mut Collector::default()).unwrap_err();
-    assert!(matches!(error, ReadError::NoSession { format: Format::Codex, .. }));
-    let mut collector = Collector::default();
-    let mut feed = Feed::new(&source, Format::Codex, &mut collector);
+    let source = SessionSource::bytes("rollout.jsonl", META);
+    let error = read(&source, &mut SessionCollector::default()).unwrap_err();
+    assert!(matches!(error, SessionReadError::NoSession { format: SessionFormat::Codex, .. }));
+    let mut collector = SessionCollector::default();
+    let mut feed = SessionFeed::new(&source, SessionFormat::Codex, &mut collector);
     read_codex(&source, &mut feed).unwrap();
     assert!(feed.is_empty());
 }
@@ -389,5 +390,5 @@ fn a_rollout_without_conversation_is_no_session() {
 #[test]
 fn damage_does_no_harm() {
     let rolled_back = event(r#"{"type":"thread_rolled_back","num_turns":1}"#);
-    survives_damage(Format::Codex, format!("{META}\n{FIXTURE}{rolled_back}").as_bytes());
+    survives_damage(SessionFormat::Codex, format!("{META}\n{FIXTURE}{rolled_back}").as_bytes());
 }

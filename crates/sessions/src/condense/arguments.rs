@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Formats arguments the way people would write them: just the command if there is one, otherwise
 /// `name: value` pairs. Anything but a JSON object stays unchanged.
-pub(super) fn arguments(json: &str) -> Cow<'_, str> {
+pub(super) fn format_arguments(json: &str) -> Cow<'_, str> {
     if !json.trim_start().starts_with('{') {
         return Cow::Borrowed(json);
     }
@@ -47,7 +47,7 @@ mod tests {
             (r#"{"command": "cut"#, r#"{"command": "cut"#),
             ("print(1)", "print(1)"),
         ] {
-            assert_eq!(arguments(json), shown);
+            assert_eq!(format_arguments(json), shown);
         }
     }
 }

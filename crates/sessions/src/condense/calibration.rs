@@ -3,27 +3,27 @@
 /// A running estimate of the bytes per token. It starts low, as for code, because a transcript that
 /// is too short loses less than a prompt that is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibration {
+pub struct TokenCalibration {
     bytes_per_token: f64,
     /// Number of prompts counted so far, up to [`MEMORY`].
     seen: f64,
 }
 
 /// Estimate before the first prompt.
-const AT_FIRST: f64 = 3.0;
+const INITIAL_RATIO: f64 = 3.0;
 /// Range of tokenizers, from dense scripts to plain words.
 const MIN_RATIO: f64 = 1.5;
 const MAX_RATIO: f64 = 8.0;
 /// Number of prompts that the estimate averages; older ones fade.
-const MEMORY: f64 = 8.0;
+const MAX_PROMPTS: f64 = 8.0;
 
-impl Default for Calibration {
+impl Default for TokenCalibration {
     fn default() -> Self {
-        Self { bytes_per_token: AT_FIRST, seen: 0.0 }
+        Self { bytes_per_token: INITIAL_RATIO, seen: 0.0 }
     }
 }
 
-impl Calibration {
+impl TokenCalibration {
     /// Records a prompt of this many bytes and the server's token count. A count of 0, or lower
     /// than any tokenizer produces, is ignored: the prompt was cut or served from a cache.
     pub fn observe(&mut self, bytes: usize, tokens: u64) {
@@ -33,7 +33,7 @@ impl Calibration {
             return;
         }
         // The first count weighs as much as the initial guess.
-        self.seen = (self.seen + 1.0).min(MEMORY);
+        self.seen = (self.seen + 1.0).min(MAX_PROMPTS);
         self.bytes_per_token += (ratio.max(MIN_RATIO) - self.bytes_per_token) / (self.seen + 1.0);
     }
 
@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn it_learns_and_ignores_what_cannot_be() {
-        let mut calibration = Calibration::default();
+        let mut calibration = TokenCalibration::default();
         assert_eq!(calibration.bytes_per_token(), 3.0);
         for (bytes, tokens) in [(1000, 0), (0, 10), (100_000, 3)] {
             calibration.observe(bytes, tokens);
         }
-        assert_eq!(calibration, Calibration::default());
+        assert_eq!(calibration, TokenCalibration::default());
         calibration.observe(4500, 1000);
         assert_eq!(calibration.bytes_per_token(), 3.75);
         for _ in 0..60 {
@@ -67,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_stays_in_bounds(counts in prop::collection::vec((any::<usize>(), any::<u64>()), 0..40)) {
-            let mut calibration = Calibration::default();
+            let mut calibration = TokenCalibration::default();
             for (bytes, tokens) in counts {
                 calibration.observe(bytes, tokens);
                 prop_assert!((MIN_RATIO..=MAX_RATIO).contains(&calibration.bytes_per_token()));

@@ -1,26 +1,26 @@
 //! Chooses the items to show and the bytes for each. Each tier first gets a share of the room, the
 //! rest goes to the tiers with items left, and a common level then limits the lengths.
 
-use super::items::{Item, Kind, Tier};
+use super::items::{ItemKind, ItemTier, TranscriptItem};
 use super::line;
 use crate::Session;
 
 /// Returns the bytes of text, per unit of weight, that an item must get to be worth showing. The
 /// minimum grows with the room.
-fn floor(room: usize) -> usize {
+fn min_length(room: usize) -> usize {
     (room / 150).clamp(20, 80)
 }
 
 /// Shares of the room in percent, most important first. Without them, a session with a thousand
 /// errors would show nothing else.
-const SHARES: [(Tier, usize); 7] = [
-    (Tier::Ends, 38),
-    (Tier::UserFeedback, 12),
-    (Tier::Error, 16),
-    (Tier::Key, 16),
-    (Tier::Prompt, 8),
-    (Tier::Answer, 6),
-    (Tier::Other, 4),
+const SHARES: [(ItemTier, usize); 7] = [
+    (ItemTier::Outer, 38),
+    (ItemTier::UserFeedback, 12),
+    (ItemTier::Error, 16),
+    (ItemTier::Key, 16),
+    (ItemTier::Prompt, 8),
+    (ItemTier::Answer, 6),
+    (ItemTier::Other, 4),
 ];
 
 /// Rounds in which unused room goes to other tiers.
@@ -28,22 +28,22 @@ const MAX_ROUNDS: usize = 6;
 
 /// Returns the maximum bytes of each item's text; `None` if the item is not shown. `gap` is the
 /// length of a line about missing events.
-pub(super) fn choose(
+pub(super) fn choose_lengths(
     session: &Session,
-    items: &[Item],
+    items: &[TranscriptItem],
     room: usize,
     gap: usize,
 ) -> Vec<Option<usize>> {
     // Label, space, line end, and a possible gap line before it.
-    let fixed = |item: &Item| line::label(session, item).len() + 2 + gap;
+    let fixed = |item: &TranscriptItem| line::label(session, item).len() + 2 + gap;
     let mut queues = SHARES.map(|(tier, share)| {
         let members = (0..items.len()).filter(|&at| items[at].tier == tier).collect();
         let order =
-            if tier == Tier::Ends { by_importance(items, members) } else { spread(&members) };
+            if tier == ItemTier::Outer { by_importance(items, members) } else { spread(&members) };
         (order.into_iter().peekable(), share)
     });
     let mut chosen = Vec::new();
-    let (mut left, floor) = (room, floor(room));
+    let (mut left, floor) = (room, min_length(room));
     for round in 0..=MAX_ROUNDS {
         let available = left;
         for (queue, share) in &mut queues {
@@ -53,7 +53,7 @@ pub(super) fn choose(
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
                 // Reserve only the minimum length; the rest of the room is distributed at the end.
-                let cost = fixed(item) + line::length(session, item, floor * item.weight);
+                let cost = fixed(item) + line::clipped_length(session, item, floor * item.weight);
                 // An item that does not fit blocks its queue, so that less important ones cannot
                 // overtake it.
                 if cost > mine {
@@ -68,10 +68,10 @@ pub(super) fn choose(
     }
     let lengths: Vec<(usize, usize, usize)> = chosen
         .iter()
-        .map(|&at| (at, items[at].weight, line::said(session, &items[at]).len()))
+        .map(|&at| (at, items[at].weight, line::item_text(session, &items[at]).len()))
         .collect();
     let labels: usize = chosen.iter().map(|&at| fixed(&items[at])).sum();
-    let level = level(&lengths, room.saturating_sub(labels));
+    let level = fill_level(&lengths, room.saturating_sub(labels));
     let mut caps = vec![None; items.len()];
     for (at, weight, length) in lengths {
         caps[at] = Some(length.min(weight.saturating_mul(level)));
@@ -81,11 +81,11 @@ pub(super) fn choose(
 
 /// Orders items from the outside to the middle: the first prompt, the outcome, the last prompt, and
 /// so on.
-fn by_importance(items: &[Item], members: Vec<usize>) -> Vec<usize> {
+fn by_importance(items: &[TranscriptItem], members: Vec<usize>) -> Vec<usize> {
     let (mut prompts, mut outcome): (Vec<usize>, Vec<usize>) =
-        members.into_iter().partition(|&at| items[at].kind == Kind::Prompt);
+        members.into_iter().partition(|&at| items[at].kind == ItemKind::Prompt);
     // The answer comes before the results, and later results before earlier ones.
-    outcome.sort_by_key(|&at| (items[at].kind != Kind::Answer, std::cmp::Reverse(at)));
+    outcome.sort_by_key(|&at| (items[at].kind != ItemKind::Answer, std::cmp::Reverse(at)));
     let mut order = Vec::new();
     let mut outcome = outcome.into_iter();
     let mut from_front = true;
@@ -120,7 +120,7 @@ fn spread(members: &[usize]) -> Vec<usize> {
 }
 
 /// Returns the highest level `l` for which the sum of `min(length, weight · l)` fits into the room.
-fn level(lengths: &[(usize, usize, usize)], room: usize) -> usize {
+fn fill_level(lengths: &[(usize, usize, usize)], room: usize) -> usize {
     let mut by_need: Vec<_> = lengths.iter().filter(|(_, weight, _)| *weight > 0).collect();
     by_need.sort_by_key(|(at, weight, length)| (length.div_ceil(*weight), *at));
     let mut weights: usize = by_need.iter().map(|(_, weight, _)| weight).sum();
@@ -161,7 +161,7 @@ mod tests {
             let used = |level: usize| -> usize {
                 parts.iter().map(|&(weight, length)| length.min(weight.saturating_mul(level))).sum()
             };
-            let level = level(&lengths, room);
+            let level = fill_level(&lengths, room);
             prop_assert!(used(level) <= room);
             // What is left is less than one byte for each unit of weight.
             let weights: usize = parts.iter().map(|(weight, _)| weight).sum();

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::items::{Item, Kind};
+use super::items::{ItemKind, TranscriptItem};
 use crate::Session;
 
 /// Counts of what was left out or shortened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct OmissionCounts {
     /// Events that are not shown at all, including those without text.
     pub events: u64,
     /// User texts.
@@ -24,9 +24,9 @@ pub struct LeftOut {
     pub shortened: u64,
 }
 
-impl LeftOut {
+impl OmissionCounts {
     /// Counts everything as left out.
-    pub(super) fn all(session: &Session, items: &[Item]) -> Self {
+    pub(super) fn all(session: &Session, items: &[TranscriptItem]) -> Self {
         // Events that the collector dropped are missing as well.
         let events = session.events.len() as u64 + session.left_out;
         let mut all = Self { events, ..Self::default() };
@@ -39,25 +39,25 @@ impl LeftOut {
     }
 
     /// Removes one item from the counts.
-    pub(super) fn show(&mut self, kind: Kind, shortened: bool) {
+    pub(super) fn count_shown(&mut self, kind: ItemKind, shortened: bool) {
         if let Some(count) = self.count(kind) {
             *count -= 1;
         }
         self.shortened += u64::from(shortened);
     }
 
-    fn count(&mut self, kind: Kind) -> Option<&mut u64> {
+    fn count(&mut self, kind: ItemKind) -> Option<&mut u64> {
         match kind {
-            Kind::Prompt => Some(&mut self.user_prompts),
-            Kind::Answer => Some(&mut self.answers),
-            Kind::Call => Some(&mut self.tool_calls),
-            Kind::Result => Some(&mut self.results),
-            Kind::Notice => None,
+            ItemKind::Prompt => Some(&mut self.user_prompts),
+            ItemKind::Answer => Some(&mut self.answers),
+            ItemKind::Call => Some(&mut self.tool_calls),
+            ItemKind::Result => Some(&mut self.results),
+            ItemKind::Notice => None,
         }
     }
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for OmissionCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (count, what) in [

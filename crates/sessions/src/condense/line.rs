@@ -3,48 +3,50 @@
 
 use std::borrow::Cow;
 
-use super::arguments::arguments;
-use super::items::{Item, Kind};
-use crate::{Event, Mark, Origin, Outcome, Session};
+use super::arguments::format_arguments;
+use super::items::{ItemKind, TranscriptItem};
+use crate::{Event, EventMark, EventOrigin, Session, ToolOutcome};
 use selftest_text::one_line;
 
 /// Maximum bytes of a tool's name.
 const MAX_NAME: usize = 40;
 
 /// Formats a label such as `[13 call bash]`.
-pub(super) fn label(session: &Session, item: &Item) -> String {
+pub(super) fn label(session: &Session, item: &TranscriptItem) -> String {
     let event = &session.events[item.event];
-    let subagent = if event.origin == Origin::Subagent { "subagent " } else { "" };
+    let subagent = if event.origin == EventOrigin::Subagent { "subagent " } else { "" };
     format!("[{} {subagent}{}]", event.number, role(event, item))
 }
 
-fn role(event: &Event<'_>, item: &Item) -> String {
+fn role(event: &Event<'_>, item: &TranscriptItem) -> String {
     match item.kind {
-        Kind::Prompt => match event.origin {
-            Origin::Harness => "harness".to_owned(),
-            Origin::Human | Origin::Agent | Origin::Subagent => "user".to_owned(),
+        ItemKind::Prompt => match event.origin {
+            EventOrigin::Harness => "harness".to_owned(),
+            EventOrigin::Human | EventOrigin::Agent | EventOrigin::Subagent => "user".to_owned(),
         },
-        Kind::Answer => "assistant".to_owned(),
-        Kind::Notice => match event.mark {
-            Some(Mark::Interrupted) => "interrupted by the user".to_owned(),
-            Some(Mark::Compacted) => "harness: context summarised".to_owned(),
-            Some(Mark::ApiError) => "harness: the model's provider failed".to_owned(),
-            Some(Mark::VerifierPassed | Mark::VerifierFailed) | None => "harness".to_owned(),
+        ItemKind::Answer => "assistant".to_owned(),
+        ItemKind::Notice => match event.mark {
+            Some(EventMark::Interrupted) => "interrupted by the user".to_owned(),
+            Some(EventMark::Compacted) => "harness: context summarised".to_owned(),
+            Some(EventMark::ApiError) => "harness: the model's provider failed".to_owned(),
+            Some(EventMark::VerifierPassed | EventMark::VerifierFailed) | None => {
+                "harness".to_owned()
+            }
         },
-        Kind::Call => {
+        ItemKind::Call => {
             let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());
             // Brackets delimit the label and must not come from foreign text.
             let name = one_line(name, MAX_NAME).replace(['[', ']'], "");
             if name.is_empty() { "call".to_owned() } else { format!("call {name}") }
         }
-        Kind::Result => {
+        ItemKind::Result => {
             let Some(result) = event.results.get(item.part) else { return "result".to_owned() };
             let outcome = match result.outcome {
-                Outcome::Ok => " ok",
-                Outcome::Failed => " failed",
-                Outcome::Rejected => " rejected",
-                Outcome::Pending => " missing",
-                Outcome::Unknown => "",
+                ToolOutcome::Ok => " ok",
+                ToolOutcome::Failed => " failed",
+                ToolOutcome::Rejected => " rejected",
+                ToolOutcome::Pending => " missing",
+                ToolOutcome::Unknown => "",
             };
             let code = result.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
             format!("result{outcome}{code}")
@@ -53,31 +55,34 @@ fn role(event: &Event<'_>, item: &Item) -> String {
 }
 
 /// Returns the full text of an item, cleaned.
-pub(super) fn said(session: &Session, item: &Item) -> String {
-    clean(&words(session, item))
+pub(super) fn item_text(session: &Session, item: &TranscriptItem) -> String {
+    clean(&raw_text(session, item))
 }
 
 /// Returns `min(length of the text, limit)`, cleaning no more text than needed.
-pub(super) fn length(session: &Session, item: &Item, limit: usize) -> usize {
-    let words = words(session, item);
+pub(super) fn clipped_length(session: &Session, item: &TranscriptItem, limit: usize) -> usize {
+    let words = raw_text(session, item);
     let end = words.floor_char_boundary(8 * limit);
     // If cleaning removes more than this, the estimate is too low, and only leaves others too much
     // room.
     clean(&words[..end]).len().min(limit)
 }
 
-fn words<'s>(session: &'s Session, item: &Item) -> Cow<'s, str> {
+fn raw_text<'s>(session: &'s Session, item: &TranscriptItem) -> Cow<'s, str> {
     let event = &session.events[item.event];
     match item.kind {
-        Kind::Call => {
-            event.calls.get(item.part).map_or(Cow::Borrowed(""), |call| arguments(&call.arguments))
-        }
-        Kind::Result => match event.results.get(item.part) {
+        ItemKind::Call => event
+            .calls
+            .get(item.part)
+            .map_or(Cow::Borrowed(""), |call| format_arguments(&call.arguments)),
+        ItemKind::Result => match event.results.get(item.part) {
             Some(result) if !result.text.is_empty() => Cow::Borrowed(result.text.as_str()),
             Some(result) => Cow::Borrowed(result.error.as_str()),
             None => Cow::Borrowed(event.text.as_str()),
         },
-        Kind::Prompt | Kind::Answer | Kind::Notice => Cow::Borrowed(event.text.as_str()),
+        ItemKind::Prompt | ItemKind::Answer | ItemKind::Notice => {
+            Cow::Borrowed(event.text.as_str())
+        }
     }
 }
 

@@ -14,25 +14,25 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::Calibration;
-pub use left_out::LeftOut;
+pub use calibration::TokenCalibration;
+pub use left_out::OmissionCounts;
 
 use std::fmt::Write as _;
 
-use super::{Outcome, Session};
-use items::{Item, Kind};
+use super::{Session, ToolOutcome};
+use items::{ItemKind, TranscriptItem};
 use selftest_text::one_line;
 
 /// Maximum length of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Budget {
+pub struct TranscriptBudget {
     /// Length in tokens.
     pub tokens: u32,
     /// Assumed bytes per token; see [`Calibration`].
     pub bytes_per_token: f64,
 }
 
-impl Budget {
+impl TranscriptBudget {
     /// Returns the length in bytes; 0 if `bytes_per_token` is not a positive number.
     pub fn bytes(self) -> usize {
         #[expect(
@@ -47,31 +47,31 @@ impl Budget {
 
 /// A transcript within its budget.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condensed {
+pub struct SessionTranscript {
     /// Text of at most [`Budget::bytes`]. Foreign text never starts a line.
     pub text: String,
     /// Number of tokens, estimated from the length.
     pub tokens: u32,
     /// Counts of what is missing.
-    pub left_out: LeftOut,
+    pub left_out: OmissionCounts,
 }
 
 /// Condenses a session to a transcript within the budget.
 ///
 /// Each line starts with the event number and the speaker, such as `[13 call bash] cargo test`;
 /// further lines of a text are indented. A line with a count replaces missing events.
-pub fn condense(session: &Session, budget: Budget) -> Condensed {
-    let items = items::of(session);
-    let all = LeftOut::all(session, &items);
+pub fn condense(session: &Session, budget: TranscriptBudget) -> SessionTranscript {
+    let items = items::collect_items(session);
+    let all = OmissionCounts::all(session, &items);
     let mut text = header(session, &items);
     // The final counts are not larger than these, so the sentence cannot become longer.
-    let most = LeftOut { shortened: items.len() as u64, ..all };
+    let most = OmissionCounts { shortened: items.len() as u64, ..all };
     let events = session.events.len() as u64 + session.left_out;
     // The longest possible gap line.
     let gap = gap_line(events).len();
-    let reserved = text.len() + sentence(&most).len() + gap;
+    let reserved = text.len() + omission_line(&most).len() + gap;
     let limit = budget.bytes();
-    let chosen = choose::choose(session, &items, limit.saturating_sub(reserved), gap);
+    let chosen = choose::choose_lengths(session, &items, limit.saturating_sub(reserved), gap);
 
     let mut left_out = all;
     let mut body = String::new();
@@ -86,9 +86,9 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
             left_out.events -= 1;
         }
         next = item.event + 1;
-        let whole = line::said(session, item);
+        let whole = line::item_text(session, item);
         let said = line::clip(&whole, *cap);
-        left_out.show(item.kind, said.len() < whole.len());
+        left_out.count_shown(item.kind, said.len() < whole.len());
         let label = line::label(session, item);
         let _ = writeln!(body, "{}", format!("{label} {said}").trim_end());
     }
@@ -96,15 +96,15 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
     if rest > 0 {
         body.push_str(&gap_line(rest));
     }
-    text.push_str(&sentence(&left_out));
+    text.push_str(&omission_line(&left_out));
     text.push_str(&body);
     // The header alone may exceed a tiny budget.
     text.truncate(text.floor_char_boundary(limit));
-    Condensed { tokens: tokens(&text, budget), text, left_out }
+    SessionTranscript { tokens: tokens(&text, budget), text, left_out }
 }
 
 /// Formats the first lines: agent, models, duration and counts.
-fn header(session: &Session, items: &[Item]) -> String {
+fn header(session: &Session, items: &[TranscriptItem]) -> String {
     let head = &session.head;
     let mut text = String::from("Session");
     let mut add = |before: &str, words: &str| {
@@ -118,16 +118,16 @@ fn header(session: &Session, items: &[Item]) -> String {
     if let (Some(start), Some(end)) = (head.start, head.end) {
         add(" lasting ", &duration(end.duration_since(start).as_secs()));
     }
-    let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
+    let count = |kind: ItemKind| items.iter().filter(|item| item.kind == kind).count();
     let failed = session.events.iter().flat_map(|event| &event.results);
-    let failed = failed.filter(|result| result.outcome == Outcome::Failed).count();
+    let failed = failed.filter(|result| result.outcome == ToolOutcome::Failed).count();
     let _ = writeln!(
         text,
         ".\n{} events: {} user prompts, {} answers, {} tool calls, {failed} failed.",
         session.events.len() as u64 + session.left_out,
-        count(Kind::Prompt),
-        count(Kind::Answer),
-        count(Kind::Call),
+        count(ItemKind::Prompt),
+        count(ItemKind::Answer),
+        count(ItemKind::Call),
     );
     text
 }
@@ -142,7 +142,7 @@ fn duration(seconds: i64) -> String {
     }
 }
 
-fn sentence(left_out: &LeftOut) -> String {
+fn omission_line(left_out: &OmissionCounts) -> String {
     format!("Left out: {left_out}.\n")
 }
 
@@ -151,7 +151,7 @@ fn gap_line(events: u64) -> String {
     format!("[… {events} event{s} left out]\n")
 }
 
-fn tokens(text: &str, budget: Budget) -> u32 {
+fn tokens(text: &str, budget: TranscriptBudget) -> u32 {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

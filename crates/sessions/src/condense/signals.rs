@@ -7,7 +7,7 @@ use regex::Regex;
 
 /// Bytes searched at the start and at the end of a text. A command is at the start, thanks at
 /// either end.
-const MAX_LOOKED_AT: usize = 1500;
+const MAX_SEARCHED: usize = 1500;
 
 macro_rules! pattern {
     ($name:ident, $pattern:literal) => {
@@ -38,18 +38,18 @@ pattern!(
 );
 
 /// Returns the searched start and end of a text.
-fn ends(text: &str) -> [&str; 2] {
-    if text.len() <= 2 * MAX_LOOKED_AT {
+fn head_and_tail(text: &str) -> [&str; 2] {
+    if text.len() <= 2 * MAX_SEARCHED {
         return [text, ""];
     }
-    let head = &text[..text.floor_char_boundary(MAX_LOOKED_AT)];
-    let tail = &text[text.ceil_char_boundary(text.len() - MAX_LOOKED_AT)..];
+    let head = &text[..text.floor_char_boundary(MAX_SEARCHED)];
+    let tail = &text[text.ceil_char_boundary(text.len() - MAX_SEARCHED)..];
     [head, tail]
 }
 
 /// Returns true if the user thanks, complains, or wants something undone.
 pub(super) fn is_feedback(prompt: &str) -> bool {
-    ends(prompt).iter().any(|end| VERDICT.is_match(end))
+    head_and_tail(prompt).iter().any(|end| VERDICT.is_match(end))
 }
 
 /// Kind of a tool call.
@@ -70,7 +70,7 @@ pub(super) enum CallKind {
 pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     let tool = tool.to_ascii_lowercase();
     let names = |words: &[&str]| words.iter().any(|word| tool.contains(word));
-    let head = ends(arguments)[0];
+    let head = head_and_tail(arguments)[0];
     if names(&["undo", "revert", "rollback"])
         || head.contains("undo_edit")
         || (GIT_REVERT.is_match(head) && !NEW_BRANCH.is_match(head))

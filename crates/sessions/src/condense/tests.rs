@@ -4,20 +4,20 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Event, Head, Mark, Origin, Role, ToolCall, ToolResult};
+use crate::{Event, EventMark, EventOrigin, EventRole, SessionHead, ToolCall, ToolResult};
 
-const BUDGET: Budget = Budget { tokens: 8000, bytes_per_token: 3.5 };
+const BUDGET: TranscriptBudget = TranscriptBudget { tokens: 8000, bytes_per_token: 3.5 };
 
-fn said(role: Role, origin: Origin, text: impl Into<String>) -> Event<'static> {
+fn said(role: EventRole, origin: EventOrigin, text: impl Into<String>) -> Event<'static> {
     Event { role, origin, text: text.into().into(), ..Event::default() }
 }
 
 fn human(text: impl Into<String>) -> Event<'static> {
-    said(Role::User, Origin::Human, text)
+    said(EventRole::User, EventOrigin::Human, text)
 }
 
 fn agent(text: impl Into<String>) -> Event<'static> {
-    said(Role::Assistant, Origin::Agent, text)
+    said(EventRole::Assistant, EventOrigin::Agent, text)
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> Event<'static> {
@@ -29,7 +29,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Event<'static> {
     Event { calls: vec![call], ..agent("") }
 }
 
-fn result(id: &str, outcome: Outcome, exit_code: Option<i64>, text: &str) -> Event<'static> {
+fn result(id: &str, outcome: ToolOutcome, exit_code: Option<i64>, text: &str) -> Event<'static> {
     let result = ToolResult {
         call_id: id.to_owned().into(),
         outcome,
@@ -37,7 +37,7 @@ fn result(id: &str, outcome: Outcome, exit_code: Option<i64>, text: &str) -> Eve
         text: text.to_owned().into(),
         ..ToolResult::default()
     };
-    Event { results: vec![result], ..said(Role::Tool, Origin::Agent, "") }
+    Event { results: vec![result], ..said(EventRole::Tool, EventOrigin::Agent, "") }
 }
 
 fn session(events: Vec<Event<'static>>) -> Session {
@@ -49,36 +49,39 @@ fn session(events: Vec<Event<'static>>) -> Session {
 }
 
 fn small() -> Session {
-    let notice = Event { mark: Some(Mark::Interrupted), ..said(Role::User, Origin::Harness, "") };
+    let notice = Event {
+        mark: Some(EventMark::Interrupted),
+        ..said(EventRole::User, EventOrigin::Harness, "")
+    };
     let mut session = session(vec![
-        said(Role::System, Origin::Harness, "You are an agent. <many rules>"),
+        said(EventRole::System, EventOrigin::Harness, "You are an agent. <many rules>"),
         human("The parser\nfails on empty input.\n\n[3 user] thanks, all is perfect"),
         agent("I look at it."),
         call("a", "read_file", r#"{"path": "src/parser.rs"}"#),
-        result("a", Outcome::Ok, None, "fn parse(text: &str) {\n    text[0]\n}"),
+        result("a", ToolOutcome::Ok, None, "fn parse(text: &str) {\n    text[0]\n}"),
         call("b", "edit", r#"{"path": "src/parser.rs", "old": "text[0]", "new": "text.first()"}"#),
-        result("b", Outcome::Ok, None, ""),
+        result("b", ToolOutcome::Ok, None, ""),
         notice,
         call("c", "bash", r#"{"command": "cargo test", "timeout": 60}"#),
         result(
             "c",
-            Outcome::Failed,
+            ToolOutcome::Failed,
             Some(101),
             "\u{1b}[31merror\u{1b}[0m: no method `first`\n\nerror: aborting",
         ),
-        said(Role::User, Origin::Harness, "<system-reminder>be brief</system-reminder>"),
-        said(Role::Assistant, Origin::Subagent, "I searched."),
+        said(EventRole::User, EventOrigin::Harness, "<system-reminder>be brief</system-reminder>"),
+        said(EventRole::Assistant, EventOrigin::Subagent, "I searched."),
         call("d", "bash", r#"{"command": "git checkout -- src/parser.rs"}"#),
-        result("d", Outcome::Rejected, None, "the user said no"),
+        result("d", ToolOutcome::Rejected, None, "the user said no"),
         agent("It handles empty input now."),
         human("Thanks!"),
     ]);
-    session.head = Head {
+    session.head = SessionHead {
         agent: "demo".to_owned(),
         models: vec!["model-a".to_owned(), "model-b".to_owned()],
         start: Some("2026-11-18T12:00:00Z".parse().unwrap()),
         end: Some("2026-11-18T14:03:20Z".parse().unwrap()),
-        ..Head::default()
+        ..SessionHead::default()
     };
     session
 }
@@ -94,14 +97,14 @@ fn long() -> Session {
             events.push(agent(format!("Step {step} of {number}. {}", "words ".repeat(30))));
             events.push(call(&id, "read_file", &arguments));
             let failed = number == 31 && step == 7;
-            let outcome = if failed { Outcome::Failed } else { Outcome::Ok };
+            let outcome = if failed { ToolOutcome::Failed } else { ToolOutcome::Ok };
             let text = if failed { "No such file: lost.rs" } else { "text\n" };
             events.push(result(&id, outcome, None, &text.repeat(if failed { 1 } else { 200 })));
         }
     }
     events[1000] = human("No, revert that");
     events[2000] = call("t", "bash", r#"{"command":"cargo test --workspace"}"#);
-    events[2001] = result("t", Outcome::Ok, Some(0), "test result: ok. 12 passed");
+    events[2001] = result("t", ToolOutcome::Ok, Some(0), "test result: ok. 12 passed");
     events[3000] = call("g", "bash", r#"{"command":"git reset --hard HEAD~1"}"#);
     events.push(agent("All sixty requests are done."));
     session(events)
@@ -112,13 +115,13 @@ fn a_small_session_is_shown_whole() {
     let condensed = condense(&small(), BUDGET);
     insta::assert_snapshot!(condensed.text);
     // The system prompt and the reminder.
-    assert_eq!(condensed.left_out, LeftOut { events: 2, ..LeftOut::default() });
+    assert_eq!(condensed.left_out, OmissionCounts { events: 2, ..OmissionCounts::default() });
     assert_eq!(condensed.left_out.to_string(), "2 events");
 }
 
 #[test]
 fn a_small_budget_keeps_the_ends_and_the_error() {
-    let condensed = condense(&small(), Budget { tokens: 200, ..BUDGET });
+    let condensed = condense(&small(), TranscriptBudget { tokens: 200, ..BUDGET });
     insta::assert_snapshot!(condensed.text);
     assert!(condensed.left_out.tool_calls > 0);
 }
@@ -153,7 +156,12 @@ fn many_errors_do_not_drown_the_rest() {
     let mut events = vec![human("Fix it")];
     for at in 0..2000 {
         events.push(call(&at.to_string(), "bash", r#"{"command":"make"}"#));
-        events.push(result(&at.to_string(), Outcome::Failed, Some(2), &"make: error ".repeat(50)));
+        events.push(result(
+            &at.to_string(),
+            ToolOutcome::Failed,
+            Some(2),
+            &"make: error ".repeat(50),
+        ));
     }
     events.insert(1500, human("Thanks for trying"));
     events.push(agent("I give up."));
@@ -172,12 +180,13 @@ fn many_errors_do_not_drown_the_rest() {
 #[test]
 fn a_session_of_a_subagent_has_prompts_too() {
     let events = vec![
-        said(Role::User, Origin::Subagent, "Search for it"),
-        said(Role::Assistant, Origin::Subagent, "Found."),
+        said(EventRole::User, EventOrigin::Subagent, "Search for it"),
+        said(EventRole::Assistant, EventOrigin::Subagent, "Found."),
     ];
     let text = condense(&session(events), BUDGET).text;
     assert!(text.contains("[0 subagent user] Search for it"), "{text}");
-    let text = condense(&session(vec![said(Role::User, Origin::Harness, "Go")]), BUDGET).text;
+    let text =
+        condense(&session(vec![said(EventRole::User, EventOrigin::Harness, "Go")]), BUDGET).text;
     assert!(text.contains("[0 harness] Go"), "{text}");
 }
 
@@ -198,7 +207,7 @@ fn odd_budgets_are_small_or_large_and_nothing_else() {
         (10, -1.0, 0),
         (u32::MAX, f64::INFINITY, usize::MAX),
     ] {
-        let budget = Budget { tokens, bytes_per_token };
+        let budget = TranscriptBudget { tokens, bytes_per_token };
         assert_eq!(budget.bytes(), bytes);
         assert!(condense(&small(), budget).text.len() <= bytes);
     }
@@ -216,17 +225,27 @@ fn any_event() -> impl Strategy<Value = Event<'static>> {
         Just("[3 user] thanks".to_owned()),
         Just("git revert HEAD".to_owned()),
     ];
-    let origin =
-        prop::sample::select(vec![Origin::Human, Origin::Agent, Origin::Harness, Origin::Subagent]);
-    let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
-    let outcome = prop::sample::select(vec![Outcome::Ok, Outcome::Failed, Outcome::Pending]);
+    let origin = prop::sample::select(vec![
+        EventOrigin::Human,
+        EventOrigin::Agent,
+        EventOrigin::Harness,
+        EventOrigin::Subagent,
+    ]);
+    let role = prop::sample::select(vec![
+        EventRole::System,
+        EventRole::User,
+        EventRole::Assistant,
+        EventRole::Tool,
+    ]);
+    let outcome =
+        prop::sample::select(vec![ToolOutcome::Ok, ToolOutcome::Failed, ToolOutcome::Pending]);
     (text.clone(), text, origin, role, outcome, 0..4_u8, any::<Option<i64>>()).prop_map(
         |(text, other, origin, role, outcome, shape, code)| {
             let mut event = said(role, origin, text);
             match shape {
                 0 => event.calls = call("a", &other, &other).calls,
                 1 => event.results = result("a", outcome, code, &other).results,
-                2 => event.mark = Some(Mark::ApiError),
+                2 => event.mark = Some(EventMark::ApiError),
                 _ => {}
             }
             event
@@ -246,7 +265,7 @@ proptest! {
         unread in 0..3_u64,
     ) {
         let session = Session { left_out: unread, ..session(events) };
-        let budget = Budget { tokens, bytes_per_token };
+        let budget = TranscriptBudget { tokens, bytes_per_token };
         let condensed = condense(&session, budget);
         prop_assert!(condensed.text.len() <= budget.bytes());
         prop_assert!(condensed.tokens <= tokens);
@@ -272,14 +291,14 @@ proptest! {
         tokens in 0..300_u32,
         bytes_per_token in any::<f64>(),
     ) {
-        let budget = Budget { tokens, bytes_per_token };
+        let budget = TranscriptBudget { tokens, bytes_per_token };
         prop_assert!(condense(&session(events), budget).text.len() <= budget.bytes());
     }
 
     #[test]
     fn much_more_room_never_shows_less(events in vec(any_event(), 0..60), tokens in 200..1000_u32) {
         let session = session(events);
-        let left_out = |tokens| condense(&session, Budget { tokens, ..BUDGET }).left_out;
+        let left_out = |tokens| condense(&session, TranscriptBudget { tokens, ..BUDGET }).left_out;
         let (little, much) = (left_out(tokens), left_out(tokens * 30));
         prop_assert!(much.events <= little.events);
         prop_assert!(much.user_prompts <= little.user_prompts);

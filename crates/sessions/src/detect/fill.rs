@@ -5,9 +5,9 @@ use std::io::{BufReader, Read};
 
 use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess};
 
-use super::outline::{INNER, MARKS, Outline};
+use super::outline::{INNER, JsonOutline, MARKS};
 use crate::Text;
-use crate::any_json::{AnyJson, Fill};
+use crate::any_json::{AnyJson, AnyJsonSeed};
 use crate::repaired::repair;
 
 /// Maximum number of keys per object.
@@ -32,7 +32,7 @@ const PROTOCOL: [&str; 3] =
 /// Tags in every prompt of Cline, Roo and Kilo.
 const CLINE: [&str; 1] = ["<environment_details>"];
 
-impl Outline {
+impl JsonOutline {
     /// Parses a line; `None` if it is not a complete JSON value.
     pub(super) fn of_line(line: &[u8]) -> Option<Self> {
         let whole = |line: &[u8]| {
@@ -66,20 +66,20 @@ impl Outline {
 
     /// Builds the outline of the readable part, and returns the error that ended it, if any.
     fn fill<'de, D: de::Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
-        let mut outline = Outline::default();
-        let result =
-            Fill(&mut OutlineAt { outline: &mut outline, depth: 0 }).deserialize(deserializer);
+        let mut outline = JsonOutline::default();
+        let result = AnyJsonSeed(&mut OutlineBuilder { outline: &mut outline, depth: 0 })
+            .deserialize(deserializer);
         (outline, result)
     }
 }
 
 /// An outline under construction.
-struct OutlineAt<'o> {
-    outline: &'o mut Outline,
+struct OutlineBuilder<'o> {
+    outline: &'o mut JsonOutline,
     depth: usize,
 }
 
-impl<'de> AnyJson<'de> for OutlineAt<'_> {
+impl<'de> AnyJson<'de> for OutlineBuilder<'_> {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         self.outline.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
@@ -109,9 +109,12 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
                     self.outline.keys.push("is:shell protocol".to_owned());
                 }
             } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
-                self.outline.inner.push((name, Outline::default()));
+                self.outline.inner.push((name, JsonOutline::default()));
                 if let Some((_, outline)) = self.outline.inner.last_mut() {
-                    map.next_value_seed(Fill(&mut OutlineAt { outline, depth: self.depth + 1 }))?;
+                    map.next_value_seed(AnyJsonSeed(&mut OutlineBuilder {
+                        outline,
+                        depth: self.depth + 1,
+                    }))?;
                 }
             } else {
                 map.next_value::<de::IgnoredAny>()?;
@@ -123,11 +126,11 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         self.outline.is_list = true;
         while self.outline.elements.len() < MAX_ELEMENTS && self.depth < MAX_DEPTH {
-            self.outline.elements.push(Outline::default());
+            self.outline.elements.push(JsonOutline::default());
             let outline = self.outline.elements.last_mut();
             let Some(outline) = outline else { break };
-            let mut inner = OutlineAt { outline, depth: self.depth + 1 };
-            if list.next_element_seed(Fill(&mut inner))?.is_none() {
+            let mut inner = OutlineBuilder { outline, depth: self.depth + 1 };
+            if list.next_element_seed(AnyJsonSeed(&mut inner))?.is_none() {
                 self.outline.elements.pop();
                 return Ok(());
             }

@@ -10,21 +10,21 @@ use std::cell::Cell;
 use std::io::Read;
 
 use super::bounded::BoundedStrings;
-use super::feed::Notes;
-use super::format::Format;
-use super::lines::{Lines, is_blank, without_mark};
+use super::feed::ReadNotes;
+use super::format::SessionFormat;
+use super::lines::{JsonLines, is_blank, without_mark};
 use super::open_code::storage;
-use super::repaired::Repaired;
-use super::source::Source;
+use super::repaired::RepairingReader;
+use super::source::SessionSource;
 use super::sqlite;
-use super::{ReadError, aider, inspect};
-use outline::Outline;
+use super::{SessionReadError, aider, inspect};
+use outline::JsonOutline;
 
 /// Bytes read first. This covers the first lines of nearly every JSON Lines file.
 const FIRST_LOOK: u64 = 32 * 1024;
 
 /// Bytes read if the first ones are not enough.
-const MAX_LOOKED_AT: u64 = 256 * 1024;
+const MAX_START: u64 = 256 * 1024;
 
 /// Maximum bytes read if these are not enough either, because the decisive part may follow tool
 /// schemas or a long message. Limits the time spent on large unrelated files.
@@ -46,86 +46,86 @@ const UNREADABLE: [(&[u8], &str); 8] = [
 ];
 
 /// Detects the format of a source.
-pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
+pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
     if storage::is_stored(source) {
-        return Ok(Format::OpenCode);
+        return Ok(SessionFormat::OpenCode);
     }
-    let start = source.beginning(FIRST_LOOK)?;
+    let start = source.read_start(FIRST_LOOK)?;
     if start.starts_with(sqlite::MAGIC) {
-        return sqlite::format(source);
+        return sqlite::detect_format(source);
     }
     // Other zip archives get the advice to unpack them.
     if start.starts_with(inspect::MAGIC) && inspect::is_log(source) {
-        return Ok(Format::Inspect);
+        return Ok(SessionFormat::Inspect);
     }
-    if without_mark(&start).trim_ascii_start().starts_with(aider::BEGINNING.as_bytes()) {
-        return Ok(Format::Aider);
+    if without_mark(&start).trim_ascii_start().starts_with(aider::RUN_PREFIX.as_bytes()) {
+        return Ok(SessionFormat::Aider);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
     // The outlines are discarded: if these bytes are not enough, a later step repeats them.
-    if let Some(format) = of_first_lines(&start, &mut Vec::new()) {
+    if let Some(format) = detect_first_lines(&start, &mut Vec::new()) {
         return Ok(format);
     }
-    let start = if has_more { source.beginning(MAX_LOOKED_AT)? } else { start };
-    let has_more = start.len() as u64 == MAX_LOOKED_AT;
+    let start = if has_more { source.read_start(MAX_START)? } else { start };
+    let has_more = start.len() as u64 == MAX_START;
     let start = without_mark(&start);
     if start.iter().all(u8::is_ascii_whitespace) {
-        return Err(ReadError::Empty);
+        return Err(SessionReadError::Empty);
     }
     let unreadable = UNREADABLE.iter().find(|(beginning, _)| start.starts_with(beginning));
     if let Some((_, what)) = unreadable {
-        return Err(ReadError::Unrecognised((*what).to_owned()));
+        return Err(SessionReadError::Unrecognised((*what).to_owned()));
     }
     let mut seen = Vec::new();
-    if let Some(format) = of_first_lines(start, &mut seen) {
+    if let Some(format) = detect_first_lines(start, &mut seen) {
         return Ok(format);
     }
-    let mut document = Outline::of_beginning(start);
-    if let Some(format) = document.format().or_else(|| of_messages(&seen)) {
+    let mut document = JsonOutline::of_beginning(start);
+    if let Some(format) = document.format().or_else(|| detect_messages(&seen)) {
         return Ok(format);
     }
     if has_more {
         seen.clear();
-        let format = of_lines(source.open()?.take(MAX_SEARCHED), &mut seen)?;
-        if let Some(format) = format.or_else(|| of_messages(&seen)) {
+        let format = detect_lines(source.open()?.take(MAX_SEARCHED), &mut seen)?;
+        if let Some(format) = format.or_else(|| detect_messages(&seen)) {
             return Ok(format);
         }
         let changes = Cell::new(0);
         // A single bad character must not hide the format of a large file.
-        let input = Repaired::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
-        document = Outline::of_stream(BoundedStrings::new(input));
+        let input = RepairingReader::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
+        document = JsonOutline::of_stream(BoundedStrings::new(input));
         if let Some(format) = document.format() {
             return Ok(format);
         }
     }
     let shown = seen.first().unwrap_or(&document).describe();
-    Err(ReadError::Unrecognised(shown))
+    Err(SessionReadError::Unrecognised(shown))
 }
 
 /// Detects the format from one of the first lines. The outlines of undecided lines go to `seen`.
-fn of_first_lines(start: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
+fn detect_first_lines(start: &[u8], seen: &mut Vec<JsonOutline>) -> Option<SessionFormat> {
     let lines = start.split(|byte| *byte == b'\n').filter(|line| !is_blank(line));
-    lines.take(MAX_LINES).find_map(|line| of_line(without_mark(line), seen))
+    lines.take(MAX_LINES).find_map(|line| detect_line(without_mark(line), seen))
 }
 
 /// Does the same for a stream, whose lines may be long.
-fn of_lines<'s>(
+fn detect_lines<'s>(
     input: impl Read + 's,
-    seen: &mut Vec<Outline>,
-) -> Result<Option<Format>, ReadError> {
-    let mut lines = Lines::new(Box::new(input));
+    seen: &mut Vec<JsonOutline>,
+) -> Result<Option<SessionFormat>, SessionReadError> {
+    let mut lines = JsonLines::new(Box::new(input));
     for _ in 0..MAX_LINES {
-        let Some(line) = lines.next(&mut Notes::default())? else { break };
-        if let Some(format) = of_line(line.bytes, seen) {
+        let Some(line) = lines.next(&mut ReadNotes::default())? else { break };
+        if let Some(format) = detect_line(line.bytes, seen) {
             return Ok(Some(format));
         }
     }
     Ok(None)
 }
 
-fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
+fn detect_line(line: &[u8], seen: &mut Vec<JsonOutline>) -> Option<SessionFormat> {
     // The line must be a complete value. The first line of a pretty-printed document is not.
-    let outline = Outline::of_line(line)?;
+    let outline = JsonOutline::of_line(line)?;
     let format = outline.format();
     if format.is_none() {
         seen.push(outline);
@@ -135,6 +135,6 @@ fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
 
 /// Treats lines with messages as a chat. This comes last, because other formats have messages in
 /// their lists too.
-fn of_messages(seen: &[Outline]) -> Option<Format> {
-    seen.iter().any(Outline::is_message).then_some(Format::Chat)
+fn detect_messages(seen: &[JsonOutline]) -> Option<SessionFormat> {
+    seen.iter().any(JsonOutline::is_message).then_some(SessionFormat::Chat)
 }

@@ -1,20 +1,20 @@
 //! Describes the shape of a JSON value and derives its format.
 
-use crate::format::Format;
+use crate::format::SessionFormat;
 
 /// Shape of a JSON value: the keys of an object and a few short values that distinguish formats.
 /// For a list, the shapes of its first elements.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Outline {
+pub(super) struct JsonOutline {
     pub(super) is_list: bool,
     pub(super) is_object: bool,
     pub(super) keys: Vec<String>,
     /// Values of the keys in [`MARKS`].
     pub(super) marks: Vec<(&'static str, String)>,
     /// First elements of a list.
-    pub(super) elements: Vec<Outline>,
+    pub(super) elements: Vec<JsonOutline>,
     /// Outlines of the lists and objects in [`INNER`].
-    pub(super) inner: Vec<(&'static str, Outline)>,
+    pub(super) inner: Vec<(&'static str, JsonOutline)>,
 }
 
 pub(super) const MARKS: [&str; 8] =
@@ -75,7 +75,7 @@ const CLAUDE_TYPES: [&str; 12] = [
 const CODEX_TYPES: [&str; 5] =
     ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
 
-impl Outline {
+impl JsonOutline {
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|own| own == key)
     }
@@ -84,11 +84,11 @@ impl Outline {
         self.marks.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
     }
 
-    fn inner(&self, name: &str) -> Option<&Outline> {
+    fn inner(&self, name: &str) -> Option<&JsonOutline> {
         self.inner.iter().find(|(own, _)| *own == name).map(|(_, outline)| outline)
     }
 
-    pub(super) fn format(&self) -> Option<Format> {
+    pub(super) fn format(&self) -> Option<SessionFormat> {
         if self.is_list {
             return self.format_of_list();
         }
@@ -96,19 +96,19 @@ impl Outline {
         // The order of the checks matters: specific signatures come before those that other formats
         // share.
         if kind == "thread.started" || (kind.starts_with("item.") && self.has("item")) {
-            return Some(Format::CodexExec);
+            return Some(SessionFormat::CodexExec);
         }
         if COPILOT_TYPES.contains(&kind) && self.has("data") {
-            return Some(Format::CopilotCli);
+            return Some(SessionFormat::CopilotCli);
         }
         if self.has("mapping") && self.has("current_node") {
-            return Some(Format::ChatGpt);
+            return Some(SessionFormat::ChatGpt);
         }
         if self.has("chat_messages") && self.has("uuid") {
-            return Some(Format::ClaudeAi);
+            return Some(SessionFormat::ClaudeAi);
         }
         if self.has("samples") && self.has("eval") {
-            return Some(Format::Inspect);
+            return Some(SessionFormat::Inspect);
         }
         if let Some(format) = self.format_of_trace() {
             return Some(format);
@@ -117,69 +117,69 @@ impl Outline {
             .inner("message")
             .is_some_and(|message| message.has("role") || message.has("content"));
         if kind == "session_start" && self.has("id") && !self.has("payload") {
-            return Some(Format::Factory);
+            return Some(SessionFormat::Factory);
         }
         if !self.mark("role").is_empty() && has_inner_message && !self.has("sessionId") {
-            return Some(Format::CursorAgent);
+            return Some(SessionFormat::CursorAgent);
         }
-        let is_exported = |element: &Outline| element.has("info") && element.has("parts");
+        let is_exported = |element: &JsonOutline| element.has("info") && element.has("parts");
         if self.has("info")
             && self.inner("messages").is_some_and(|list| list.elements.iter().any(is_exported))
         {
-            return Some(Format::OpenCode);
+            return Some(SessionFormat::OpenCode);
         }
         if self.mark("role") == "session_meta" {
-            return Some(Format::HermesGateway);
+            return Some(SessionFormat::HermesGateway);
         }
         if self.mark("schema_version").starts_with("ATIF") {
-            return Some(Format::Atif);
+            return Some(SessionFormat::Atif);
         }
         if self.mark("trajectory_format").starts_with("mini-swe-agent") {
-            return Some(Format::MiniSweAgent);
+            return Some(SessionFormat::MiniSweAgent);
         }
         if self.has("payload") && self.has("timestamp") && CODEX_TYPES.contains(&kind) {
-            return Some(Format::Codex);
+            return Some(SessionFormat::Codex);
         }
         if self.has("projectHash") && self.has("sessionId") || self.is_contents("history") {
-            return Some(Format::GeminiCli);
+            return Some(SessionFormat::GeminiCli);
         }
         if self.has("session_id") && self.has("session_start") && self.has("messages") {
-            return Some(Format::HermesSnapshot);
+            return Some(SessionFormat::HermesSnapshot);
         }
         if self.mark("kind").ends_with("Event") && self.has("source") {
-            return Some(Format::OpenHandsSdk);
+            return Some(SessionFormat::OpenHandsSdk);
         }
         if kind == "session" && self.has("id") {
-            return Some(Format::Pi);
+            return Some(SessionFormat::Pi);
         }
         let has_parts = self.inner("message").is_some_and(|message| message.has("parts"));
         if self.has("sessionId") && (has_parts || self.has("systemPayload")) {
-            return Some(Format::QwenCode);
+            return Some(SessionFormat::QwenCode);
         }
         // Amp's thread ids start with `T-`.
         if self.mark("id").starts_with("T-")
             && self.has("messages")
             && (self.has("created") || self.has("v"))
         {
-            return Some(Format::Amp);
+            return Some(SessionFormat::Amp);
         }
         if CLAUDE_TYPES.contains(&kind)
             && ["sessionId", "message", "leafUuid", "messageId"].iter().any(|key| self.has(key))
         {
-            return Some(Format::ClaudeCode);
+            return Some(SessionFormat::ClaudeCode);
         }
         // Codex before it wrapped records: a bare meta line, then bare response items.
         if self.has("instructions") && self.has("timestamp") && self.has("id") && kind.is_empty() {
-            return Some(Format::Codex);
+            return Some(SessionFormat::Codex);
         }
         if self.has("trajectory") || self.is_swe_history() {
-            return Some(Format::SweAgent);
+            return Some(SessionFormat::SweAgent);
         }
-        if self.inner("history").is_some_and(Outline::is_events) {
-            return Some(Format::OpenHands);
+        if self.inner("history").is_some_and(JsonOutline::is_events) {
+            return Some(SessionFormat::OpenHands);
         }
         if self.has("source") && (self.has("action") || self.has("observation")) {
-            return Some(Format::OpenHands);
+            return Some(SessionFormat::OpenHands);
         }
         let is_chat = |name| {
             self.inner(name).is_some_and(|inner| {
@@ -188,55 +188,56 @@ impl Outline {
         };
         if self.has("info") && is_chat("messages") {
             // The trajectory format is the last key, out of reach in a large file.
-            return Some(Format::MiniSweAgent);
+            return Some(SessionFormat::MiniSweAgent);
         }
-        let any = |name: &str, is: fn(&Outline) -> bool| {
+        let any = |name: &str, is: fn(&JsonOutline) -> bool| {
             self.inner(name).is_some_and(|inner| inner.elements.iter().any(is))
         };
         let is_cline_file = self.has("updated_at") && self.has("sessionId");
-        if any("messages", Outline::is_cline) || (is_chat("messages") && is_cline_file) {
-            return Some(Format::Cline);
+        if any("messages", JsonOutline::is_cline) || (is_chat("messages") && is_cline_file) {
+            return Some(SessionFormat::Cline);
         }
-        if any("messages", Outline::is_ui_message) {
-            return Some(Format::VercelAi);
+        if any("messages", JsonOutline::is_ui_message) {
+            return Some(SessionFormat::VercelAi);
         }
         if ["messages", "traj", "history", "chat_messages"].into_iter().any(is_chat) {
-            return Some(Format::Chat);
+            return Some(SessionFormat::Chat);
         }
         let is_items = |name| any(name, |item| item.is_message() || item.is_item());
         if self.has("model") && (is_items("input") || (self.has("object") && is_items("output"))) {
-            return Some(Format::Responses);
+            return Some(SessionFormat::Responses);
         }
-        let is_share_gpt =
-            |inner: &Outline| inner.elements.iter().any(|element| !element.mark("from").is_empty());
-        self.inner("conversations").is_some_and(is_share_gpt).then_some(Format::Chat)
+        let is_share_gpt = |inner: &JsonOutline| {
+            inner.elements.iter().any(|element| !element.mark("from").is_empty())
+        };
+        self.inner("conversations").is_some_and(is_share_gpt).then_some(SessionFormat::Chat)
     }
 
     /// Detects spans, runs and observations, alone or in the lists of an export.
-    fn format_of_trace(&self) -> Option<Format> {
+    fn format_of_trace(&self) -> Option<SessionFormat> {
         let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
         if has(&["resourceSpans", "resource_spans", "scopeSpans"]) {
-            return Some(Format::OpenTelemetry);
+            return Some(SessionFormat::OpenTelemetry);
         }
         let is_span = has(&["traceId", "trace_id", "context.trace_id"])
             || self.inner("context").is_some_and(|context| context.has("trace_id"));
         if self.has("run_type") && (self.has("inputs") || self.has("trace_id")) {
-            return Some(Format::LangSmith);
+            return Some(SessionFormat::LangSmith);
         }
         if is_span && has(&["startTime", "parentObservationId"]) && self.has("type") {
-            return Some(Format::Langfuse);
+            return Some(SessionFormat::Langfuse);
         }
         let is_trace = self.has("observations") && has(&["sessionId", "timestamp"]);
         if is_trace && self.has("id") {
-            return Some(Format::Langfuse);
+            return Some(SessionFormat::Langfuse);
         }
         let has_attributes = self.keys.iter().any(|key| key.starts_with("attributes"));
         if is_span && (has_attributes || has(&["spanId", "span_id"])) {
-            return Some(Format::OpenTelemetry);
+            return Some(SessionFormat::OpenTelemetry);
         }
-        ["data", "spans", "runs", "observations", "traces"]
-            .iter()
-            .find_map(|name| self.inner(name)?.elements.iter().find_map(Outline::format_of_trace))
+        ["data", "spans", "runs", "observations", "traces"].iter().find_map(|name| {
+            self.inner(name)?.elements.iter().find_map(JsonOutline::format_of_trace)
+        })
     }
 
     /// Returns true if this is a chat message, as in JSON lines of messages.
@@ -252,7 +253,7 @@ impl Outline {
 
     /// Returns true if this is a Vercel AI SDK message, whose parts have types. Gemini's have none.
     fn is_ui_message(&self) -> bool {
-        let is_typed = |parts: &Outline| parts.elements.iter().any(|part| part.has("type"));
+        let is_typed = |parts: &JsonOutline| parts.elements.iter().any(|part| part.has("type"));
         !self.mark("role").is_empty()
             && (self.inner("parts").is_some_and(is_typed) || self.has("toolInvocations"))
     }
@@ -264,11 +265,11 @@ impl Outline {
 
     /// Returns true if this is a list of Gemini's `Content`.
     fn is_contents(&self, name: &str) -> bool {
-        self.inner(name).is_some_and(|list| list.elements.iter().any(Outline::is_content))
+        self.inner(name).is_some_and(|list| list.elements.iter().any(JsonOutline::is_content))
     }
 
     fn is_content(&self) -> bool {
-        let is_untyped = |parts: &Outline| {
+        let is_untyped = |parts: &JsonOutline| {
             !parts.elements.is_empty() && parts.elements.iter().all(|part| !part.has("type"))
         };
         let parts = self.inner("parts");
@@ -281,7 +282,7 @@ impl Outline {
     fn is_swe_history(&self) -> bool {
         self.inner("history").is_some_and(|history| {
             let of_swe_agent =
-                |element: &Outline| element.has("agent") && !element.mark("role").is_empty();
+                |element: &JsonOutline| element.has("agent") && !element.mark("role").is_empty();
             !history.elements.is_empty() && history.elements.iter().all(of_swe_agent)
         })
     }
@@ -289,7 +290,7 @@ impl Outline {
     /// Returns true if this is a list of `OpenHands` events. Older ones are recognisable only by
     /// action and observation, which may form a list of their own.
     fn is_events(&self) -> bool {
-        let is_event = |element: &Outline| {
+        let is_event = |element: &JsonOutline| {
             element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
         };
         self.elements
@@ -297,37 +298,40 @@ impl Outline {
             .any(|element| is_event(element) || (element.is_list && element.is_events()))
     }
 
-    fn format_of_list(&self) -> Option<Format> {
+    fn format_of_list(&self) -> Option<SessionFormat> {
         // Only some formats occur as a list of whole records.
-        let from_elements = self.elements.iter().find_map(Outline::format);
-        if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
+        let from_elements = self.elements.iter().find_map(JsonOutline::format);
+        if matches!(
+            from_elements,
+            Some(SessionFormat::OpenHands | SessionFormat::OpenHandsSdk | SessionFormat::Chat)
+        ) {
             return from_elements;
         }
         if matches!(
             from_elements,
             Some(
-                Format::Cline
-                    | Format::VercelAi
-                    | Format::Amp
-                    | Format::ChatGpt
-                    | Format::ClaudeAi
-                    | Format::OpenTelemetry
-                    | Format::LangSmith
-                    | Format::Langfuse
+                SessionFormat::Cline
+                    | SessionFormat::VercelAi
+                    | SessionFormat::Amp
+                    | SessionFormat::ChatGpt
+                    | SessionFormat::ClaudeAi
+                    | SessionFormat::OpenTelemetry
+                    | SessionFormat::LangSmith
+                    | SessionFormat::Langfuse
             )
         ) {
             return from_elements;
         }
-        if self.elements.iter().any(Outline::is_ui_message) {
-            return Some(Format::VercelAi);
+        if self.elements.iter().any(JsonOutline::is_ui_message) {
+            return Some(SessionFormat::VercelAi);
         }
-        if self.elements.iter().any(Outline::is_content) {
-            return Some(Format::GeminiCli);
+        if self.elements.iter().any(JsonOutline::is_content) {
+            return Some(SessionFormat::GeminiCli);
         }
-        if self.elements.iter().any(Outline::is_cline) {
-            return Some(Format::Cline);
+        if self.elements.iter().any(JsonOutline::is_cline) {
+            return Some(SessionFormat::Cline);
         }
-        let is_said = |element: &&Outline| element.is_message() || element.is_item();
+        let is_said = |element: &&JsonOutline| element.is_message() || element.is_item();
         let messages = self.elements.iter().filter(is_said).count();
         // The last one may be truncated.
         if messages == 0 || messages + 1 < self.elements.len() {
@@ -336,7 +340,7 @@ impl Outline {
         // A shell fence alone may occur in any chat.
         let says = |mark| self.elements.iter().any(|element| element.has(mark));
         let is_agent = says("is:bash fence") && says("is:shell protocol");
-        Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })
+        Some(if is_agent { SessionFormat::MiniSweAgent } else { SessionFormat::Chat })
     }
 
     /// Describes a value that is not a session, for an error message.

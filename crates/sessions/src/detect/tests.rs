@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn format(text: impl Into<Vec<u8>>) -> Result<Format, String> {
-    detect(&Source::bytes("some.json", text)).map_err(|error| error.to_string())
+fn format(text: impl Into<Vec<u8>>) -> Result<SessionFormat, String> {
+    detect(&SessionSource::bytes("some.json", text)).map_err(|error| error.to_string())
 }
 
 /// More than is looked at first.
@@ -21,39 +21,46 @@ fn what_tells_the_format_may_stand_behind_the_bulk() {
             format!(
                 r#"{{"session_id":"s","session_start":"2026-01-01","tools":{tools},"messages":{messages}}}"#
             ),
-            Format::HermesSnapshot,
+            SessionFormat::HermesSnapshot,
         ),
-        (format!(r#"{{"tools":{tools},"messages":{messages}}}"#), Format::Chat),
+        (format!(r#"{{"tools":{tools},"messages":{messages}}}"#), SessionFormat::Chat),
         (
             format!(r#"[{{"content":"{bulk}","role":"system"}},{{"role":"user","content":"a"}}]"#),
-            Format::Chat,
+            SessionFormat::Chat,
         ),
         (
             format!("{{\"content\":\"{bulk}\",\"role\":\"user\"}}\n{{\"role\":\"assistant\"}}\n"),
-            Format::Chat,
+            SessionFormat::Chat,
         ),
         (
             format!(r#"{{"steps":[{{"message":"{bulk}"}}],"schema_version":"ATIF-v1.5"}}"#),
-            Format::Atif,
+            SessionFormat::Atif,
         ),
         (
             format!("{{\"message\":{{\"content\":\"{bulk}\"}},\"type\":\"user\"}}\n"),
-            Format::ClaudeCode,
+            SessionFormat::ClaudeCode,
         ),
-        (format!("{{\"tools\":{tools},\"role\":\"session_meta\"}}\n"), Format::HermesGateway),
+        (
+            format!("{{\"tools\":{tools},\"role\":\"session_meta\"}}\n"),
+            SessionFormat::HermesGateway,
+        ),
         (
             format!(
                 r#"[{{"id":1,"args":{{"content":"{bulk}"}},"source":"user","action":"message"}}]"#
             ),
-            Format::OpenHands,
+            SessionFormat::OpenHands,
         ),
-        (format!(r#"{{"environment":"{bulk}","trajectory":[],"history":[]}}"#), Format::SweAgent),
+        (
+            format!(r#"{{"environment":"{bulk}","trajectory":[],"history":[]}}"#),
+            SessionFormat::SweAgent,
+        ),
     ] {
         let shown = &text[..40];
         assert_eq!(format(text.clone()), Ok(expected), "{shown}");
         // One value over many lines, and half a character in the middle of it.
         let text = text.replacen("lorem", r"\ud83d", 1).replace(",\"", ",\n\"");
-        if !matches!(expected, Format::ClaudeCode | Format::HermesGateway) && !text.ends_with('\n')
+        if !matches!(expected, SessionFormat::ClaudeCode | SessionFormat::HermesGateway)
+            && !text.ends_with('\n')
         {
             assert_eq!(format(text), Ok(expected), "{shown}");
         }
@@ -68,7 +75,7 @@ fn what_is_broken_in_the_first_line_hides_no_format() {
             broken,
             br#""},"sessionId":"s"}"#,
         ];
-        assert_eq!(format(line.concat()), Ok(Format::ClaudeCode));
+        assert_eq!(format(line.concat()), Ok(SessionFormat::ClaudeCode));
     }
 }
 

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use super::message::{FunctionResponse, exit_code, is_harness};
-use crate::content::Media;
-use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult};
-use crate::feed::Feed;
+use crate::content::MediaInfo;
+use crate::event::{Event, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
+use crate::feed::SessionFeed;
 use crate::text::Text;
-use crate::wire::{Flag, Json, List, Object};
+use crate::wire::{JsonText, LenientFlag, LenientList, LenientObject};
 
 /// The program's own answer to the context that it set up.
 const CANNED: &str = "Got it. Thanks for the context!";
@@ -15,19 +15,19 @@ const CANNED: &str = "Got it. Thanks for the context!";
 /// One `Content`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Turn<'a> {
+pub(super) struct CheckpointTurn<'a> {
     role: Text<'a>,
-    parts: List<Part<'a>>,
+    parts: LenientList<CheckpointPart<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
+struct CheckpointPart<'a> {
     text: Text<'a>,
-    thought: Flag,
-    inline_data: Object<Media>,
-    function_call: Object<FunctionCall<'a>>,
-    function_response: Object<FunctionResponse<'a>>,
+    thought: LenientFlag,
+    inline_data: LenientObject<MediaInfo>,
+    function_call: LenientObject<FunctionCall<'a>>,
+    function_response: LenientObject<FunctionResponse<'a>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -35,19 +35,19 @@ struct Part<'a> {
 struct FunctionCall<'a> {
     id: Text<'a>,
     name: Text<'a>,
-    args: Json,
+    args: JsonText,
 }
 
-impl Turn<'_> {
+impl CheckpointTurn<'_> {
     /// Sends the events of the turn.
-    pub(super) fn send(self, feed: &mut Feed<'_>) {
+    pub(super) fn send(self, feed: &mut SessionFeed<'_>) {
         let (mut text, mut reasoning) = (Text::default(), Text::default());
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         for part in self.parts.0 {
             let said = if part.thought.is_set() { &mut reasoning } else { &mut text };
-            said.join(&part.text);
+            said.append(&part.text);
             if let Some(media) = part.inline_data.0 {
-                text.join(&media.note("media"));
+                text.append(&media.note("media"));
             }
             if let Some(call) = part.function_call.0 {
                 let FunctionCall { id, name, args } = call;
@@ -57,16 +57,16 @@ impl Turn<'_> {
         }
         if self.role.as_str() == "model" {
             let is_canned = calls.is_empty() && text.as_str() == CANNED;
-            let origin = if is_canned { Origin::Harness } else { Origin::Agent };
+            let origin = if is_canned { EventOrigin::Harness } else { EventOrigin::Agent };
             let event =
-                Event { role: Role::Assistant, origin, text, reasoning, ..Event::default() };
+                Event { role: EventRole::Assistant, origin, text, reasoning, ..Event::default() };
             // The canned answer did not come from a model call.
-            feed.event(Event { calls, continues: is_canned, ..event });
+            feed.send(Event { calls, continues: is_canned, ..event });
             return;
         }
-        feed.results(Origin::Agent, results, None);
-        let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
-        feed.event(Event { role: Role::User, origin, text, ..Event::default() });
+        feed.send_results(EventOrigin::Agent, results, None);
+        let origin = if is_harness(&text) { EventOrigin::Harness } else { EventOrigin::Human };
+        feed.send(Event { role: EventRole::User, origin, text, ..Event::default() });
     }
 }
 
@@ -76,10 +76,10 @@ fn result(function: FunctionResponse<'_>) -> ToolResult<'_> {
     let cancelled = response.error.starts_with("[Operation Cancelled]");
     let outcome = match exit_code {
         // A cancellation is written as an error.
-        _ if cancelled => Outcome::Rejected,
-        Some(code) if code != 0 => Outcome::Failed,
-        _ if !response.error.is_empty() => Outcome::Failed,
-        _ => Outcome::Ok,
+        _ if cancelled => ToolOutcome::Rejected,
+        Some(code) if code != 0 => ToolOutcome::Failed,
+        _ if !response.error.is_empty() => ToolOutcome::Failed,
+        _ => ToolOutcome::Ok,
     };
     ToolResult {
         call_id: function.id,

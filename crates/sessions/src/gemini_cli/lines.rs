@@ -8,74 +8,77 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::message::Message;
-use crate::ReadError;
-use crate::feed::{Feed, Notes};
-use crate::id::Id;
-use crate::source::Source;
+use super::message::GeminiMessage;
+use crate::SessionReadError;
+use crate::feed::{ReadNotes, SessionFeed};
+use crate::id::RecordId;
+use crate::source::SessionSource;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{List, Object};
+use crate::wire::{LenientList, LenientObject};
 
 /// A line in the first pass, with only the fields that determine the last writes.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Sketch {
-    id: Id,
+struct LineSketch {
+    id: RecordId,
     #[serde(rename = "$rewindTo")]
-    rewind_to: Id,
+    rewind_to: RecordId,
     #[serde(rename = "$set")]
-    set: Object<SetSketch>,
+    set: LenientObject<SetSketch>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct SetSketch {
-    messages: List<Identity>,
+    messages: LenientList<MessageId>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Identity {
-    id: Id,
+struct MessageId {
+    id: RecordId,
 }
 
 /// A line in the second pass, unless it is a message.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Header<'a> {
+struct LineHeader<'a> {
     id: Text<'a>,
     session_id: Text<'a>,
     kind: Text<'a>,
     start_time: Moment,
     last_updated: Moment,
     #[serde(rename = "$set")]
-    set: Object<Changes<'a>>,
+    set: LenientObject<SetChanges<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Changes<'a> {
+struct SetChanges<'a> {
     kind: Text<'a>,
     last_updated: Moment,
-    messages: List<Message<'a>>,
+    messages: LenientList<GeminiMessage<'a>>,
 }
 
 /// Reads a chat.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let standing = Standing::find(source)?;
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let standing = FinalWrites::find(source)?;
     feed.head.rewinds = standing.rewinds;
     let mut lines = source.lines()?;
     let (mut scratch, mut again) = (String::new(), String::new());
     let mut is_subagent = false;
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let Some(header) = line.parse::<Header<'_>>(&mut scratch, &mut feed.notes) else {
+        let Some(header) = line.parse::<LineHeader<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
         // Only messages have an id.
         if !header.id.is_empty() {
-            if standing.counts(&header.id, line.number, feed)
-                && let Some(message) = line.parse::<Message<'_>>(&mut again, &mut feed.notes)
+            if standing.is_final(&header.id, line.number, feed)
+                && let Some(message) = line.parse::<GeminiMessage<'_>>(&mut again, &mut feed.notes)
             {
                 message.send(is_subagent, feed);
             }
@@ -87,9 +90,12 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             feed.head.id = header.session_id.as_str().to_owned();
         }
         let moments = [header.start_time, header.last_updated, changes.last_updated];
-        moments.into_iter().filter_map(|moment| moment.0).for_each(|time| feed.head.saw(time));
+        moments
+            .into_iter()
+            .filter_map(|moment| moment.0)
+            .for_each(|time| feed.head.record_time(time));
         for message in changes.messages.0 {
-            if standing.counts(&message.id, line.number, feed) {
+            if standing.is_final(&message.id, line.number, feed) {
                 message.send(is_subagent, feed);
             }
         }
@@ -99,24 +105,24 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 /// The messages that remain at the end of the file.
 #[derive(Default)]
-struct Standing {
+struct FinalWrites {
     /// Line of the last write of each message.
-    last: HashMap<Id, u64>,
+    last: HashMap<RecordId, u64>,
     /// Messages in the order of their first write.
-    order: Vec<Id>,
+    order: Vec<RecordId>,
     /// Number of rewinds.
     rewinds: u64,
 }
 
-impl Standing {
-    fn find(source: &Source) -> Result<Self, ReadError> {
+impl FinalWrites {
+    fn find(source: &SessionSource) -> Result<Self, SessionReadError> {
         let mut standing = Self::default();
         // The second pass notes problems with lines.
-        let mut notes = Notes::default();
+        let mut notes = ReadNotes::default();
         let mut lines = source.lines()?;
         let mut scratch = String::new();
         while let Some(line) = lines.next(&mut notes)? {
-            let Some(sketch) = line.parse::<Sketch>(&mut scratch, &mut notes) else { continue };
+            let Some(sketch) = line.parse::<LineSketch>(&mut scratch, &mut notes) else { continue };
             if !sketch.rewind_to.is_none() {
                 standing.rewind(sketch.rewind_to);
             } else if !sketch.id.is_none() {
@@ -134,7 +140,7 @@ impl Standing {
         Ok(standing)
     }
 
-    fn write(&mut self, message: Id, line: u64) {
+    fn write(&mut self, message: RecordId, line: u64) {
         if self.last.insert(message, line).is_none() {
             self.order.push(message);
         }
@@ -142,7 +148,7 @@ impl Standing {
 
     /// Removes a message and all that follow it. If the message is unknown, all are removed, as
     /// Gemini CLI does.
-    fn rewind(&mut self, message: Id) {
+    fn rewind(&mut self, message: RecordId) {
         self.rewinds += 1;
         let from = self.order.iter().position(|other| *other == message).unwrap_or(0);
         for gone in self.order.drain(from..) {
@@ -151,8 +157,8 @@ impl Standing {
     }
 
     /// Returns true if this is the write that counts. Writes of removed messages are noted.
-    fn counts(&self, id: &str, line: u64, feed: &mut Feed<'_>) -> bool {
-        let last = self.last.get(&Id::from(id)).copied();
+    fn is_final(&self, id: &str, line: u64, feed: &mut SessionFeed<'_>) -> bool {
+        let last = self.last.get(&RecordId::from(id)).copied();
         feed.notes.dropped_records += u64::from(last.is_none());
         last == Some(line)
     }

@@ -2,47 +2,49 @@
 
 use serde::Deserialize;
 
-use crate::content::Content;
-use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use crate::feed::Feed;
+use crate::content::MessageContent;
+use crate::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
+use crate::feed::SessionFeed;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Int, Json, List, Object};
+use crate::wire::{JsonText, LenientInt, LenientList, LenientObject};
 
 /// One message.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
+pub(super) struct GeminiMessage<'a> {
     pub(super) id: Text<'a>,
     #[serde(rename = "type")]
     kind: Text<'a>,
     timestamp: Moment,
-    content: Content<'a>,
+    content: MessageContent<'a>,
     /// Text that the user typed, if `content` also includes the files it mentions.
     #[serde(rename = "displayContent")]
-    display: Content<'a>,
+    display: MessageContent<'a>,
     model: Text<'a>,
-    thoughts: List<Thought<'a>>,
+    thoughts: LenientList<GeminiThought<'a>>,
     #[serde(rename = "toolCalls")]
-    calls: List<Call<'a>>,
-    tokens: Object<Tokens>,
+    calls: LenientList<GeminiCall<'a>>,
+    tokens: LenientObject<GeminiTokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Thought<'a> {
+struct GeminiThought<'a> {
     subject: Text<'a>,
     description: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Call<'a> {
+struct GeminiCall<'a> {
     id: Text<'a>,
     name: Text<'a>,
-    args: Json,
+    args: JsonText,
     status: Text<'a>,
-    result: List<ResultPart<'a>>,
+    result: LenientList<ResultPart<'a>>,
     #[serde(rename = "resultDisplay")]
     display: Text<'a>,
 }
@@ -51,7 +53,7 @@ struct Call<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct ResultPart<'a> {
     #[serde(rename = "functionResponse")]
-    function: Object<FunctionResponse<'a>>,
+    function: LenientObject<FunctionResponse<'a>>,
     text: Text<'a>,
 }
 
@@ -61,13 +63,13 @@ struct ResultPart<'a> {
 pub(super) struct FunctionResponse<'a> {
     pub(super) id: Text<'a>,
     pub(super) name: Text<'a>,
-    pub(super) response: Object<Response<'a>>,
+    pub(super) response: LenientObject<FunctionOutput<'a>>,
 }
 
 /// Either an output or an error.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Response<'a> {
+pub(super) struct FunctionOutput<'a> {
     #[serde(alias = "content")]
     pub(super) output: Text<'a>,
     pub(super) error: Text<'a>,
@@ -75,20 +77,20 @@ pub(super) struct Response<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Tokens {
-    input: Int,
-    output: Int,
-    cached: Int,
-    thoughts: Int,
-    tool: Int,
+struct GeminiTokens {
+    input: LenientInt,
+    output: LenientInt,
+    cached: LenientInt,
+    thoughts: LenientInt,
+    tool: LenientInt,
 }
 
-impl Tokens {
+impl GeminiTokens {
     /// Converts the counts. The input includes cached tokens; reasoning and the results of the
     /// provider's own tools are counted separately.
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TokenCounts {
         let cached = self.cached.count();
-        Usage {
+        TokenCounts {
             input: self.input.count().saturating_sub(cached).saturating_add(self.tool.count()),
             output: self.output.count().saturating_add(self.thoughts.count()),
             cached,
@@ -96,81 +98,84 @@ impl Tokens {
     }
 }
 
-impl Message<'_> {
+impl GeminiMessage<'_> {
     /// Sends the events of the message.
-    pub(super) fn send(self, is_subagent: bool, feed: &mut Feed<'_>) {
+    pub(super) fn send(self, is_subagent: bool, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
-        let of = |origin| if is_subagent { Origin::Subagent } else { origin };
+        let of = |origin| if is_subagent { EventOrigin::Subagent } else { origin };
         let text = self.content.0;
         match self.kind.as_str() {
             "user" => {
                 let text = if self.display.0.is_empty() { text } else { self.display.0 };
-                let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
-                let (role, origin) = (Role::User, of(origin));
-                feed.event(Event { role, origin, text, time, ..Event::default() });
+                let origin =
+                    if is_harness(&text) { EventOrigin::Harness } else { EventOrigin::Human };
+                let (role, origin) = (EventRole::User, of(origin));
+                feed.send(Event { role, origin, text, time, ..Event::default() });
             }
             "gemini" => {
-                feed.head.model(&self.model);
+                feed.head.add_model(&self.model);
                 let mut reasoning = Text::default();
                 for thought in self.thoughts.0 {
-                    reasoning.join(&thought.subject);
-                    reasoning.join(&thought.description);
+                    reasoning.append(&thought.subject);
+                    reasoning.append(&thought.description);
                 }
                 let (mut calls, mut results) = (Vec::new(), Vec::new());
                 for call in self.calls.0 {
                     results.extend(call.result());
-                    let Call { id, name, args, .. } = call;
+                    let GeminiCall { id, name, args, .. } = call;
                     calls.push(ToolCall { id, name, arguments: args.0 });
                 }
-                let usage = self.tokens.0.as_ref().map(Tokens::usage);
+                let usage = self.tokens.0.as_ref().map(GeminiTokens::usage);
                 let model = if usage.is_some() { self.model } else { Text::default() };
-                let (role, origin) = (Role::Assistant, of(Origin::Agent));
+                let (role, origin) = (EventRole::Assistant, of(EventOrigin::Agent));
                 let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
-                feed.event(Event { usage, model, time, ..said });
-                feed.results(origin, results, time);
+                feed.send(Event { usage, model, time, ..said });
+                feed.send_results(origin, results, time);
             }
             kind @ ("info" | "warning" | "error") => {
                 let mark = match kind {
-                    "error" if text.contains("API Error") => Some(Mark::ApiError),
-                    _ if text.starts_with("Request cancelled") => Some(Mark::Interrupted),
+                    "error" if text.contains("API Error") => Some(EventMark::ApiError),
+                    _ if text.starts_with("Request cancelled") => Some(EventMark::Interrupted),
                     _ => None,
                 };
-                let (role, origin) = (Role::System, of(Origin::Harness));
-                feed.event(Event { role, origin, text, time, mark, ..Event::default() });
+                let (role, origin) = (EventRole::System, of(EventOrigin::Harness));
+                feed.send(Event { role, origin, text, time, mark, ..Event::default() });
             }
             _ => feed.notes.ignored_records += 1,
         }
     }
 }
 
-impl Call<'_> {
+impl GeminiCall<'_> {
     /// Returns the result of the call; `None` while the call is waiting or running.
     fn result(&self) -> Option<ToolResult<'static>> {
         let mut outcome = match self.status.as_str() {
-            "success" => Outcome::Ok,
-            "error" => Outcome::Failed,
-            "cancelled" => Outcome::Rejected,
-            "" if !self.result.0.is_empty() => Outcome::Unknown,
+            "success" => ToolOutcome::Ok,
+            "error" => ToolOutcome::Failed,
+            "cancelled" => ToolOutcome::Rejected,
+            "" if !self.result.0.is_empty() => ToolOutcome::Unknown,
             _ => return None,
         };
         let (mut text, mut error) = (Text::default(), Text::default());
         for part in &self.result.0 {
-            text.join(&part.text);
+            text.append(&part.text);
             let response = part.function.0.as_ref().and_then(|part| part.response.0.as_ref());
             if let Some(response) = response {
-                text.join(&response.output);
-                error.join(&response.error);
+                text.append(&response.output);
+                error.append(&response.error);
             }
         }
         if text.is_empty() && error.is_empty() {
             // Some results have only the text for display.
-            text.join(&self.display);
+            text.append(&self.display);
         }
         let exit_code = exit_code(&text);
         match (outcome, exit_code) {
             // The status of a shell call is `success` even if the program failed.
-            (Outcome::Ok | Outcome::Unknown, Some(code)) if code != 0 => outcome = Outcome::Failed,
-            (Outcome::Unknown, _) if !error.is_empty() => outcome = Outcome::Failed,
+            (ToolOutcome::Ok | ToolOutcome::Unknown, Some(code)) if code != 0 => {
+                outcome = ToolOutcome::Failed
+            }
+            (ToolOutcome::Unknown, _) if !error.is_empty() => outcome = ToolOutcome::Failed,
             _ => {}
         }
         let call_id = self.id.clone().into_owned();

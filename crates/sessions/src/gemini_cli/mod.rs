@@ -17,24 +17,27 @@ use std::io::Read;
 
 use serde_json::value::RawValue;
 
-use super::ReadError;
-use super::feed::{Feed, Notes};
-use super::lines::Lines;
-use super::source::Source;
+use super::SessionReadError;
+use super::feed::{ReadNotes, SessionFeed};
+use super::lines::JsonLines;
+use super::source::SessionSource;
 
 /// Reads a chat or a checkpoint.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     feed.head.agent = "gemini-cli".into();
     if is_lines(source)? { lines::read(source, feed) } else { document::read(source, feed) }
 }
 
 /// Returns true if the first line is a complete JSON object without messages, like the header of
 /// the JSON Lines form. The file name is no indication.
-fn is_lines(source: &Source) -> Result<bool, ReadError> {
+fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
     // A pretty-printed or very large document has no complete first line of this size.
     const MAX_HEADER: u64 = 256 * 1024;
-    let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
-    let (mut scratch, mut notes) = (String::new(), Notes::default());
+    let mut lines = JsonLines::new(Box::new(source.open()?.take(MAX_HEADER)));
+    let (mut scratch, mut notes) = (String::new(), ReadNotes::default());
     let first = lines.next(&mut notes)?;
     let keys =
         first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));

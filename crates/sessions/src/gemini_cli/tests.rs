@@ -1,7 +1,10 @@
 //! Gemini CLI chats in all their shapes, from hand-written files to counted totals.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Notes, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
+    SessionSource, TokenCounts, ToolOutcome, read,
+};
 
 /// Counted by hand: 1 human message, 1 of the harness; 3 model calls; 5 tool calls: 1 ok, 2
 /// failed (one by its status, one by its exit code), 1 cancelled, 1 pending; 2 notices.
@@ -29,27 +32,27 @@ const CHAT: &str = r##"{
   ]
 }"##;
 
-fn session(name: &str, text: &str) -> (Session, Notes) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes(name, text), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::GeminiCli);
+fn session(name: &str, text: &str) -> (Session, ReadNotes) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes(name, text), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::GeminiCli);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), reading.notes)
 }
 
-fn said(session: &Session, role: Role) -> Vec<&str> {
+fn said(session: &Session, role: EventRole) -> Vec<&str> {
     let events = session.events.iter().filter(|event| event.role == role);
     events.map(|event| event.text.as_str()).collect()
 }
 
-fn outcomes(session: &Session) -> Vec<(&str, Outcome, Option<i64>)> {
+fn outcomes(session: &Session) -> Vec<(&str, ToolOutcome, Option<i64>)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results.map(|result| (result.tool.as_str(), result.outcome, result.exit_code)).collect()
 }
 
-fn usage(session: &Session) -> Usage {
-    let mut usage = Usage::default();
+fn usage(session: &Session) -> TokenCounts {
+    let mut usage = TokenCounts::default();
     session.events.iter().filter_map(|event| event.usage).for_each(|more| usage += more);
     usage
 }
@@ -60,28 +63,28 @@ fn the_totals_of_a_chat() {
     let count = |role, origin| {
         session.events.iter().filter(|event| (event.role, event.origin) == (role, origin)).count()
     };
-    assert_eq!(count(Role::User, Origin::Human), 1);
-    assert_eq!(count(Role::User, Origin::Harness), 1);
-    assert_eq!(count(Role::Assistant, Origin::Agent), 3);
-    assert_eq!(count(Role::System, Origin::Harness), 2);
-    assert_eq!(said(&session, Role::User)[1], "what is in @a.md");
+    assert_eq!(count(EventRole::User, EventOrigin::Human), 1);
+    assert_eq!(count(EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(EventRole::Assistant, EventOrigin::Agent), 3);
+    assert_eq!(count(EventRole::System, EventOrigin::Harness), 2);
+    assert_eq!(said(&session, EventRole::User)[1], "what is in @a.md");
     assert_eq!(
         outcomes(&session),
         [
-            ("read_file", Outcome::Ok, None),
-            ("list_directory", Outcome::Failed, None),
-            ("run_shell_command", Outcome::Failed, Some(2)),
-            ("run_shell_command", Outcome::Rejected, None),
-            ("write_file", Outcome::Pending, None),
+            ("read_file", ToolOutcome::Ok, None),
+            ("list_directory", ToolOutcome::Failed, None),
+            ("run_shell_command", ToolOutcome::Failed, Some(2)),
+            ("run_shell_command", ToolOutcome::Rejected, None),
+            ("write_file", ToolOutcome::Pending, None),
         ]
     );
     let results = &session.events[3].results;
     assert_eq!((results[0].text.as_str(), results[1].text.as_str()), ("# A", ""));
     assert_eq!(results[1].error.as_str(), "Path must be absolute: .");
     assert_eq!(session.events[2].reasoning.as_str(), "Reading\nI look at it.");
-    assert_eq!(usage(&session), Usage { input: 91, output: 18, cached: 60 });
+    assert_eq!(usage(&session), TokenCounts { input: 91, output: 18, cached: 60 });
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Interrupted, Mark::ApiError]);
+    assert_eq!(marks, [EventMark::Interrupted, EventMark::ApiError]);
 
     let head = &session.head;
     assert_eq!((head.id.as_str(), head.agent.as_str()), ("5f0c-uuid", "gemini-cli"));
@@ -118,10 +121,10 @@ fn of_json_lines_the_last_write_of_a_message_counts() {
     ];
     for name in ["session-1.jsonl", "session-1.json"] {
         let (session, notes) = session(name, &lines.join("\n"));
-        assert_eq!(said(&session, Role::User), ["hello"]);
-        assert_eq!(said(&session, Role::Assistant), ["hi"]);
-        assert_eq!(outcomes(&session), [("f", Outcome::Ok, None)]);
-        assert_eq!(usage(&session), Usage { input: 4, output: 2, cached: 1 });
+        assert_eq!(said(&session, EventRole::User), ["hello"]);
+        assert_eq!(said(&session, EventRole::Assistant), ["hi"]);
+        assert_eq!(outcomes(&session), [("f", ToolOutcome::Ok, None)]);
+        assert_eq!(usage(&session), TokenCounts { input: 4, output: 2, cached: 1 });
         assert_eq!(session.head.id, "l-1");
         assert_eq!(session.head.end.unwrap().to_string(), "2026-03-01T08:01:00Z");
         assert_eq!((notes.dropped_records, notes.bad_records), (0, 0));
@@ -139,19 +142,19 @@ fn rewound_and_replaced_messages_are_dropped() {
         message("4", "user", "four", ""),
     ];
     let (rewound, notes) = session("s.jsonl", &lines.join("\n"));
-    assert_eq!(said(&rewound, Role::User), ["one", "four"]);
+    assert_eq!(said(&rewound, EventRole::User), ["one", "four"]);
     assert_eq!((notes.dropped_records, rewound.head.rewinds), (2, 1));
 
     let summary = message("s", "user", "summary", "");
     let set = format!(r#"{{"$set":{{"messages":[{summary},{}]}}}}"#, lines[5]);
     let all = [lines.join("\n"), set, message("6", "user", "six", "")];
     let (replaced, notes) = session("s.jsonl", &all.join("\n"));
-    assert_eq!(said(&replaced, Role::User), ["summary", "four", "six"]);
+    assert_eq!(said(&replaced, EventRole::User), ["summary", "four", "six"]);
     assert_eq!(notes.dropped_records, 3);
 
     let unknown = [lines[..3].join("\n"), r#"{"$rewindTo":"x"}"#.to_owned(), lines[5].clone()];
     let (emptied, _) = session("s.jsonl", &unknown.join("\n"));
-    assert_eq!(said(&emptied, Role::User), ["four"]);
+    assert_eq!(said(&emptied, EventRole::User), ["four"]);
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn in_a_subagent_all_is_said_by_the_subagent() {
     let header = HEADER.replace('}', r#","kind":"subagent"}"#);
     let lines = [header, message("1", "user", "look", ""), message("2", "gemini", "seen", "")];
     let (session, _) = session("s.jsonl", &lines.join("\n"));
-    assert!(session.events.iter().all(|event| event.origin == Origin::Subagent));
+    assert!(session.events.iter().all(|event| event.origin == EventOrigin::Subagent));
 }
 
 #[test]
@@ -175,17 +178,17 @@ fn a_checkpoint_is_bare_contents() {
     let wrapped = format!(r#"{{"history":{contents},"authType":"x"}}"#);
     assert_eq!(session("checkpoint-a.json", &wrapped).0, bare);
     assert_eq!(bare.head.id, "checkpoint-a-a7ab7292");
-    let human = bare.events.iter().filter(|event| event.origin == Origin::Human);
+    let human = bare.events.iter().filter(|event| event.origin == EventOrigin::Human);
     assert_eq!(human.map(|event| event.text.as_str()).collect::<Vec<_>>(), ["list it"]);
-    assert_eq!(outcomes(&bare), [("list_directory", Outcome::Failed, None)]);
+    assert_eq!(outcomes(&bare), [("list_directory", ToolOutcome::Failed, None)]);
     assert_eq!(bare.events[3].reasoning.as_str(), "hm");
-    let own = bare.events.iter().filter(|e| e.role == Role::Assistant && !e.continues);
+    let own = bare.events.iter().filter(|e| e.role == EventRole::Assistant && !e.continues);
     assert_eq!(own.count(), 2);
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::GeminiCli, CHAT.as_bytes());
+    survives_damage(SessionFormat::GeminiCli, CHAT.as_bytes());
     let set = format!(r#"{{"$set":{{"messages":[{}]}}}}"#, message("4", "gemini", "x", ""));
     let lines = [
         HEADER.to_owned(),
@@ -195,5 +198,5 @@ fn damage_does_no_harm() {
         set,
         message("5", "user", "five", ""),
     ];
-    survives_damage(Format::GeminiCli, lines.join("\n").as_bytes());
+    survives_damage(SessionFormat::GeminiCli, lines.join("\n").as_bytes());
 }

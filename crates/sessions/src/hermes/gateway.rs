@@ -3,18 +3,18 @@
 
 use serde::Deserialize;
 
-use crate::ReadError;
-use crate::feed::{Feed, Notes};
-use crate::source::Source;
+use crate::SessionReadError;
+use crate::feed::{ReadNotes, SessionFeed};
+use crate::source::SessionSource;
 use crate::text::Text;
-use crate::wire::Object;
+use crate::wire::LenientObject;
 
-use super::message::{AGENT, Message};
+use super::message::{AGENT, HermesMessage};
 
 /// Session metadata of a line. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct About<'a> {
+struct GatewayMetadata<'a> {
     model: Text<'a>,
     platform: Text<'a>,
     cwd: Text<'a>,
@@ -22,12 +22,17 @@ struct About<'a> {
 }
 
 /// Reads a transcript.
-pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(crate) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let mut lines = source.lines()?;
     let (mut scratch, mut again) = (String::new(), String::new());
     AGENT.clone_into(&mut feed.head.agent);
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let Some(record) = line.parse::<Object<Message<'_>>>(&mut scratch, &mut feed.notes) else {
+        let Some(record) =
+            line.parse::<LenientObject<HermesMessage<'_>>>(&mut scratch, &mut feed.notes)
+        else {
             continue;
         };
         let Some(message) = record.0 else {
@@ -35,21 +40,22 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             continue;
         };
         if message.role.as_str() == "session_meta"
-            && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
+            && let Some(about) =
+                line.parse::<GatewayMetadata<'_>>(&mut again, &mut ReadNotes::default())
         {
             // The same line holds both a message and the metadata, so it is parsed a second time.
             about.note(feed);
-            feed.saw(message.timestamp);
+            feed.record_time(message.timestamp);
         }
         message.send(feed);
     }
     Ok(())
 }
 
-impl About<'_> {
-    fn note(&self, feed: &mut Feed<'_>) {
+impl GatewayMetadata<'_> {
+    fn note(&self, feed: &mut SessionFeed<'_>) {
         let head = &mut feed.head;
-        head.model(&self.model);
+        head.add_model(&self.model);
         head.platform = self.platform.line(400).or(head.platform.take());
         head.cwd = self.cwd.line(400).or(head.cwd.take());
         if let Some(id) = self.session_id.line(400) {

@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use crate::content::Content;
-use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
-use crate::feed::Feed;
-use crate::function_call::Function;
+use crate::content::MessageContent;
+use crate::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
+use crate::feed::SessionFeed;
+use crate::function_call::ApiFunction;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Flag, Json, List, Object};
+use crate::wire::{JsonText, LenientFlag, LenientList, LenientObject};
 use crate::{failure, thinking};
 
 use super::{prompt, steer};
@@ -20,20 +20,20 @@ pub(super) const AGENT: &str = "hermes";
 /// not messages.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
+pub(super) struct HermesMessage<'a> {
     pub(super) role: Text<'a>,
-    pub(super) content: Content<'a>,
+    pub(super) content: MessageContent<'a>,
     pub(super) reasoning: Text<'a>,
     pub(super) reasoning_content: Text<'a>,
     pub(super) reasoning_details: Text<'a>,
     pub(super) finish_reason: Text<'a>,
-    pub(super) tool_calls: List<Call<'a>>,
+    pub(super) tool_calls: LenientList<Call<'a>>,
     pub(super) tool_call_id: Text<'a>,
     pub(super) tool_name: Text<'a>,
     pub(super) name: Text<'a>,
     pub(super) timestamp: Moment,
     #[serde(rename = "_compressed_summary")]
-    pub(super) is_summary: Flag,
+    pub(super) is_summary: LenientFlag,
     /// Display mode on the agent's own pages. `hidden` and `internal_notification` mean that no
     /// person typed it.
     pub(super) display_kind: Text<'a>,
@@ -46,10 +46,10 @@ pub(super) struct Message<'a> {
 pub(super) struct Call<'a> {
     id: Text<'a>,
     call_id: Text<'a>,
-    function: Object<Function<'a>>,
+    function: LenientObject<ApiFunction<'a>>,
     name: Text<'a>,
-    arguments: Json,
-    input: Json,
+    arguments: JsonText,
+    input: JsonText,
 }
 
 impl<'a> Call<'a> {
@@ -64,44 +64,44 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Message<'_> {
+impl HermesMessage<'_> {
     /// Sends the message as one or two events.
-    pub(super) fn send(self, feed: &mut Feed<'_>) {
+    pub(super) fn send(self, feed: &mut SessionFeed<'_>) {
         match self.role.as_str() {
             "user" => self.send_prompt(feed),
             "assistant" => self.send_answer(feed),
             "tool" => self.send_result(feed),
             "system" | "developer" => {
                 let (text, time) = (self.content.0, self.timestamp.0);
-                let mark = prompt::is_summary(&text).then_some(Mark::Compacted);
-                feed.event(Event { text, time, mark, ..Event::default() });
+                let mark = prompt::is_summary(&text).then_some(EventMark::Compacted);
+                feed.send(Event { text, time, mark, ..Event::default() });
             }
             _ => feed.notes.ignored_records += 1,
         }
     }
 
-    fn send_prompt(self, feed: &mut Feed<'_>) {
-        let mut prompt = prompt::sort(self.content.0, self.is_summary.is_set());
+    fn send_prompt(self, feed: &mut SessionFeed<'_>) {
+        let mut prompt = prompt::split_prompt(self.content.0, self.is_summary.is_set());
         if matches!(self.display_kind.as_str(), "hidden" | "internal_notification") {
-            prompt.harness.join(&std::mem::take(&mut prompt.human));
+            prompt.harness.append(&std::mem::take(&mut prompt.human));
         }
-        let mark = prompt.is_summary.then_some(Mark::Compacted);
-        let (role, time) = (Role::User, self.timestamp.0);
-        let (text, origin) = (prompt.harness, Origin::Harness);
-        feed.event(Event { role, origin, text, time, mark, ..Event::default() });
-        let (text, origin) = (prompt.human, Origin::Human);
-        feed.event(Event { role, origin, text, time, ..Event::default() });
+        let mark = prompt.is_summary.then_some(EventMark::Compacted);
+        let (role, time) = (EventRole::User, self.timestamp.0);
+        let (text, origin) = (prompt.harness, EventOrigin::Harness);
+        feed.send(Event { role, origin, text, time, mark, ..Event::default() });
+        let (text, origin) = (prompt.human, EventOrigin::Human);
+        feed.send(Event { role, origin, text, time, ..Event::default() });
     }
 
-    fn send_answer(self, feed: &mut Feed<'_>) {
+    fn send_answer(self, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
         let calls: Vec<_> = self.tool_calls.0.into_iter().map(Call::into_call).collect();
         let (thought, mut text) = thinking::split(self.content.0);
         if self.is_summary.is_set() || prompt::is_summary(&text) {
-            let summary = prompt::sort(text, self.is_summary.is_set());
-            let mark = Some(Mark::Compacted);
+            let summary = prompt::split_prompt(text, self.is_summary.is_set());
+            let mark = Some(EventMark::Compacted);
             // Not an assistant event, because no model was called for it.
-            feed.event(Event { text: summary.harness, time, mark, ..Event::default() });
+            feed.send(Event { text: summary.harness, time, mark, ..Event::default() });
             // An answer may follow the summary.
             text = summary.human;
             if text.is_empty() && calls.is_empty() {
@@ -115,12 +115,12 @@ impl Message<'_> {
             reasoning = self.reasoning_details;
         }
         thinking::add(&mut reasoning, thought);
-        let (role, origin) = (Role::Assistant, Origin::Agent);
-        feed.event(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
+        let (role, origin) = (EventRole::Assistant, EventOrigin::Agent);
+        feed.send(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
     }
 
-    fn send_result(self, feed: &mut Feed<'_>) {
-        let Content(text) = self.content;
+    fn send_result(self, feed: &mut SessionFeed<'_>) {
+        let MessageContent(text) = self.content;
         let time = self.timestamp.0;
         let steered =
             steer::split(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
@@ -134,10 +134,10 @@ impl Message<'_> {
             tool: if self.tool_name.is_empty() { self.name } else { self.tool_name },
             ..failure::result_of(text)
         };
-        if result.outcome == Outcome::Unknown && self.finish_reason.as_str() == "error" {
-            result.outcome = Outcome::Failed;
+        if result.outcome == ToolOutcome::Unknown && self.finish_reason.as_str() == "error" {
+            result.outcome = ToolOutcome::Failed;
         }
-        feed.results(Origin::Agent, vec![result], time);
-        feed.say(Role::User, Origin::Human, said, time);
+        feed.send_results(EventOrigin::Agent, vec![result], time);
+        feed.send_text(EventRole::User, EventOrigin::Human, said, time);
     }
 }

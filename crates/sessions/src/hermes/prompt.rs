@@ -53,7 +53,7 @@ const SCHEDULED: &str = "scheduled cron job";
 
 /// A user record, split by author. Either part may be empty.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Prompt<'a> {
+pub(super) struct SplitPrompt<'a> {
     pub(super) harness: Text<'a>,
     pub(super) human: Text<'a>,
     /// True if the harness part is a summary of earlier messages.
@@ -61,24 +61,24 @@ pub(super) struct Prompt<'a> {
 }
 
 /// Splits the text of a user record. `is_summary` is the record's own flag.
-pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
+pub(super) fn split_prompt(text: Text<'_>, is_summary: bool) -> SplitPrompt<'_> {
     let looks_like_summary = self::is_summary(&text);
     // Without the known prefix, the end of the summary cannot be found.
     if is_summary && !looks_like_summary {
-        return Prompt { harness: text, is_summary, ..Prompt::default() };
+        return SplitPrompt { harness: text, is_summary, ..SplitPrompt::default() };
     }
     let is_summary = looks_like_summary;
     let Some(human) = human_part(&text) else {
-        return Prompt { human: text, ..Prompt::default() };
+        return SplitPrompt { human: text, ..SplitPrompt::default() };
     };
     if human.is_empty() {
-        return Prompt { harness: text, is_summary, ..Prompt::default() };
+        return SplitPrompt { harness: text, is_summary, ..SplitPrompt::default() };
     }
     // The user's text may be in the middle of the harness's.
     let harness = format!("{}\n{}", &text[..human.start], &text[human.end..]);
     let harness = harness.trim().to_owned().into();
     let human = text[human].trim().to_owned().into();
-    Prompt { harness, human, is_summary }
+    SplitPrompt { harness, human, is_summary }
 }
 
 /// Returns true if a text is a summary of earlier messages, regardless of its role.
@@ -114,7 +114,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
         let end = text.rfind(END_OF_SKILL).map_or(text.len(), |at| at + END_OF_SKILL.len());
         return Some(end..text.len());
     }
-    behind_notices(text, begin)
+    after_notices(text, begin)
 }
 
 /// Returns the range typed after `/skill`.
@@ -133,7 +133,7 @@ fn instruction(text: &str) -> Option<Range<usize>> {
 }
 
 /// Returns the range after bracketed notices.
-fn behind_notices(text: &str, begin: usize) -> Option<Range<usize>> {
+fn after_notices(text: &str, begin: usize) -> Option<Range<usize>> {
     let mut at = begin;
     while NOTICES.iter().any(|beginning| text[at..].starts_with(beginning)) {
         let length = closing_bracket(&text[at..]).unwrap_or(text.len() - at);
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn sorted(text: &str) -> (String, String) {
-        let prompt = sort(text.into(), false);
+        let prompt = split_prompt(text.into(), false);
         (prompt.harness.as_str().to_owned(), prompt.human.as_str().to_owned())
     }
 
@@ -224,14 +224,14 @@ mod tests {
             "[CONTEXT COMPACTION – REFERENCE ONLY] Earlier turns",
             "[CONTEXT SUMMARY]: Earlier turns",
         ] {
-            let prompt = sort(text.into(), false);
+            let prompt = split_prompt(text.into(), false);
             assert!(prompt.is_summary && prompt.human.is_empty(), "{text}");
             assert_eq!(prompt.harness.as_str(), text);
         }
-        let flagged = sort("what was said".into(), true);
+        let flagged = split_prompt("what was said".into(), true);
         assert!(flagged.is_summary && flagged.human.is_empty());
         let merged = format!("[CONTEXT SUMMARY]: old\n{END_OF_SUMMARY} — go on ---\n\nand now?");
-        let prompt = sort(merged.as_str().into(), false);
+        let prompt = split_prompt(merged.as_str().into(), false);
         assert!(prompt.is_summary);
         assert_eq!(prompt.human.as_str(), "and now?");
     }

@@ -4,43 +4,46 @@
 
 use serde::de::{IgnoredAny, MapAccess};
 
-use crate::ReadError;
-use crate::feed::Feed;
-use crate::source::{Document, Source, records};
+use crate::SessionReadError;
+use crate::feed::SessionFeed;
+use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
-use crate::wire::Loose;
+use crate::wire::JsonValue;
 
-use super::message::{AGENT, Message};
+use super::message::{AGENT, HermesMessage};
 
 /// Reads a snapshot.
-pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document(&mut Snapshot, feed)
+pub(crate) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    source.read_document(&mut HermesSnapshotDocument, feed)
 }
 
-struct Snapshot;
+struct HermesSnapshotDocument;
 
-impl Document for Snapshot {
+impl DocumentReader for HermesSnapshotDocument {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         AGENT.clone_into(&mut feed.head.agent);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "session_id" => feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned(),
-                "model" => feed.head.model(&map.next_value::<Text<'de>>()?),
+                "model" => feed.head.add_model(&map.next_value::<Text<'de>>()?),
                 "platform" => feed.head.platform = map.next_value::<Text<'de>>()?.line(400),
                 "parent_session_id" => feed.head.parent = map.next_value::<Text<'de>>()?.line(400),
                 "cwd" => feed.head.cwd = map.next_value::<Text<'de>>()?.line(400),
                 // Some builds store the working directory in the model settings.
                 "model_config" => {
-                    let cwd = map.next_value::<Loose>()?.text("/cwd").line(400);
+                    let cwd = map.next_value::<JsonValue>()?.text("/cwd").line(400);
                     feed.head.cwd = feed.head.cwd.take().or(cwd);
                 }
-                "session_start" | "last_updated" => feed.saw(map.next_value()?),
+                "session_start" | "last_updated" => feed.record_time(map.next_value()?),
                 "messages" => {
-                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                    map.next_value_seed(each_record(feed, |message: HermesMessage<'de>, feed| {
                         message.send(feed);
                     }))?;
                 }

@@ -1,7 +1,10 @@
 //! Fixtures of the snapshot and the gateway's transcript, with totals counted by hand.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Origin, Outcome, Reading, Role, Session, Source, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, ReadSummary, Session, SessionCollector, SessionFormat,
+    SessionSource, ToolOutcome, read,
+};
 
 /// 2 human messages, of which one in front of a summary's end and one by `/steer`; 4 of the
 /// harness (a summary, a review, a skill, the rules); 3 model calls; 5 tool calls: ok by its
@@ -45,16 +48,16 @@ const GATEWAY: &str = concat!(
     r#"{"role":"assistant","content":"torn"#,
 );
 
-fn session(name: &str, text: &str, format: Format) -> (Session, Reading) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes(name, text), &mut collector).unwrap();
+fn session(name: &str, text: &str, format: SessionFormat) -> (Session, ReadSummary) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes(name, text), &mut collector).unwrap();
     assert_eq!(reading.format, format);
     (collector.into_sessions().remove(0), reading)
 }
 
 #[test]
 fn a_whole_snapshot() {
-    let (session, reading) = session("session_x.json", SNAPSHOT, Format::HermesSnapshot);
+    let (session, reading) = session("session_x.json", SNAPSHOT, SessionFormat::HermesSnapshot);
     let head = &session.head;
     assert_eq!((head.id.as_str(), head.agent.as_str()), ("20260429_200500_ab12cd", "hermes"));
     assert_eq!((head.cwd.as_deref(), head.platform.as_deref()), (Some("/work"), Some("cli")));
@@ -62,16 +65,16 @@ fn a_whole_snapshot() {
     assert_eq!(head.end.unwrap().to_string(), "2026-04-29T20:06:00.5Z");
     assert_eq!((reading.notes.ignored_records, reading.notes.bad_records), (1, 1));
 
-    let of = |role: Role, origin: Origin| -> Vec<&str> {
+    let of = |role: EventRole, origin: EventOrigin| -> Vec<&str> {
         let events = session.events.iter();
         let events = events.filter(|event| (event.role, event.origin) == (role, origin));
         events.map(|event| event.text.as_str()).collect()
     };
-    assert_eq!(of(Role::User, Origin::Human), ["open one", "use rg"]);
-    assert_eq!(of(Role::User, Origin::Harness).len(), 3);
-    assert_eq!(of(Role::System, Origin::Harness), ["rules"]);
-    assert_eq!(of(Role::Assistant, Origin::Agent), ["On it.", "", "Nothing to save."]);
-    assert_eq!(session.events[1].mark, Some(Mark::Compacted));
+    assert_eq!(of(EventRole::User, EventOrigin::Human), ["open one", "use rg"]);
+    assert_eq!(of(EventRole::User, EventOrigin::Harness).len(), 3);
+    assert_eq!(of(EventRole::System, EventOrigin::Harness), ["rules"]);
+    assert_eq!(of(EventRole::Assistant, EventOrigin::Agent), ["On it.", "", "Nothing to save."]);
+    assert_eq!(session.events[1].mark, Some(EventMark::Compacted));
     let thoughts = session.events.iter().map(|event| event.reasoning.as_str());
     assert_eq!(thoughts.filter(|thought| !thought.is_empty()).collect::<Vec<_>>(), ["look", "why"]);
 
@@ -84,11 +87,11 @@ fn a_whole_snapshot() {
     assert_eq!(
         results,
         [
-            ("c1", "terminal", Outcome::Ok),
-            ("c2", "terminal", Outcome::Failed),
-            ("c3", "terminal", Outcome::Rejected),
-            ("c4", "write_file", Outcome::Ok),
-            ("c5", "patch", Outcome::Pending),
+            ("c1", "terminal", ToolOutcome::Ok),
+            ("c2", "terminal", ToolOutcome::Failed),
+            ("c3", "terminal", ToolOutcome::Rejected),
+            ("c4", "write_file", ToolOutcome::Ok),
+            ("c5", "patch", ToolOutcome::Pending),
         ]
     );
     let arguments = session.events.iter().flat_map(|event| &event.calls);
@@ -101,7 +104,7 @@ fn a_whole_snapshot() {
 
 #[test]
 fn a_torn_transcript_of_the_gateway() {
-    let (session, reading) = session("20260429_x.jsonl", GATEWAY, Format::HermesGateway);
+    let (session, reading) = session("20260429_x.jsonl", GATEWAY, SessionFormat::HermesGateway);
     assert_eq!((reading.notes.bad_records, reading.notes.repaired_records), (1, 1));
     assert_eq!(reading.notes.torn.as_deref(), Some("line 5"));
     let head = &session.head;
@@ -110,12 +113,12 @@ fn a_torn_transcript_of_the_gateway() {
     assert_eq!(head.start.unwrap().to_string(), "2026-04-29T20:05:00.214Z");
     assert_eq!(head.end.unwrap().to_string(), "2026-04-29T20:05:07Z");
     assert_eq!(session.events.len(), 2);
-    assert_eq!(session.events[0].origin, Origin::Human);
+    assert_eq!(session.events[0].origin, EventOrigin::Human);
     assert_eq!(session.events[1].reasoning.as_str(), "greet");
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::HermesSnapshot, SNAPSHOT.as_bytes());
-    survives_damage(Format::HermesGateway, GATEWAY.as_bytes());
+    survives_damage(SessionFormat::HermesSnapshot, SNAPSHOT.as_bytes());
+    survives_damage(SessionFormat::HermesGateway, GATEWAY.as_bytes());
 }

@@ -2,28 +2,28 @@
 
 use serde::Deserialize;
 
-use crate::content::Content;
-use crate::function_call::Call;
+use crate::content::MessageContent;
+use crate::function_call::ApiCall;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::tokens::Counts;
-use crate::wire::{Int, Json, List, Loose, Object};
+use crate::tokens::ApiUsage;
+use crate::wire::{JsonText, JsonValue, LenientInt, LenientList, LenientObject};
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Info<'a> {
+pub(super) struct MiniInfo<'a> {
     pub(super) exit_status: Text<'a>,
     pub(super) mini_version: Text<'a>,
-    pub(super) config: Loose,
+    pub(super) config: JsonValue,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
+pub(super) struct MiniMessage<'a> {
     pub(super) role: Text<'a>,
-    pub(super) content: Content<'a>,
+    pub(super) content: MessageContent<'a>,
     pub(super) reasoning_content: Text<'a>,
-    pub(super) tool_calls: List<Call<'a>>,
+    pub(super) tool_calls: LenientList<ApiCall<'a>>,
     pub(super) tool_call_id: Text<'a>,
     /// In the Responses API: `message` or `function_call_output`.
     #[serde(rename = "type")]
@@ -33,17 +33,17 @@ pub(super) struct Message<'a> {
     pub(super) output: Text<'a>,
     pub(super) object: Text<'a>,
     pub(super) model: Text<'a>,
-    pub(super) usage: Object<Counts>,
-    pub(super) extra: Object<Extra<'a>>,
+    pub(super) usage: LenientObject<ApiUsage>,
+    pub(super) extra: LenientObject<MiniExtra<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Extra<'a> {
-    pub(super) actions: List<Action<'a>>,
-    pub(super) returncode: Int,
+pub(super) struct MiniExtra<'a> {
+    pub(super) actions: LenientList<MiniAction<'a>>,
+    pub(super) returncode: LenientInt,
     pub(super) exception_info: Text<'a>,
-    pub(super) response: Object<Response<'a>>,
+    pub(super) response: LenientObject<MiniResponse<'a>>,
     pub(super) timestamp: Moment,
     pub(super) interrupt_type: Text<'a>,
     pub(super) exit_status: Text<'a>,
@@ -51,7 +51,7 @@ pub(super) struct Extra<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Action<'a> {
+pub(super) struct MiniAction<'a> {
     pub(super) command: Text<'a>,
     pub(super) tool_call_id: Text<'a>,
 }
@@ -59,9 +59,9 @@ pub(super) struct Action<'a> {
 /// The provider's reply. Its choices repeat the message.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Response<'a> {
+pub(super) struct MiniResponse<'a> {
     pub(super) model: Text<'a>,
-    pub(super) usage: Object<Counts>,
+    pub(super) usage: LenientObject<ApiUsage>,
 }
 
 /// Splits off the fenced command of an answer. Returns the text before it and the command, if there
@@ -98,11 +98,11 @@ pub(super) fn split_returncode(content: &str) -> (Option<i64>, &str) {
 }
 
 /// Returns the command in the arguments of a call, or all arguments if it is missing.
-pub(super) fn command_of(arguments: Json) -> Text<'static> {
+pub(super) fn command_of(arguments: JsonText) -> Text<'static> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Arguments {
-        command: Json,
+        command: JsonText,
     }
     match serde_json::from_str::<Arguments>(&arguments.0) {
         Ok(inner) if !inner.command.0.is_empty() => inner.command.0,

@@ -13,36 +13,39 @@ use std::collections::VecDeque;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
+use super::SessionReadError;
+use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
 use super::failure;
-use super::feed::Feed;
-use super::function_call::Function;
-use super::source::{Document, Source};
+use super::feed::SessionFeed;
+use super::function_call::ApiFunction;
+use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
-use super::wire::{Object, each};
-use message::{Info, Message, command_of, split_fence, split_returncode};
+use super::wire::{LenientObject, each};
+use message::{MiniInfo, MiniMessage, command_of, split_fence, split_returncode};
 
 /// Reads a trajectory.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document(&mut Trajectory, feed)
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    source.read_document(&mut MiniTrajectory, feed)
 }
 
-struct Trajectory;
+struct MiniTrajectory;
 
-impl Document for Trajectory {
-    fn begin(&mut self, feed: &mut Feed<'_>) {
+impl DocumentReader for MiniTrajectory {
+    fn begin(&mut self, feed: &mut SessionFeed<'_>) {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
-        feed.naming.name_run();
+        feed.naming.name_run_by_stem();
     }
 
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut run = Run::default();
-        while let Some(message) = list.next_element::<Object<Message<'de>>>()? {
+        let mut run = MiniRun::default();
+        while let Some(message) = list.next_element::<LenientObject<MiniMessage<'de>>>()? {
             run.send(message, feed);
         }
         Ok(())
@@ -51,12 +54,14 @@ impl Document for Trajectory {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let (mut run, mut info) = (Run::default(), Info::default());
+        let (mut run, mut info) = (MiniRun::default(), MiniInfo::default());
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
+                "info" => {
+                    info = map.next_value::<LenientObject<MiniInfo<'de>>>()?.0.unwrap_or_default()
+                }
                 "messages" => map.next_value_seed(each(|message| run.send(message, feed)))?,
                 "instance_id" => {
                     feed.naming.name_run_of(&map.next_value::<Text<'de>>()?);
@@ -71,15 +76,15 @@ impl Document for Trajectory {
 
 /// State of a run.
 #[derive(Default)]
-struct Run {
+struct MiniRun {
     calls: u64,
     /// Calls without a result, oldest first.
     open: VecDeque<String>,
     has_ended: bool,
 }
 
-impl Run {
-    fn send(&mut self, message: Object<Message<'_>>, feed: &mut Feed<'_>) {
+impl MiniRun {
+    fn send(&mut self, message: LenientObject<MiniMessage<'_>>, feed: &mut SessionFeed<'_>) {
         let Some(message) = message.0 else {
             feed.notes.bad_records += 1;
             return;
@@ -94,16 +99,16 @@ impl Run {
             "exit" => self.exit(message, feed),
             _ => {
                 let time = message.extra.0.unwrap_or_default().timestamp.0;
-                feed.event(Event { text: message.content.0, time, ..Event::default() });
+                feed.send(Event { text: message.content.0, time, ..Event::default() });
             }
         }
     }
 
-    fn answer(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+    fn answer(&mut self, message: MiniMessage<'_>, feed: &mut SessionFeed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
         let response = extra.response.0.unwrap_or_default();
         for model in [&message.model, &response.model] {
-            feed.head.model(model);
+            feed.head.add_model(model);
         }
         let tokens = message.usage.0.or(response.usage.0);
         let content = if message.content.0.is_empty() { message.output } else { message.content.0 };
@@ -115,7 +120,7 @@ impl Run {
         }
         if calls.is_empty() {
             for call in message.tool_calls.0 {
-                let Function { name, arguments } = call.function.0.unwrap_or_default();
+                let ApiFunction { name, arguments } = call.function.0.unwrap_or_default();
                 calls.push(ToolCall { id: call.id, name, arguments: command_of(arguments) });
             }
         }
@@ -138,9 +143,9 @@ impl Run {
             }
         }
         self.open = calls.iter().map(|call| call.id.as_str().to_owned()).collect();
-        feed.event(Event {
-            role: Role::Assistant,
-            origin: Origin::Agent,
+        feed.send(Event {
+            role: EventRole::Assistant,
+            origin: EventOrigin::Agent,
             text: text.into(),
             reasoning: message.reasoning_content,
             calls,
@@ -152,7 +157,7 @@ impl Run {
 
     /// Handles a message to the model: the task, a result, or a comment of the user or harness on
     /// the last answer.
-    fn user(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+    fn user(&mut self, message: MiniMessage<'_>, feed: &mut SessionFeed<'_>) {
         let kind = message.extra.0.as_ref().map_or("", |extra| extra.interrupt_type.as_str());
         let text = message.content.0.as_str();
         let is_rejection =
@@ -168,19 +173,19 @@ impl Run {
         let time = message.extra.0.as_ref().and_then(|extra| extra.timestamp.0);
         if is_rejection {
             // The rejected command never ran and gets no other result.
-            self.close(Outcome::Rejected, time, feed);
+            self.close(ToolOutcome::Rejected, time, feed);
         }
-        feed.event(Event {
-            role: Role::User,
-            origin: if is_human { Origin::Human } else { Origin::Harness },
+        feed.send(Event {
+            role: EventRole::User,
+            origin: if is_human { EventOrigin::Human } else { EventOrigin::Harness },
             text: message.content.0,
             time,
-            mark: is_interruption.then_some(Mark::Interrupted),
+            mark: is_interruption.then_some(EventMark::Interrupted),
             ..Event::default()
         });
     }
 
-    fn result(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+    fn result(&mut self, message: MiniMessage<'_>, feed: &mut SessionFeed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
         let content = if message.content.0.is_empty() { message.output } else { message.content.0 };
         let given = [message.tool_call_id, message.call_id];
@@ -196,7 +201,7 @@ impl Run {
         let mut result = match code {
             Some(code) => ToolResult {
                 text: text.into(),
-                outcome: if code == 0 { Outcome::Ok } else { Outcome::Failed },
+                outcome: if code == 0 { ToolOutcome::Ok } else { ToolOutcome::Failed },
                 exit_code: Some(code),
                 ..ToolResult::default()
             },
@@ -205,45 +210,50 @@ impl Run {
         let timed_out =
             text.starts_with("The last command <command>") && text.contains("timed out");
         if timed_out || !extra.exception_info.is_empty() {
-            result.outcome = Outcome::Failed;
+            result.outcome = ToolOutcome::Failed;
         }
         result.error = extra.exception_info;
         let results = vec![ToolResult { call_id, ..result }];
-        feed.results(Origin::Agent, results, extra.timestamp.0);
+        feed.send_results(EventOrigin::Agent, results, extra.timestamp.0);
     }
 
     /// Handles the end of a run. The command that submits has no result, because the run ends with
     /// it.
-    fn exit(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+    fn exit(&mut self, message: MiniMessage<'_>, feed: &mut SessionFeed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
         if extra.exit_status.as_str() == "Submitted" {
-            self.close(Outcome::Ok, extra.timestamp.0, feed);
+            self.close(ToolOutcome::Ok, extra.timestamp.0, feed);
         }
         self.end(&extra.exit_status, extra.timestamp.0, feed);
     }
 
     /// Sends a result for each open call.
-    fn close(&mut self, outcome: Outcome, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+    fn close(
+        &mut self,
+        outcome: ToolOutcome,
+        time: Option<jiff::Timestamp>,
+        feed: &mut SessionFeed<'_>,
+    ) {
         let result =
             |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
         let results = self.open.drain(..).map(result).collect();
-        feed.results(Origin::Agent, results, time);
+        feed.send_results(EventOrigin::Agent, results, time);
     }
 
-    fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+    fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut SessionFeed<'_>) {
         // The status may be in the exit message and in `info`.
         if !status.is_empty() && !self.has_ended {
             self.has_ended = true;
             let text = format!("exit status: {}", selftest_text::one_line(status, 200)).into();
-            feed.event(Event { text, time, ..Event::default() });
+            feed.send(Event { text, time, ..Event::default() });
         }
     }
 
-    fn note(&mut self, info: &Info<'_>, feed: &mut Feed<'_>) {
+    fn note(&mut self, info: &MiniInfo<'_>, feed: &mut SessionFeed<'_>) {
         feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
         // The configuration may spell the model differently, which would count as another model.
         if feed.head.models.is_empty() {
-            feed.head.model(&info.config.text("/model/model_name"));
+            feed.head.add_model(&info.config.text("/model/model_name"));
         }
         self.end(&info.exit_status, None, feed);
     }

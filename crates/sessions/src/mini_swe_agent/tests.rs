@@ -1,7 +1,10 @@
 //! Fixtures of mini-swe-agent, written and counted by hand. Must not hold anything of a real session.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
+    TokenCounts, ToolOutcome, read,
+};
 
 /// The old form. 1 system, 1 user of the harness, 4 answers (3 calls), 3 results: 1 failed, 1 ok,
 /// 1 whose end is not stated; 1 refusal of an answer with two commands.
@@ -50,19 +53,19 @@ const NEW: &str = r#"{
 }"#;
 
 fn session(json: &str) -> Session {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("run.traj.json", json), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::MiniSweAgent);
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("run.traj.json", json), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::MiniSweAgent);
     assert_eq!(reading.notes.bad_records, 0);
     collector.into_sessions().remove(0)
 }
 
-fn outcomes(session: &Session) -> Vec<(Outcome, Option<i64>)> {
+fn outcomes(session: &Session) -> Vec<(ToolOutcome, Option<i64>)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results.map(|result| (result.outcome, result.exit_code)).collect()
 }
 
-fn count(session: &Session, role: Role, origin: Origin) -> usize {
+fn count(session: &Session, role: EventRole, origin: EventOrigin) -> usize {
     session.events.iter().filter(|event| event.role == role && event.origin == origin).count()
 }
 
@@ -70,11 +73,12 @@ fn count(session: &Session, role: Role, origin: Origin) -> usize {
 fn a_bare_list_with_fences() {
     let session = session(OLD);
     assert_eq!(session.head.id, "run-ea82411e");
-    assert_eq!(count(&session, Role::System, Origin::Harness), 1);
-    assert_eq!(count(&session, Role::User, Origin::Harness), 2);
-    assert_eq!(count(&session, Role::User, Origin::Human), 0);
-    assert_eq!(count(&session, Role::Assistant, Origin::Agent), 4);
-    let expected = [(Outcome::Failed, Some(1)), (Outcome::Ok, Some(0)), (Outcome::Unknown, None)];
+    assert_eq!(count(&session, EventRole::System, EventOrigin::Harness), 1);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Harness), 2);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Human), 0);
+    assert_eq!(count(&session, EventRole::Assistant, EventOrigin::Agent), 4);
+    let expected =
+        [(ToolOutcome::Failed, Some(1)), (ToolOutcome::Ok, Some(0)), (ToolOutcome::Unknown, None)];
     assert_eq!(outcomes(&session), expected);
     let answer = &session.events[2];
     assert_eq!(answer.text.as_str(), "I look.");
@@ -89,10 +93,11 @@ fn a_bare_list_with_fences() {
 #[test]
 fn the_new_form_with_calls_and_extras() {
     let session = session(NEW);
-    assert_eq!(count(&session, Role::User, Origin::Harness), 1);
-    assert_eq!(count(&session, Role::User, Origin::Human), 1);
-    assert_eq!(count(&session, Role::Assistant, Origin::Agent), 3);
-    let expected = [(Outcome::Ok, Some(0)), (Outcome::Rejected, None), (Outcome::Ok, None)];
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(&session, EventRole::User, EventOrigin::Human), 1);
+    assert_eq!(count(&session, EventRole::Assistant, EventOrigin::Agent), 3);
+    let expected =
+        [(ToolOutcome::Ok, Some(0)), (ToolOutcome::Rejected, None), (ToolOutcome::Ok, None)];
     assert_eq!(outcomes(&session), expected);
     let commands: Vec<_> = session
         .events
@@ -103,11 +108,11 @@ fn the_new_form_with_calls_and_extras() {
     assert_eq!(commands, ["ls", "rm -r .", "echo COMPLETE"]);
     assert_eq!(session.head.models, ["model-x"]);
     assert_eq!(session.head.agent_version.as_deref(), Some("2.1.0"));
-    assert_eq!(session.events[2].usage, Some(Usage { input: 60, output: 10, cached: 40 }));
+    assert_eq!(session.events[2].usage, Some(TokenCounts { input: 60, output: 10, cached: 40 }));
     let last = &session.events[session.events.len() - 1];
     assert_eq!(last.text.as_str(), "exit status: Submitted");
     let text = session.events.iter().find(|event| event.text.as_str() == "Done.");
-    assert_eq!(text.unwrap().usage, Some(Usage { input: 50, output: 5, cached: 0 }));
+    assert_eq!(text.unwrap().usage, Some(TokenCounts { input: 50, output: 5, cached: 0 }));
     assert_eq!(session.head.start.unwrap().to_string(), "2026-04-29T20:05:00Z");
 }
 
@@ -119,8 +124,8 @@ fn the_format_may_stand_out_of_sight_and_the_model_in_the_configuration() {
     let session = session(json);
     assert_eq!(session.head.models, ["m"]);
     assert_eq!(session.events.len(), 4);
-    assert_eq!(session.events[2].mark, Some(Mark::Interrupted));
-    assert_eq!(session.events[2].origin, Origin::Human);
+    assert_eq!(session.events[2].mark, Some(EventMark::Interrupted));
+    assert_eq!(session.events[2].origin, EventOrigin::Human);
     assert_eq!(session.events[3].text.as_str(), "exit status: LimitsExceeded");
 }
 
@@ -134,7 +139,11 @@ fn timeouts_and_exceptions_are_failures() {
        "extra": {"returncode": -1, "exception_info": "docker died"}},
       {"role": "assistant", "content": "```bash\ncat\n```"}]"#;
     let session = session(json);
-    let expected = [(Outcome::Failed, None), (Outcome::Failed, Some(-1)), (Outcome::Pending, None)];
+    let expected = [
+        (ToolOutcome::Failed, None),
+        (ToolOutcome::Failed, Some(-1)),
+        (ToolOutcome::Pending, None),
+    ];
     assert_eq!(outcomes(&session), expected);
     assert_eq!(session.events[4].results[0].error.as_str(), "docker died");
 }
@@ -143,12 +152,13 @@ fn timeouts_and_exceptions_are_failures() {
 fn a_chat_about_a_shell_is_a_chat() {
     let json = r#"[{"role": "user", "content": "How do I list files?"},
       {"role": "assistant", "content": "So:\n```bash\nls\n```"}]"#;
-    let reading = read(&Source::bytes("chat.json", json), &mut Collector::default()).unwrap();
-    assert_eq!(reading.format, Format::Chat);
+    let reading =
+        read(&SessionSource::bytes("chat.json", json), &mut SessionCollector::default()).unwrap();
+    assert_eq!(reading.format, SessionFormat::Chat);
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::MiniSweAgent, OLD.as_bytes());
-    survives_damage(Format::MiniSweAgent, NEW.as_bytes());
+    survives_damage(SessionFormat::MiniSweAgent, OLD.as_bytes());
+    survives_damage(SessionFormat::MiniSweAgent, NEW.as_bytes());
 }

@@ -16,15 +16,18 @@ use serde::de::{IgnoredAny, MapAccess};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::ReadError;
-use crate::blocks::{Blocks, Speaker};
-use crate::event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use crate::feed::Feed;
-use crate::source::{Document, Source, records};
-use crate::sqlite::{self, Columns, damaged, open, text};
+use crate::SessionReadError;
+use crate::blocks::{ContentBlocks, MessageContext};
+use crate::event::{
+    Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
+    ToolResult,
+};
+use crate::feed::SessionFeed;
+use crate::source::{DocumentReader, SessionSource, each_record};
+use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Flag, Int, Json, List, Loose, Object};
+use crate::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject};
 
 const AGENT: &str = "opencode";
 
@@ -32,23 +35,26 @@ const AGENT: &str = "opencode";
 const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed"];
 
 /// Reads a database or an exported session.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    if let Source::Folder { files, .. } = source {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    if let SessionSource::Folder { files, .. } = source {
         return storage::read(files, feed);
     }
     if sqlite::is_database(source)? {
         let path = sqlite::file(source)?;
         sqlite::block_on(read_database(path, feed))?
     } else {
-        source.document(&mut Export, feed)
+        source.read_document(&mut OpenCodeExport, feed)
     }
 }
 
-async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let sessions = Columns::of(&mut database, "session").await.map_err(damaged)?;
-    let messages = Columns::of(&mut database, "message").await.map_err(damaged)?;
-    let parts = Columns::of(&mut database, "part").await.map_err(damaged)?;
+    let sessions = TableColumns::of(&mut database, "session").await.map_err(damaged_error)?;
+    let messages = TableColumns::of(&mut database, "message").await.map_err(damaged_error)?;
+    let parts = TableColumns::of(&mut database, "part").await.map_err(damaged_error)?;
     // Separate connections, because the outer queries are still streaming.
     let (mut inner, mut innermost) =
         (open(path, &mut feed.notes).await?, open(path, &mut feed.notes).await?);
@@ -59,34 +65,34 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
     let sent = async {
         while let Some(row) = rows.try_next().await? {
             let field = |at: usize| Text::new(text(&row, at));
-            feed.head = Head {
+            feed.head = SessionHead {
                 id: field(0).as_str().to_owned(),
                 agent: AGENT.to_owned(),
                 agent_version: field(3).line(60),
                 parent: field(1).line(200),
                 cwd: field(2).line(400),
-                ..Head::default()
+                ..SessionHead::default()
             };
-            feed.saw(Moment::parse(&field(4)));
-            feed.saw(Moment::parse(&field(5)));
+            feed.record_time(Moment::parse(&field(4)));
+            feed.record_time(Moment::parse(&field(5)));
             let id = text(&row, 0).into_owned();
             send_session(&mut inner, &mut innermost, &messages, &parts, &id, feed).await?;
-            feed.end();
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
     let result = sent.await;
-    sqlite::note_end(result, feed);
+    sqlite::note_error(result, feed);
     Ok(())
 }
 
 async fn send_session(
     database: &mut SqliteConnection,
     inner: &mut SqliteConnection,
-    messages: &Columns,
-    parts: &Columns,
+    messages: &TableColumns,
+    parts: &TableColumns,
     session: &str,
-    feed: &mut Feed<'_>,
+    feed: &mut SessionFeed<'_>,
 ) -> Result<(), sqlx::Error> {
     let query = format!(
         "SELECT {} FROM message WHERE session_id = ? ORDER BY time_created, id",
@@ -100,14 +106,14 @@ async fn send_session(
     while let Some(row) = rows.try_next().await? {
         let id = text(&row, 0).into_owned();
         let data = text(&row, 1).into_owned();
-        let Ok(info) = serde_json::from_str::<Info<'_>>(&data) else {
+        let Ok(info) = serde_json::from_str::<MessageInfo<'_>>(&data) else {
             feed.notes.bad_records += 1;
             continue;
         };
-        let mut said = Said::default();
+        let mut said = MessageParts::default();
         let mut bad = 0;
         sqlite::each_row(inner, of_message.clone(), &id, |row| {
-            match serde_json::from_str::<Part<'_>>(&text(row, 0)) {
+            match serde_json::from_str::<OpenCodePart<'_>>(&text(row, 0)) {
                 // Owned, because the row is gone before the message is sent.
                 Ok(part) => said.add(part.into_owned()),
                 Err(_) => bad += 1,
@@ -121,38 +127,41 @@ async fn send_session(
 }
 
 /// Copies the session's metadata.
-fn describe(info: &Loose, feed: &mut Feed<'_>) {
+fn copy_metadata(info: &JsonValue, feed: &mut SessionFeed<'_>) {
     let head = &mut feed.head;
     info.text("/id").as_str().clone_into(&mut head.id);
     head.parent = info.text("/parentID").line(200);
     head.cwd = info.text("/directory").line(400);
     head.agent_version = info.text("/version").line(60);
-    feed.saw(info.part("/time/created"));
-    feed.saw(info.part("/time/updated"));
+    feed.record_time(info.part("/time/created"));
+    feed.record_time(info.part("/time/updated"));
 }
 
 /// An exported session: `{"info": …, "messages": [{"info": …, "parts": […]}]}`.
-struct Export;
+struct OpenCodeExport;
 
-impl Document for Export {
-    fn begin(&mut self, feed: &mut Feed<'_>) {
+impl DocumentReader for OpenCodeExport {
+    fn begin(&mut self, feed: &mut SessionFeed<'_>) {
         AGENT.clone_into(&mut feed.head.agent);
     }
 
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "info" => describe(&map.next_value::<Loose>()?, feed),
+                "info" => copy_metadata(&map.next_value::<JsonValue>()?, feed),
                 "messages" => {
-                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
-                        let mut said = Said::default();
-                        message.parts.0.into_iter().for_each(|part| said.add(part));
-                        message.info.0.unwrap_or_default().send(said, feed);
-                    }))?;
+                    map.next_value_seed(each_record(
+                        feed,
+                        |message: OpenCodeMessage<'de>, feed| {
+                            let mut said = MessageParts::default();
+                            message.parts.0.into_iter().for_each(|part| said.add(part));
+                            message.info.0.unwrap_or_default().send(said, feed);
+                        },
+                    ))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -163,108 +172,109 @@ impl Document for Export {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Message<'a> {
-    info: Object<Info<'a>>,
-    parts: List<Part<'a>>,
+struct OpenCodeMessage<'a> {
+    info: LenientObject<MessageInfo<'a>>,
+    parts: LenientList<OpenCodePart<'a>>,
 }
 
 /// Data of a message.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Info<'a> {
+struct MessageInfo<'a> {
     role: Text<'a>,
     #[serde(rename = "modelID")]
     model: Text<'a>,
-    time: Object<Times>,
-    tokens: Object<Tokens>,
-    error: Object<Failure<'a>>,
-    path: Object<Paths<'a>>,
+    time: LenientObject<MessageTimes>,
+    tokens: LenientObject<OpenCodeTokens>,
+    error: LenientObject<MessageError<'a>>,
+    path: LenientObject<MessagePaths<'a>>,
     /// In the first versions.
-    parts: Blocks<'a>,
-    metadata: Object<Metadata<'a>>,
+    parts: ContentBlocks<'a>,
+    metadata: LenientObject<LegacyMetadata<'a>>,
 }
 
 /// Working directory of the agent.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Paths<'a> {
+struct MessagePaths<'a> {
     cwd: Text<'a>,
 }
 
 /// Data of a message in the first versions.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Metadata<'a> {
-    time: Object<Times>,
-    error: Object<Failure<'a>>,
-    assistant: Object<Answer<'a>>,
+struct LegacyMetadata<'a> {
+    time: LenientObject<MessageTimes>,
+    error: LenientObject<MessageError<'a>>,
+    assistant: LenientObject<LegacyAnswer<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Answer<'a> {
+struct LegacyAnswer<'a> {
     #[serde(rename = "modelID")]
     model: Text<'a>,
-    tokens: Object<Tokens>,
-    path: Object<Paths<'a>>,
+    tokens: LenientObject<OpenCodeTokens>,
+    path: LenientObject<MessagePaths<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Times {
+struct MessageTimes {
     created: Moment,
 }
 
 /// Token counts. The input excludes cached tokens, the output excludes reasoning.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Tokens {
-    input: Int,
-    output: Int,
-    reasoning: Int,
-    cache: Object<Cache>,
+struct OpenCodeTokens {
+    input: LenientInt,
+    output: LenientInt,
+    reasoning: LenientInt,
+    cache: LenientObject<CacheTokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Cache {
-    read: Int,
-    write: Int,
+struct CacheTokens {
+    read: LenientInt,
+    write: LenientInt,
 }
 
-impl Tokens {
-    fn usage(&self) -> Option<Usage> {
+impl OpenCodeTokens {
+    fn usage(&self) -> Option<TokenCounts> {
         let cache = self.cache.0.as_ref();
-        let of = |count: fn(&Cache) -> Int| cache.map_or(0, |cache| count(cache).count());
-        let usage = Usage {
+        let of =
+            |count: fn(&CacheTokens) -> LenientInt| cache.map_or(0, |cache| count(cache).count());
+        let usage = TokenCounts {
             input: self.input.count().saturating_add(of(|cache| cache.write)),
             output: self.output.count().saturating_add(self.reasoning.count()),
             cached: of(|cache| cache.read),
         };
-        (usage != Usage::default()).then_some(usage)
+        (usage != TokenCounts::default()).then_some(usage)
     }
 }
 
 /// Error of a message: `{"name": "MessageAbortedError", "data": {"message": …}}`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Failure<'a> {
+struct MessageError<'a> {
     name: Text<'a>,
-    data: Loose,
+    data: JsonValue,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
+struct OpenCodePart<'a> {
     #[serde(rename = "type")]
     kind: Text<'a>,
     text: Text<'a>,
     /// Set for text that `OpenCode` added to the user's.
-    synthetic: Flag,
+    synthetic: LenientFlag,
     tool: Text<'a>,
     #[serde(rename = "callID")]
     call_id: Text<'a>,
-    state: Object<State<'a>>,
+    state: LenientObject<CallState<'a>>,
     filename: Text<'a>,
     mime: Text<'a>,
 }
@@ -272,30 +282,30 @@ struct Part<'a> {
 /// State of a call.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct State<'a> {
+struct CallState<'a> {
     status: Text<'a>,
-    input: Json,
+    input: JsonText,
     output: Text<'a>,
     error: Text<'a>,
-    metadata: Loose,
+    metadata: JsonValue,
 }
 
-impl Part<'_> {
-    fn into_owned(self) -> Part<'static> {
-        let state = self.state.0.map(|state| State {
+impl OpenCodePart<'_> {
+    fn into_owned(self) -> OpenCodePart<'static> {
+        let state = self.state.0.map(|state| CallState {
             status: state.status.into_owned(),
             input: state.input,
             output: state.output.into_owned(),
             error: state.error.into_owned(),
             metadata: state.metadata,
         });
-        Part {
+        OpenCodePart {
             kind: self.kind.into_owned(),
             text: self.text.into_owned(),
             synthetic: self.synthetic,
             tool: self.tool.into_owned(),
             call_id: self.call_id.into_owned(),
-            state: Object(state),
+            state: LenientObject(state),
             filename: self.filename.into_owned(),
             mime: self.mime.into_owned(),
         }
@@ -304,15 +314,15 @@ impl Part<'_> {
 
 /// The parts of a message.
 #[derive(Default)]
-struct Said<'a> {
-    blocks: Blocks<'a>,
+struct MessageParts<'a> {
+    blocks: ContentBlocks<'a>,
     /// Text written by `OpenCode`.
     notes: Text<'a>,
     is_compaction: bool,
 }
 
-impl<'a> Said<'a> {
-    fn add(&mut self, part: Part<'a>) {
+impl<'a> MessageParts<'a> {
+    fn add(&mut self, part: OpenCodePart<'a>) {
         match part.kind.as_str() {
             "text" if part.synthetic.is_set() => self.notes.add(part.text),
             "text" => self.blocks.say(part.text),
@@ -329,18 +339,18 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn tool(&mut self, part: Part<'a>) {
+    fn tool(&mut self, part: OpenCodePart<'a>) {
         let state = part.state.0.unwrap_or_default();
         let arguments = state.input.0;
         self.blocks.call(ToolCall { id: part.call_id.clone(), name: part.tool.clone(), arguments });
-        let exit_code = state.metadata.part::<Int>("/exit").0;
+        let exit_code = state.metadata.part::<LenientInt>("/exit").0;
         let is_refused = REFUSALS.iter().any(|start| state.error.starts_with(start));
         let outcome = match (state.status.as_str(), exit_code) {
-            ("error", _) if is_refused => Outcome::Rejected,
-            ("error", _) => Outcome::Failed,
+            ("error", _) if is_refused => ToolOutcome::Rejected,
+            ("error", _) => ToolOutcome::Failed,
             // The status only means that the tool ran; the exit code is the program's.
-            ("completed", Some(code)) if code != 0 => Outcome::Failed,
-            ("completed", _) => Outcome::Ok,
+            ("completed", Some(code)) if code != 0 => ToolOutcome::Failed,
+            ("completed", _) => ToolOutcome::Ok,
             // The call is still pending or running.
             _ => return,
         };
@@ -355,9 +365,9 @@ impl<'a> Said<'a> {
     }
 }
 
-impl<'a> Info<'a> {
+impl<'a> MessageInfo<'a> {
     /// Moves data of the first versions to the fields of later ones.
-    fn moved(mut self) -> Self {
+    fn normalized(mut self) -> Self {
         if let Some(metadata) = self.metadata.0.take() {
             let answer = metadata.assistant.0.unwrap_or_default();
             self.model = answer.model;
@@ -369,41 +379,46 @@ impl<'a> Info<'a> {
         self
     }
 
-    fn send(self, mut said: Said<'a>, feed: &mut Feed<'_>) {
-        let mut info = self.moved();
+    fn send(self, mut said: MessageParts<'a>, feed: &mut SessionFeed<'_>) {
+        let mut info = self.normalized();
         said.blocks.append(mem::take(&mut info.parts));
         info.send_parts(said, feed);
     }
 
-    fn send_parts(self, said: Said<'_>, feed: &mut Feed<'_>) {
+    fn send_parts(self, said: MessageParts<'_>, feed: &mut SessionFeed<'_>) {
         if feed.head.cwd.is_none() {
             feed.head.cwd = self.path.0.and_then(|path| path.cwd.line(400));
         }
         let time = self.time.0.and_then(|times| times.created.0);
         if said.is_compaction {
-            let mark = Some(Mark::Compacted);
-            feed.event(Event { time, mark, ..Event::default() });
+            let mark = Some(EventMark::Compacted);
+            feed.send(Event { time, mark, ..Event::default() });
         }
         match self.role.as_str() {
             "user" => {
-                said.blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed);
+                said.blocks.send_input(
+                    &MessageContext::new(EventOrigin::Human, time),
+                    EventRole::User,
+                    feed,
+                );
                 // Texts added by OpenCode follow the user's.
-                feed.say(Role::User, Origin::Harness, said.notes, time);
+                feed.send_text(EventRole::User, EventOrigin::Harness, said.notes, time);
             }
             "assistant" => {
-                feed.head.model(&self.model);
-                let usage = self.tokens.0.as_ref().and_then(Tokens::usage);
-                let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, time) };
+                feed.head.add_model(&self.model);
+                let usage = self.tokens.0.as_ref().and_then(OpenCodeTokens::usage);
+                let speaker =
+                    MessageContext { usage, ..MessageContext::new(EventOrigin::Agent, time) };
                 said.blocks.send_answer(&speaker, feed);
             }
             _ => feed.notes.ignored_records += 1,
         }
         if let Some(failure) = self.error.0 {
             let is_stop = failure.name.as_str() == "MessageAbortedError";
-            let mark = Some(if is_stop { Mark::Interrupted } else { Mark::ApiError });
+            let mark = Some(if is_stop { EventMark::Interrupted } else { EventMark::ApiError });
             let mut text = Text::from(failure.name.as_str().to_owned());
-            text.join(&failure.data.text("/message"));
-            feed.event(Event { text, time, mark, ..Event::default() });
+            text.append(&failure.data.text("/message"));
+            feed.send(Event { text, time, mark, ..Event::default() });
         }
     }
 }
@@ -413,7 +428,7 @@ mod tests {
     use super::*;
     use crate::mutation::survives_damage;
     use crate::sqlite::tests::database;
-    use crate::{Collector, Format, Session, read};
+    use crate::{Session, SessionCollector, SessionFormat, read};
 
     /// 1 human turn, 2 model calls, 3 calls: one worked, one ended with code 2, one was refused.
     const USER: &str = r#"{"id":"msg_1","role":"user","time":{"created":1767225601000}}"#;
@@ -451,16 +466,21 @@ mod tests {
         assert_eq!(
             said,
             [
-                (Role::User, "fix it", 0, None),
-                (Role::User, "the file says x", 0, None),
-                (Role::Assistant, "", 1, None),
-                (Role::Tool, "", 0, None),
-                (Role::Assistant, "", 1, None),
-                (Role::Tool, "", 0, None),
-                (Role::Assistant, "", 1, None),
-                (Role::Tool, "", 0, None),
-                (Role::Assistant, "It fails.\n[unknown block \"hologram\"]", 0, None),
-                (Role::System, "MessageAbortedError\nstopped", 0, Some(Mark::Interrupted)),
+                (EventRole::User, "fix it", 0, None),
+                (EventRole::User, "the file says x", 0, None),
+                (EventRole::Assistant, "", 1, None),
+                (EventRole::Tool, "", 0, None),
+                (EventRole::Assistant, "", 1, None),
+                (EventRole::Tool, "", 0, None),
+                (EventRole::Assistant, "", 1, None),
+                (EventRole::Tool, "", 0, None),
+                (EventRole::Assistant, "It fails.\n[unknown block \"hologram\"]", 0, None),
+                (
+                    EventRole::System,
+                    "MessageAbortedError\nstopped",
+                    0,
+                    Some(EventMark::Interrupted)
+                ),
             ]
         );
         let results: Vec<_> = session
@@ -472,12 +492,15 @@ mod tests {
         assert_eq!(
             results,
             [
-                ("read", Outcome::Ok, None),
-                ("bash", Outcome::Failed, Some(2)),
-                ("edit", Outcome::Rejected, None),
+                ("read", ToolOutcome::Ok, None),
+                ("bash", ToolOutcome::Failed, Some(2)),
+                ("edit", ToolOutcome::Rejected, None),
             ]
         );
-        assert_eq!(session.events[2].usage, Some(Usage { input: 17, output: 6, cached: 100 }));
+        assert_eq!(
+            session.events[2].usage,
+            Some(TokenCounts { input: 17, output: 6, cached: 100 })
+        );
         assert_eq!(session.head.unknown_blocks.total(), 1);
     }
 
@@ -519,10 +542,10 @@ mod tests {
             ));
         }
         database(&path, &statements);
-        for source in [Source::file(path), Source::bytes("export.json", exported())] {
-            let mut collector = Collector::default();
+        for source in [SessionSource::file(path), SessionSource::bytes("export.json", exported())] {
+            let mut collector = SessionCollector::default();
             let reading = read(&source, &mut collector).unwrap();
-            assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+            assert_eq!((reading.format, reading.sessions), (SessionFormat::OpenCode, 1));
             check(&collector.into_sessions()[0]);
         }
     }
@@ -548,20 +571,20 @@ mod tests {
         // One source, wherever the search begins; files beside it are none.
         let description = root.join("storage/session/p1/ses_1.json");
         for from in [root.clone(), root.join("storage/session"), description.clone()] {
-            let found = crate::find(&[from], |problem| panic!("{problem}"));
+            let found = crate::find_session_files(&[from], |problem| panic!("{problem}"));
             let [found] = &found[..] else { panic!("{found:?}") };
             assert_eq!(found.source.path(), description);
-            let mut collector = Collector::default();
+            let mut collector = SessionCollector::default();
             let reading = read(&found.source, &mut collector).unwrap();
-            assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+            assert_eq!((reading.format, reading.sessions), (SessionFormat::OpenCode, 1));
             assert_eq!(reading.notes.bad_records, 0);
             check(&collector.into_sessions()[0]);
         }
         // What is torn is counted, and the rest is read.
         std::fs::write(root.join("storage/part/msg_3/prt_6.json"), "{\"type\": \"te").unwrap();
         std::fs::write(&description, "").unwrap();
-        let found = crate::find(&[root], |problem| panic!("{problem}"));
-        let mut collector = Collector::default();
+        let found = crate::find_session_files(&[root], |problem| panic!("{problem}"));
+        let mut collector = SessionCollector::default();
         let notes = read(&found[0].source, &mut collector).unwrap().notes;
         assert_eq!((notes.bad_records, notes.torn), (1, None));
         let sessions = collector.into_sessions();
@@ -581,11 +604,11 @@ mod tests {
 
     #[track_caller]
     fn only_session(root: &Path) -> Session {
-        let found = crate::find(&[root.to_owned()], |problem| panic!("{problem}"));
+        let found = crate::find_session_files(&[root.to_owned()], |problem| panic!("{problem}"));
         let [found] = &found[..] else { panic!("{found:?}") };
-        let mut collector = Collector::default();
+        let mut collector = SessionCollector::default();
         let reading = read(&found.source, &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::OpenCode, 1));
         assert_eq!(reading.notes.bad_records, 0);
         collector.into_sessions().remove(0)
     }
@@ -653,18 +676,18 @@ mod tests {
         let results: Vec<_> = session.events.iter().flat_map(|event| &event.results).collect();
         assert_eq!(
             (results[0].text.as_str(), results.last().unwrap().outcome),
-            ("fn", Outcome::Pending)
+            ("fn", ToolOutcome::Pending)
         );
         let usage: Vec<_> = session.events.iter().filter_map(|event| event.usage).collect();
-        assert_eq!(usage, [Usage { input: 17, output: 6, cached: 100 }]);
+        assert_eq!(usage, [TokenCounts { input: 17, output: 6, cached: 100 }]);
         let said: Vec<_> = session.events.iter().map(|event| event.text.as_str()).collect();
         assert!(said.contains(&"fix it") && said.contains(&"It works."), "{said:?}");
-        assert!(session.events.iter().any(|event| event.mark == Some(Mark::Interrupted)));
+        assert!(session.events.iter().any(|event| event.mark == Some(EventMark::Interrupted)));
         assert_eq!(session.head.unknown_blocks.total(), 0);
     }
 
     #[test]
     fn damage_does_no_harm() {
-        survives_damage(Format::OpenCode, exported().as_bytes());
+        survives_damage(SessionFormat::OpenCode, exported().as_bytes());
     }
 }

@@ -11,23 +11,23 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use super::{AGENT, Info, Part, Said, describe};
-use crate::ReadError;
-use crate::feed::Feed;
-use crate::lines::Lines;
-use crate::source::Source;
-use crate::wire::Loose;
+use super::{AGENT, MessageInfo, MessageParts, OpenCodePart, copy_metadata};
+use crate::SessionReadError;
+use crate::feed::SessionFeed;
+use crate::lines::JsonLines;
+use crate::source::SessionSource;
+use crate::wire::JsonValue;
 
 /// Folders of a storage that contain no session descriptions.
 const OTHERS: [&str; 6] = ["message", "part", "todo", "project", "session_diff", "session_share"];
 
 /// Message folder of a session, and the parent of its part folders.
-struct Stored {
+struct SessionFolders {
     messages: PathBuf,
     parts: PathBuf,
 }
 
-impl Stored {
+impl SessionFolders {
     /// Locates the session that this file describes; `None` if the file is not in a storage.
     fn of(path: &Path) -> Option<Self> {
         let session = path.file_stem()?;
@@ -59,20 +59,20 @@ pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
 /// Returns the files of the session that this file describes: the file itself, then each message
 /// followed by its parts. Returns `None` if the file is not in a storage.
 pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    let Some(stored) = Stored::of(path) else { return Ok(None) };
+    let Some(stored) = SessionFolders::of(path) else { return Ok(None) };
     let mut files = vec![path.to_owned()];
-    for message in listed(&stored.messages)? {
+    for message in list_json_files(&stored.messages)? {
         let parts = message.file_stem().map(|id| stored.parts.join(id));
         files.push(message);
         if let Some(parts) = parts {
-            files.extend(listed(&parts)?);
+            files.extend(list_json_files(&parts)?);
         }
     }
     Ok(Some(files))
 }
 
 /// Lists the JSON files of a folder by name, which is also by time. A missing folder is empty.
-fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     // Symbolic links are not followed: they could point outside of the storage.
     let kind = match fs::symlink_metadata(folder) {
         Ok(kind) => kind,
@@ -95,30 +95,32 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns true if the source is a session of such a storage.
-pub(crate) fn is_stored(source: &Source) -> bool {
-    matches!(source, Source::Folder { path, files } if files.first() == Some(path))
+pub(crate) fn is_stored(source: &SessionSource) -> bool {
+    matches!(source, SessionSource::Folder { path, files } if files.first() == Some(path))
 }
 
 /// Reads a session from its files, in the order of [`files`].
-pub(super) fn read(files: &[PathBuf], feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(files: &[PathBuf], feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let Some((description, said)) = files.split_first() else { return Ok(()) };
     AGENT.clone_into(&mut feed.head.agent);
     let mut scratch = String::new();
-    if let Some(line) = Lines::of_files(slice::from_ref(description)).next(&mut feed.notes)?
-        && let Some(info) = line.parse::<Loose>(&mut scratch, &mut feed.notes)
+    if let Some(line) = JsonLines::of_files(slice::from_ref(description)).next(&mut feed.notes)?
+        && let Some(info) = line.parse::<JsonValue>(&mut scratch, &mut feed.notes)
     {
-        describe(&info, feed);
+        copy_metadata(&info, feed);
     }
     // Each chunk is a message file followed by the files of its parts.
     for files in said.chunk_by(|_, next| !is_message(next)) {
         let (message, parts) = files.split_at(1);
-        let mut lines = Lines::of_files(message);
+        let mut lines = JsonLines::of_files(message);
         let Some(line) = lines.next(&mut feed.notes)? else { continue };
-        let Some(info) = line.parse::<Info<'_>>(&mut scratch, &mut feed.notes) else { continue };
-        let (mut lines, mut scratch) = (Lines::of_files(parts), String::new());
-        let mut said = Said::default();
+        let Some(info) = line.parse::<MessageInfo<'_>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
+        let (mut lines, mut scratch) = (JsonLines::of_files(parts), String::new());
+        let mut said = MessageParts::default();
         while let Some(line) = lines.next(&mut feed.notes)? {
-            if let Some(part) = line.parse::<Part<'_>>(&mut scratch, &mut feed.notes) {
+            if let Some(part) = line.parse::<OpenCodePart<'_>>(&mut scratch, &mut feed.notes) {
                 said.add(part.into_owned());
             }
         }

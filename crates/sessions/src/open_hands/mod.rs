@@ -12,39 +12,43 @@ mod tests;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::ReadError;
-use super::feed::Feed;
-use super::source::{Document, Source};
+use super::SessionReadError;
+use super::feed::SessionFeed;
+use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::each;
-use record::{Entries, Record};
-use run::Run;
+use record::{HistoryEntries, OpenHandsRecord};
+use run::OpenHandsRun;
 
 /// Reads events.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let is_folder = matches!(source, Source::Folder { .. });
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let is_folder = matches!(source, SessionSource::Folder { .. });
     if is_folder || is_lines(source)? {
         read_lines(source, feed)
     } else {
-        source.document(&mut Events, feed)
+        source.read_document(&mut EventDocument, feed)
     }
 }
 
 /// Returns true if the first line is a complete object.
-fn is_lines(source: &Source) -> Result<bool, ReadError> {
+fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
     let mut lines = source.lines()?;
-    let mut notes = super::Notes::default();
+    let mut notes = super::ReadNotes::default();
     let Some(line) = lines.next(&mut notes)? else { return Ok(false) };
     Ok(line.bytes.trim_ascii_start().starts_with(b"{")
         && line.parse::<IgnoredAny>(&mut String::new(), &mut notes).is_some())
 }
 
-fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+fn read_lines(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut lines = source.lines()?;
     let mut scratch = String::new();
-    let mut run = Run::default();
+    let mut run = OpenHandsRun::default();
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
+        let Some(mut record) = line.parse::<OpenHandsRecord<'_>>(&mut scratch, &mut feed.notes)
+        else {
             continue;
         };
         // A line with a history is a whole run of the evaluation.
@@ -53,28 +57,28 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
             run.send(record, feed);
             continue;
         }
-        feed.end();
-        let mut run = Run::of_evaluation();
+        feed.end_session();
+        let mut run = OpenHandsRun::of_evaluation();
         for event in history {
             run.send(event, feed);
         }
         record.note_run(feed);
-        feed.end();
+        feed.end_session();
     }
     Ok(())
 }
 
 /// One JSON value: a list of events, or one evaluated run.
-struct Events;
+struct EventDocument;
 
-impl Document for Events {
+impl DocumentReader for EventDocument {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut run = Run::default();
-        while let Some(Entries(records)) = list.next_element()? {
+        let mut run = OpenHandsRun::default();
+        while let Some(HistoryEntries(records)) = list.next_element()? {
             for record in records {
                 run.send(record, feed);
             }
@@ -85,17 +89,19 @@ impl Document for Events {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut run = Run::of_evaluation();
-        let mut about = Record::default();
+        let mut run = OpenHandsRun::of_evaluation();
+        let mut about = OpenHandsRecord::default();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "history" => map.next_value_seed(each(|Entries(records): Entries<'de>| {
-                    for record in records {
-                        run.send(record, feed);
-                    }
-                }))?,
+                "history" => {
+                    map.next_value_seed(each(|HistoryEntries(records): HistoryEntries<'de>| {
+                        for record in records {
+                            run.send(record, feed);
+                        }
+                    }))?
+                }
                 "instance_id" => about.instance_id = map.next_value()?,
                 "issue" => about.issue = map.next_value()?,
                 "error" => about.error = map.next_value()?,

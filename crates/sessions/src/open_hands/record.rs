@@ -5,33 +5,33 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::any_json::{AnyJson, Fill, deserialize_any_json};
-use crate::content::Content;
+use crate::any_json::{AnyJson, AnyJsonSeed, deserialize_any_json};
+use crate::content::MessageContent;
 use crate::event::Event;
-use crate::feed::Feed;
+use crate::feed::SessionFeed;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::tokens::Counts;
-use crate::wire::{Flag, Int, Json, Loose, Object};
+use crate::tokens::ApiUsage;
+use crate::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientObject};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Record<'a> {
-    pub(super) id: Int,
+pub(super) struct OpenHandsRecord<'a> {
+    pub(super) id: LenientInt,
     pub(super) timestamp: Moment,
     pub(super) source: Text<'a>,
     /// Text for the user interface.
     pub(super) message: Text<'a>,
     pub(super) action: Text<'a>,
     pub(super) observation: Text<'a>,
-    pub(super) cause: Int,
-    pub(super) args: Args,
-    pub(super) content: Content<'a>,
-    pub(super) extras: Object<Extras<'a>>,
-    pub(super) success: Flag,
-    pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
-    pub(super) llm_metrics: Object<Metrics>,
+    pub(super) cause: LenientInt,
+    pub(super) args: ActionArgs,
+    pub(super) content: MessageContent<'a>,
+    pub(super) extras: LenientObject<ObservationExtras<'a>>,
+    pub(super) success: LenientFlag,
+    pub(super) tool_call_metadata: LenientObject<ToolCallMetadata<'a>>,
+    pub(super) llm_metrics: LenientObject<RunMetrics>,
     // Before 2025, arguments and results were top-level fields.
     pub(super) command: Text<'a>,
     pub(super) code: Text<'a>,
@@ -39,20 +39,20 @@ pub(super) struct Record<'a> {
     pub(super) url: Text<'a>,
     pub(super) browser_actions: Text<'a>,
     pub(super) thought: Text<'a>,
-    pub(super) exit_code: Int,
-    pub(super) wait_for_response: Flag,
+    pub(super) exit_code: LenientInt,
+    pub(super) wait_for_response: LenientFlag,
     // Fields of an evaluated run.
-    pub(super) history: Entries<'a>,
+    pub(super) history: HistoryEntries<'a>,
     pub(super) instance_id: Text<'a>,
-    pub(super) issue: Object<Issue<'a>>,
+    pub(super) issue: LenientObject<IssueRef<'a>>,
     pub(super) error: Text<'a>,
-    pub(super) metadata: Loose,
-    pub(super) metrics: Object<Metrics>,
+    pub(super) metadata: JsonValue,
+    pub(super) metrics: LenientObject<RunMetrics>,
 }
 
-impl Record<'_> {
+impl OpenHandsRecord<'_> {
     /// Records the metadata of a run.
-    pub(super) fn note_run(self, feed: &mut Feed<'_>) {
+    pub(super) fn note_run(self, feed: &mut SessionFeed<'_>) {
         match (self.instance_id.is_empty(), self.issue.0) {
             (false, _) => feed.naming.name_run_of(&self.instance_id),
             (true, Some(issue)) => {
@@ -61,20 +61,20 @@ impl Record<'_> {
             }
             (true, None) => {}
         }
-        feed.head.model(&self.metadata.text("/llm_config/model"));
+        feed.head.add_model(&self.metadata.text("/llm_config/model"));
         if let Some(metrics) = self.metrics.0 {
             metrics.note(feed);
         }
         if !self.error.is_empty() {
             let text = format!("error: {}", self.error).into();
-            feed.event(Event { text, ..Event::default() });
+            feed.send(Event { text, ..Event::default() });
         }
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Issue<'a> {
+pub(super) struct IssueRef<'a> {
     owner: Text<'a>,
     repo: Text<'a>,
     number: Text<'a>,
@@ -83,30 +83,30 @@ pub(super) struct Issue<'a> {
 /// Running totals; the last ones are the session's.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Metrics {
-    accumulated_token_usage: Object<Counts>,
+pub(super) struct RunMetrics {
+    accumulated_token_usage: LenientObject<ApiUsage>,
 }
 
-impl Metrics {
-    pub(super) fn note(&self, feed: &mut Feed<'_>) {
-        let total = self.accumulated_token_usage.0.as_ref().and_then(Counts::usage);
+impl RunMetrics {
+    pub(super) fn note(&self, feed: &mut SessionFeed<'_>) {
+        let total = self.accumulated_token_usage.0.as_ref().and_then(ApiUsage::usage);
         feed.head.usage = total.or(feed.head.usage);
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Extras<'a> {
-    pub(super) exit_code: Int,
-    pub(super) metadata: Object<CommandMetadata<'a>>,
+pub(super) struct ObservationExtras<'a> {
+    pub(super) exit_code: LenientInt,
+    pub(super) metadata: LenientObject<CommandMetadata<'a>>,
     /// For a browser action: true if the page failed to load.
-    pub(super) error: Flag,
+    pub(super) error: LenientFlag,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandMetadata<'a> {
-    pub(super) exit_code: Int,
+    pub(super) exit_code: LenientInt,
     pub(super) working_dir: Text<'a>,
 }
 
@@ -114,20 +114,20 @@ pub(super) struct CommandMetadata<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolCallMetadata<'a> {
     pub(super) function_name: Text<'a>,
-    pub(super) model_response: Object<Response<'a>>,
+    pub(super) model_response: LenientObject<ModelResponse<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Response<'a> {
+pub(super) struct ModelResponse<'a> {
     pub(super) id: Text<'a>,
     pub(super) model: Text<'a>,
-    pub(super) usage: Object<Counts>,
+    pub(super) usage: LenientObject<ApiUsage>,
 }
 
 /// Arguments of an action: the tool's as JSON, and those of `OpenHands` itself.
 #[derive(Default)]
-pub(super) struct Args {
+pub(super) struct ActionArgs {
     /// A JSON object; empty without arguments.
     pub(super) of_tool: String,
     pub(super) content: Text<'static>,
@@ -137,15 +137,15 @@ pub(super) struct Args {
     pub(super) agent_state: Text<'static>,
 }
 
-deserialize_any_json!(Args);
+deserialize_any_json!(ActionArgs);
 
-impl<'de> AnyJson<'de> for Args {
+impl<'de> AnyJson<'de> for ActionArgs {
     fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             // Raw, so that the tool's arguments can be passed on as they are.
             let value = map.next_value::<Box<RawValue>>()?;
-            let text = || match serde_json::from_str::<Json>(value.get()) {
-                Ok(Json(text)) => text,
+            let text = || match serde_json::from_str::<JsonText>(value.get()) {
+                Ok(JsonText(text)) => text,
                 Err(_) => Text::default(),
             };
             match key.as_str() {
@@ -185,7 +185,7 @@ impl<'de> AnyJson<'de> for Args {
     }
 }
 
-impl Args {
+impl ActionArgs {
     /// Adds an argument, unless it is null or false.
     fn push(&mut self, key: &str, value: &str) {
         const MAX_BYTES: usize = 256 * 1024;
@@ -202,18 +202,18 @@ impl Args {
 /// Records of a list. In older histories, each element is itself a list of an action and its
 /// observation. Other values are dropped.
 #[derive(Default)]
-pub(super) struct Entries<'a>(pub(super) Vec<Record<'a>>);
+pub(super) struct HistoryEntries<'a>(pub(super) Vec<OpenHandsRecord<'a>>);
 
-deserialize_any_json!(Entries<'a>);
+deserialize_any_json!(HistoryEntries<'a>);
 
-impl<'de: 'a, 'a> AnyJson<'de> for Entries<'a> {
+impl<'de: 'a, 'a> AnyJson<'de> for HistoryEntries<'a> {
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Fill(self))?.is_some() {}
+        while list.next_element_seed(AnyJsonSeed(self))?.is_some() {}
         Ok(())
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        self.0.push(Record::deserialize(MapAccessDeserializer::new(map))?);
+        self.0.push(OpenHandsRecord::deserialize(MapAccessDeserializer::new(map))?);
         Ok(())
     }
 }

@@ -1,20 +1,22 @@
 //! Converts the events of one `OpenHands` run to the neutral model.
 
-use super::record::{Record, ToolCallMetadata};
-use crate::content::Content;
-use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::record::{OpenHandsRecord, ToolCallMetadata};
+use crate::content::MessageContent;
+use crate::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
 use crate::failure;
-use crate::feed::Feed;
-use crate::tokens::Counts;
+use crate::feed::SessionFeed;
+use crate::tokens::ApiUsage;
 
 /// Prefix of the message that the evaluation sends in place of a user.
 const STAND_IN: &str = "Please continue working on the task on whatever approach you think";
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct OpenHandsRun {
     is_evaluation: bool,
-    has_begun: bool,
+    has_started: bool,
     calls: u64,
     /// Id of the last call without a result, for events that name no cause.
     open: Option<String>,
@@ -24,14 +26,14 @@ pub(super) struct Run {
     subagents: u32,
 }
 
-impl Run {
+impl OpenHandsRun {
     /// Creates a run whose user is a program.
     pub(super) fn of_evaluation() -> Self {
         Self { is_evaluation: true, ..Self::default() }
     }
 
     /// Sends an event.
-    pub(super) fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    pub(super) fn send(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         "open-hands".clone_into(&mut feed.head.agent);
         if let Some(metrics) = &record.llm_metrics.0 {
             metrics.note(feed);
@@ -43,29 +45,29 @@ impl Run {
         }
     }
 
-    fn agent(&self) -> Origin {
-        if self.subagents > 0 { Origin::Subagent } else { Origin::Agent }
+    fn agent(&self) -> EventOrigin {
+        if self.subagents > 0 { EventOrigin::Subagent } else { EventOrigin::Agent }
     }
 
-    fn action(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn action(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         let time = record.timestamp.0;
         let is_user = record.source.as_str() == "user";
         match record.action.as_str() {
             "message" => self.message(record, feed),
             "system" => {
-                feed.event(Event { text: record.args.content, time, ..Event::default() });
+                feed.send(Event { text: record.args.content, time, ..Event::default() });
             }
-            "finish" | "reject" => self.last_word(record, feed),
+            "finish" | "reject" => self.finish(record, feed),
             "change_agent_state"
                 if is_user && matches!(record.args.agent_state.as_str(), "stopped" | "paused") =>
             {
-                let (role, origin) = (Role::User, Origin::Human);
-                let mark = Some(Mark::Interrupted);
-                feed.event(Event { role, origin, time, mark, ..Event::default() });
+                let (role, origin) = (EventRole::User, EventOrigin::Human);
+                let mark = Some(EventMark::Interrupted);
+                feed.send(Event { role, origin, time, mark, ..Event::default() });
             }
             "condensation" => {
-                let (text, mark) = (record.args.summary, Some(Mark::Compacted));
-                feed.event(Event { text, time, mark, ..Event::default() });
+                let (text, mark) = (record.args.summary, Some(EventMark::Compacted));
+                feed.send(Event { text, time, mark, ..Event::default() });
             }
             "null"
             | "change_agent_state"
@@ -85,42 +87,42 @@ impl Run {
         }
     }
 
-    fn message(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn message(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         let text =
             if record.args.content.is_empty() { record.content.0 } else { record.args.content };
         let is_agent = match record.source.as_str() {
             // Before 2025, only this distinguished agent and user.
-            "" => self.has_begun && record.wait_for_response.is_set(),
+            "" => self.has_started && record.wait_for_response.is_set(),
             source => source == "agent",
         };
-        self.has_begun = true;
+        self.has_started = true;
         let time = record.timestamp.0;
         if is_agent {
-            let (continues, usage) = self.reply(record.tool_call_metadata.0.as_ref(), feed);
-            let (role, origin) = (Role::Assistant, self.agent());
-            feed.event(Event { role, origin, text, usage, time, continues, ..Event::default() });
+            let (continues, usage) = self.note_reply(record.tool_call_metadata.0.as_ref(), feed);
+            let (role, origin) = (EventRole::Assistant, self.agent());
+            feed.send(Event { role, origin, text, usage, time, continues, ..Event::default() });
             return;
         }
         let is_program = self.is_evaluation
             || record.source.as_str() == "environment"
             || text.starts_with(STAND_IN);
-        let origin = if is_program { Origin::Harness } else { Origin::Human };
-        feed.say(Role::User, origin, text, time);
+        let origin = if is_program { EventOrigin::Harness } else { EventOrigin::Human };
+        feed.send_text(EventRole::User, origin, text, time);
     }
 
     /// Sends the agent's final message. It has the form of a call but never gets a result.
-    fn last_word(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
-        let (continues, usage) = self.reply(record.tool_call_metadata.0.as_ref(), feed);
+    fn finish(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
+        let (continues, usage) = self.note_reply(record.tool_call_metadata.0.as_ref(), feed);
         let args = record.args;
         let said = [args.final_thought, args.thought, args.content, record.message];
         let text = said.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-        let (role, origin, time) = (Role::Assistant, self.agent(), record.timestamp.0);
-        feed.event(Event { role, origin, text, usage, time, continues, ..Event::default() });
+        let (role, origin, time) = (EventRole::Assistant, self.agent(), record.timestamp.0);
+        feed.send(Event { role, origin, text, usage, time, continues, ..Event::default() });
     }
 
-    fn call(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn call(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         let metadata = record.tool_call_metadata.0;
-        let (continues, usage) = self.reply(metadata.as_ref(), feed);
+        let (continues, usage) = self.note_reply(metadata.as_ref(), feed);
         self.calls += 1;
         let id = match record.id.0 {
             Some(id) if id >= 0 => id.to_string(),
@@ -139,8 +141,8 @@ impl Run {
         let is_delegation = record.action.as_str() == "delegate";
         let call =
             ToolCall { id: id.as_str().into(), name: named.unwrap_or(record.action), arguments };
-        feed.event(Event {
-            role: Role::Assistant,
+        feed.send(Event {
+            role: EventRole::Assistant,
             origin: self.agent(),
             text: if thought.is_empty() { record.thought } else { thought },
             calls: vec![call],
@@ -156,23 +158,23 @@ impl Run {
 
     /// Returns true if an event belongs to the same model reply as an earlier one, and the tokens
     /// of a new reply.
-    fn reply(
+    fn note_reply(
         &mut self,
         metadata: Option<&ToolCallMetadata<'_>>,
-        feed: &mut Feed<'_>,
-    ) -> (bool, Option<Usage>) {
+        feed: &mut SessionFeed<'_>,
+    ) -> (bool, Option<TokenCounts>) {
         let Some(reply) = metadata.and_then(|metadata| metadata.model_response.0.as_ref()) else {
             return (false, None);
         };
-        feed.head.model(&reply.model);
+        feed.head.add_model(&reply.model);
         if !reply.id.is_empty() && self.reply == reply.id.as_str() {
             return (true, None);
         }
         reply.id.as_str().clone_into(&mut self.reply);
-        (false, reply.usage.0.as_ref().and_then(Counts::usage))
+        (false, reply.usage.0.as_ref().and_then(ApiUsage::usage))
     }
 
-    fn observation(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn observation(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         let kind = record.observation.as_str();
         let time = record.timestamp.0;
         // Observations of the user's own commands have the user as source.
@@ -182,10 +184,10 @@ impl Run {
             feed.notes.ignored_records += 1;
             return;
         }
-        let Content(text) = record.content;
+        let MessageContent(text) = record.content;
         if kind == "condense" {
-            let mark = Some(Mark::Compacted);
-            feed.event(Event { text, time, mark, ..Event::default() });
+            let mark = Some(EventMark::Compacted);
+            feed.send(Event { text, time, mark, ..Event::default() });
             return;
         }
         if kind == "delegate" {
@@ -195,7 +197,7 @@ impl Run {
         let open = self.open.take();
         let Some(call_id) = cause.or(open) else {
             // An error of the harness itself.
-            feed.event(Event { text, time, ..Event::default() });
+            feed.send(Event { text, time, ..Event::default() });
             return;
         };
         let extras = record.extras.0.unwrap_or_default();
@@ -213,19 +215,19 @@ impl Run {
             || (code.is_none() && record.success.0 == Some(false))
             || is_traceback(&text);
         let outcome = match (kind, failed, code) {
-            ("user_rejected", ..) => Outcome::Rejected,
-            (_, true, _) => Outcome::Failed,
-            (_, _, Some(0)) => Outcome::Ok,
-            (_, _, Some(_)) => Outcome::Unknown,
-            (_, _, None) if failure::is_failure_text(&text) => Outcome::Failed,
+            ("user_rejected", ..) => ToolOutcome::Rejected,
+            (_, true, _) => ToolOutcome::Failed,
+            (_, _, Some(0)) => ToolOutcome::Ok,
+            (_, _, Some(_)) => ToolOutcome::Unknown,
+            (_, _, None) if failure::is_failure_text(&text) => ToolOutcome::Failed,
             // These report failures as an `error` observation.
-            ("success" | "read" | "write" | "edit" | "think" | "delegate", ..) => Outcome::Ok,
-            ("browse", ..) if extras.error.0 == Some(false) => Outcome::Ok,
-            (_, _, None) => Outcome::Unknown,
+            ("success" | "read" | "write" | "edit" | "think" | "delegate", ..) => ToolOutcome::Ok,
+            ("browse", ..) if extras.error.0 == Some(false) => ToolOutcome::Ok,
+            (_, _, None) => ToolOutcome::Unknown,
         };
         let call_id = call_id.into();
         let result = ToolResult { call_id, text, outcome, exit_code, ..ToolResult::default() };
-        feed.results(self.agent(), vec![result], time);
+        feed.send_results(self.agent(), vec![result], time);
     }
 }
 

@@ -3,7 +3,10 @@
 use std::fs;
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
+    TokenCounts, ToolOutcome, read,
+};
 
 /// 1 system, 2 texts of a person and 1 stop, 1 stand-in of the harness; 6 answers of 5 replies, 6 calls;
 /// results: 1 ok, 3 failed, 1 rejected, 1 still running, 0 pending; 1 error of the harness, 1
@@ -50,18 +53,18 @@ const LIST: &str = r#"[
    "llm_metrics": {"accumulated_token_usage": {"prompt_tokens": 900, "completion_tokens": 90, "cache_read_tokens": 400}}}
 ]"#;
 
-fn sessions(source: &Source) -> (Vec<Session>, crate::Notes) {
-    let mut collector = Collector::default();
+fn sessions(source: &SessionSource) -> (Vec<Session>, crate::ReadNotes) {
+    let mut collector = SessionCollector::default();
     let reading = read(source, &mut collector).unwrap();
-    assert_eq!(reading.format, Format::OpenHands);
+    assert_eq!(reading.format, SessionFormat::OpenHands);
     (collector.into_sessions(), reading.notes)
 }
 
-fn count(session: &Session, role: Role, origin: Origin) -> usize {
+fn count(session: &Session, role: EventRole, origin: EventOrigin) -> usize {
     session.events.iter().filter(|event| event.role == role && event.origin == origin).count()
 }
 
-fn outcomes(session: &Session) -> Vec<(String, Outcome, Option<i64>)> {
+fn outcomes(session: &Session) -> Vec<(String, ToolOutcome, Option<i64>)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results
         .map(|result| (result.tool.as_str().to_owned(), result.outcome, result.exit_code))
@@ -69,40 +72,42 @@ fn outcomes(session: &Session) -> Vec<(String, Outcome, Option<i64>)> {
 }
 
 fn check_list(session: &Session) {
-    assert_eq!(count(session, Role::User, Origin::Human), 3);
-    assert_eq!(count(session, Role::User, Origin::Harness), 1);
-    assert_eq!(count(session, Role::System, Origin::Harness), 3);
-    assert_eq!(count(session, Role::Assistant, Origin::Agent), 7);
-    let calls =
-        session.events.iter().filter(|event| event.role == Role::Assistant && !event.continues);
+    assert_eq!(count(session, EventRole::User, EventOrigin::Human), 3);
+    assert_eq!(count(session, EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(session, EventRole::System, EventOrigin::Harness), 3);
+    assert_eq!(count(session, EventRole::Assistant, EventOrigin::Agent), 7);
+    let calls = session
+        .events
+        .iter()
+        .filter(|event| event.role == EventRole::Assistant && !event.continues);
     assert_eq!(calls.count(), 6);
     let of = |tool: &str, outcome, code| (tool.to_owned(), outcome, code);
     assert_eq!(
         outcomes(session),
         [
-            of("str_replace_editor", Outcome::Failed, None),
-            of("execute_bash", Outcome::Ok, Some(0)),
-            of("run", Outcome::Failed, Some(2)),
-            of("run", Outcome::Rejected, None),
-            of("run", Outcome::Unknown, None),
-            of("run_ipython", Outcome::Failed, None),
+            of("str_replace_editor", ToolOutcome::Failed, None),
+            of("execute_bash", ToolOutcome::Ok, Some(0)),
+            of("run", ToolOutcome::Failed, Some(2)),
+            of("run", ToolOutcome::Rejected, None),
+            of("run", ToolOutcome::Unknown, None),
+            of("run_ipython", ToolOutcome::Failed, None),
         ]
     );
     let usages: Vec<_> = session.events.iter().filter_map(|event| event.usage).collect();
-    assert_eq!(usages, [Usage { input: 40, output: 9, cached: 60 }]);
-    assert_eq!(session.head.usage, Some(Usage { input: 500, output: 90, cached: 400 }));
+    assert_eq!(usages, [TokenCounts { input: 40, output: 9, cached: 60 }]);
+    assert_eq!(session.head.usage, Some(TokenCounts { input: 500, output: 90, cached: 400 }));
     assert_eq!(session.head.models, ["model-x"]);
     assert_eq!(session.head.cwd.as_deref(), Some("/w"));
     assert_eq!(session.head.start.unwrap().to_string(), "2025-01-27T23:16:49Z");
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Compacted, Mark::Interrupted]);
+    assert_eq!(marks, [EventMark::Compacted, EventMark::Interrupted]);
     let last = session.events.last().unwrap();
     assert_eq!((last.text.as_str(), last.calls.len()), ("All done!", 0));
 }
 
 #[test]
 fn a_list_of_events() {
-    let (sessions, notes) = sessions(&Source::bytes("trajectory.json", LIST));
+    let (sessions, notes) = sessions(&SessionSource::bytes("trajectory.json", LIST));
     assert_eq!(sessions.len(), 1);
     check_list(&sessions[0]);
     assert_eq!(notes.ignored_records, 4);
@@ -122,9 +127,9 @@ fn the_same_events_one_file_each() {
         files.push(path);
     }
     files.push(folder.path().join("gone.json"));
-    let source = Source::Folder { path: folder.path().join("session-7"), files };
-    let mut collector = Collector::default();
-    let reading = crate::read_as(Format::OpenHands, &source, &mut collector).unwrap();
+    let source = SessionSource::Folder { path: folder.path().join("session-7"), files };
+    let mut collector = SessionCollector::default();
+    let reading = crate::read_as(SessionFormat::OpenHands, &source, &mut collector).unwrap();
     assert_eq!(reading.notes.bad_records, 1);
     let session = &collector.into_sessions()[0];
     check_list(session);
@@ -155,19 +160,19 @@ const LINES: &str = concat!(
 
 #[test]
 fn evaluated_runs_one_per_line() {
-    let (sessions, notes) = sessions(&Source::bytes("output.jsonl", LINES));
+    let (sessions, notes) = sessions(&SessionSource::bytes("output.jsonl", LINES));
     assert_eq!(sessions.len(), 2);
     assert_eq!((notes.bad_records, notes.ignored_records), (1, 2));
     let first = &sessions[0];
     assert_eq!(first.head.id, "o/r#5-b095eb1b");
-    assert_eq!(count(first, Role::User, Origin::Harness), 1);
-    assert_eq!(count(first, Role::Assistant, Origin::Agent), 3);
+    assert_eq!(count(first, EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(first, EventRole::Assistant, EventOrigin::Agent), 3);
     assert_eq!(first.events[1].calls[0].arguments.as_str(), "touch L");
     assert_eq!(
         outcomes(first),
         [
-            ("run".to_owned(), Outcome::Ok, Some(0)),
-            ("run_ipython".to_owned(), Outcome::Failed, None)
+            ("run".to_owned(), ToolOutcome::Ok, Some(0)),
+            ("run_ipython".to_owned(), ToolOutcome::Failed, None)
         ]
     );
     assert_eq!(
@@ -178,7 +183,7 @@ fn evaluated_runs_one_per_line() {
     assert!(second.head.id.starts_with("i-2-"), "{}", second.head.id);
     assert_eq!(second.events.len(), 3);
     assert_eq!(second.head.models, ["model-y"]);
-    assert_eq!(second.head.usage, Some(Usage { input: 10, output: 2, cached: 0 }));
+    assert_eq!(second.head.usage, Some(TokenCounts { input: 10, output: 2, cached: 0 }));
 }
 
 #[test]
@@ -186,47 +191,47 @@ fn one_evaluated_run_written_over_many_lines() {
     let line = LINES.lines().next().unwrap();
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     let pretty = serde_json::to_string_pretty(&value).unwrap();
-    let (sessions, _) = sessions(&Source::bytes("run.json", pretty));
+    let (sessions, _) = sessions(&SessionSource::bytes("run.json", pretty));
     assert_eq!(sessions.len(), 1);
     assert_eq!((sessions[0].head.id.as_str(), sessions[0].events.len()), ("o/r#5-b095eb1b", 7));
 }
 
 #[test]
 fn what_a_subagent_does_is_labelled() {
-    use Origin::{Agent, Human, Subagent};
+    use EventOrigin::{Agent, Human, Subagent};
     let json = r#"[{"id":1,"source":"user","action":"message","args":{"content":"go"}},
       {"id":2,"source":"agent","action":"delegate","args":{"agent":"Browser","inputs":{"task":"look"}}},
       {"id":3,"source":"agent","action":"browse","args":{"url":"http://x"}},
       {"id":4,"cause":3,"source":"agent","observation":"browse","content":"gone","extras":{"error":true}},
       {"id":5,"cause":2,"source":"agent","observation":"delegate","content":"done"},
       {"id":6,"source":"agent","action":"message","args":{"content":"ok"}}]"#;
-    let (sessions, _) = sessions(&Source::bytes("t.json", json));
+    let (sessions, _) = sessions(&SessionSource::bytes("t.json", json));
     let origins: Vec<_> = sessions[0].events.iter().map(|event| event.origin).collect();
     assert_eq!(origins, [Human, Agent, Subagent, Subagent, Agent, Agent]);
-    assert_eq!(outcomes(&sessions[0])[0], ("browse".to_owned(), Outcome::Failed, None));
+    assert_eq!(outcomes(&sessions[0])[0], ("browse".to_owned(), ToolOutcome::Failed, None));
 }
 
 #[test]
 fn results_without_an_exit_code() {
     for (kind, content, extras, outcome) in [
-        ("read", "text", "{}", Outcome::Ok),
-        ("edit", "ERROR:\\nno match", "{}", Outcome::Failed),
-        ("think", "Your thought has been logged.", "{}", Outcome::Ok),
-        ("browse", "page", r#"{"error":false}"#, Outcome::Ok),
-        ("run_ipython", "2", "{}", Outcome::Unknown),
-        ("run", "x", r#"{"metadata":"odd","exit_code":"0"}"#, Outcome::Ok),
+        ("read", "text", "{}", ToolOutcome::Ok),
+        ("edit", "ERROR:\\nno match", "{}", ToolOutcome::Failed),
+        ("think", "Your thought has been logged.", "{}", ToolOutcome::Ok),
+        ("browse", "page", r#"{"error":false}"#, ToolOutcome::Ok),
+        ("run_ipython", "2", "{}", ToolOutcome::Unknown),
+        ("run", "x", r#"{"metadata":"odd","exit_code":"0"}"#, ToolOutcome::Ok),
     ] {
         let json = format!(
             r#"[{{"id":1,"source":"agent","action":"{kind}","args":{{"x":1}}}},
             {{"id":2,"cause":1,"source":"agent","observation":"{kind}","content":"{content}","extras":{extras}}}]"#
         );
-        let (sessions, _) = sessions(&Source::bytes("t.json", json));
+        let (sessions, _) = sessions(&SessionSource::bytes("t.json", json));
         assert_eq!(sessions[0].events[1].results[0].outcome, outcome, "{kind} {content}");
     }
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::OpenHands, LIST.as_bytes());
-    survives_damage(Format::OpenHands, LINES.as_bytes());
+    survives_damage(SessionFormat::OpenHands, LIST.as_bytes());
+    survives_damage(SessionFormat::OpenHands, LINES.as_bytes());
 }

@@ -12,33 +12,36 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::ReadError;
+use super::SessionReadError;
 use super::any_json::AnyJson as _;
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
-use super::feed::Feed;
-use super::lines::Lines;
-use super::source::{Document, Source, records};
+use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
+use super::feed::SessionFeed;
+use super::lines::JsonLines;
+use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
-use super::wire::Json;
-use record::{Observation, Record};
+use super::wire::JsonText;
+use record::{SdkObservation, SdkRecord};
 
 /// Reads a conversation.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let is_folder = matches!(source, Source::Folder { .. });
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let is_folder = matches!(source, SessionSource::Folder { .. });
     if !is_folder && is_list(source)? {
-        return source.document(&mut Events, feed);
+        return source.read_document(&mut SdkEventDocument, feed);
     }
     let mut lines = source.lines()?;
-    let (mut scratch, mut conversation) = (String::new(), Conversation::default());
+    let (mut scratch, mut conversation) = (String::new(), SdkConversation::default());
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = line.parse(&mut scratch, &mut feed.notes) {
             conversation.send(record, feed);
         }
     }
-    if let Source::Folder { path, .. } = source {
+    if let SessionSource::Folder { path, .. } = source {
         // The file may be missing or half written; the events do not depend on it.
-        let (state, mut unread) = ([path.join("base_state.json")], super::Notes::default());
-        if let Some(line) = Lines::of_files(&state).next(&mut unread)?
+        let (state, mut unread) = ([path.join("base_state.json")], super::ReadNotes::default());
+        if let Some(line) = JsonLines::of_files(&state).next(&mut unread)?
             && let Some(state) = line.parse(&mut scratch, &mut unread)
         {
             record::note_base_state(&state, feed);
@@ -48,46 +51,46 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 /// Returns true if the source is one JSON list, or one event spread over several lines.
-fn is_list(source: &Source) -> Result<bool, ReadError> {
+fn is_list(source: &SessionSource) -> Result<bool, SessionReadError> {
     let mut lines = source.lines()?;
-    let mut notes = super::Notes::default();
+    let mut notes = super::ReadNotes::default();
     let Some(line) = lines.next(&mut notes)? else { return Ok(false) };
     let start = line.bytes.trim_ascii();
     Ok(start.starts_with(b"[") || start == b"{")
 }
 
-struct Events;
+struct SdkEventDocument;
 
-impl Document for Events {
+impl DocumentReader for SdkEventDocument {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let mut conversation = Conversation::default();
-        records(feed, |record: Record<'de>, feed| conversation.send(record, feed)).list(list)
+        let mut conversation = SdkConversation::default();
+        each_record(feed, |record: SdkRecord<'de>, feed| conversation.send(record, feed)).list(list)
     }
 
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let record = Record::deserialize(MapAccessDeserializer::new(map))?;
-        Conversation::default().send(record, feed);
+        let record = SdkRecord::deserialize(MapAccessDeserializer::new(map))?;
+        SdkConversation::default().send(record, feed);
         Ok(())
     }
 }
 
 /// State of a conversation.
 #[derive(Default)]
-struct Conversation {
+struct SdkConversation {
     /// Id of the model's last reply.
     reply: String,
 }
 
-impl Conversation {
-    fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+impl SdkConversation {
+    fn send(&mut self, record: SdkRecord<'_>, feed: &mut SessionFeed<'_>) {
         "open-hands-sdk".clone_into(&mut feed.head.agent);
         let time = record.timestamp.0;
         match record.kind.as_str() {
@@ -105,7 +108,7 @@ impl Conversation {
                     call_id: record.tool_call_id,
                     tool: record.tool_name,
                     text: record.error,
-                    outcome: Outcome::Failed,
+                    outcome: ToolOutcome::Failed,
                     ..ToolResult::default()
                 };
                 send_result(result, time, feed);
@@ -115,28 +118,29 @@ impl Conversation {
                     call_id: record.tool_call_id,
                     tool: record.tool_name,
                     text: record.rejection_reason,
-                    outcome: Outcome::Rejected,
+                    outcome: ToolOutcome::Rejected,
                     ..ToolResult::default()
                 };
                 send_result(result, time, feed);
             }
             "SystemPromptEvent" => {
-                feed.event(Event { text: record.system_prompt, time, ..Event::default() });
+                feed.send(Event { text: record.system_prompt, time, ..Event::default() });
             }
             "PauseEvent" | "InterruptEvent" => {
-                let (role, origin, mark) = (Role::User, Origin::Human, Some(Mark::Interrupted));
-                feed.event(Event { role, origin, time, mark, ..Event::default() });
+                let (role, origin, mark) =
+                    (EventRole::User, EventOrigin::Human, Some(EventMark::Interrupted));
+                feed.send(Event { role, origin, time, mark, ..Event::default() });
             }
             "Condensation" => {
-                let (text, mark) = (record.summary, Some(Mark::Compacted));
-                feed.event(Event { text, time, mark, ..Event::default() });
+                let (text, mark) = (record.summary, Some(EventMark::Compacted));
+                feed.send(Event { text, time, mark, ..Event::default() });
             }
             "AgentErrorEvent" | "ConversationErrorEvent" | "ServerErrorEvent" => {
                 let parts = [record.code.as_str(), record.detail.as_str(), record.error.as_str()];
                 let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
                 let text = parts.join(": ").into();
-                let mark = record.code.starts_with("LLM").then_some(Mark::ApiError);
-                feed.event(Event { text, time, mark, ..Event::default() });
+                let mark = record.code.starts_with("LLM").then_some(EventMark::ApiError);
+                feed.send(Event { text, time, mark, ..Event::default() });
             }
             "ConversationStateUpdateEvent" => {
                 feed.notes.ignored_records += 1;
@@ -150,7 +154,7 @@ impl Conversation {
         }
     }
 
-    fn message(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn message(&mut self, record: SdkRecord<'_>, feed: &mut SessionFeed<'_>) {
         let message = record.llm_message.0.unwrap_or_default();
         let text = message.content.0;
         let time = record.timestamp.0;
@@ -158,9 +162,9 @@ impl Conversation {
             ("agent", _) | (_, "assistant") => {
                 let continues = self.continues(&record.llm_response_id);
                 let (text, reasoning) = split_thought(&text, message.reasoning_content);
-                feed.event(Event {
-                    role: Role::Assistant,
-                    origin: Origin::Agent,
+                feed.send(Event {
+                    role: EventRole::Assistant,
+                    origin: EventOrigin::Agent,
                     text: text.into(),
                     reasoning,
                     time,
@@ -169,15 +173,15 @@ impl Conversation {
                 });
                 return;
             }
-            (_, "system") => (Role::System, Origin::Harness),
-            ("user", _) => (Role::User, Origin::Human),
+            (_, "system") => (EventRole::System, EventOrigin::Harness),
+            ("user", _) => (EventRole::User, EventOrigin::Human),
             // Feedback of hooks and the like.
-            _ => (Role::User, Origin::Harness),
+            _ => (EventRole::User, EventOrigin::Harness),
         };
-        feed.event(Event { role, origin, text, time, ..Event::default() });
+        feed.send(Event { role, origin, text, time, ..Event::default() });
     }
 
-    fn action(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+    fn action(&mut self, record: SdkRecord<'_>, feed: &mut SessionFeed<'_>) {
         let (given, arguments) = match record.tool_call.0 {
             Some(call) => (call.name, call.arguments.0),
             None => <(Text<'_>, Text<'_>)>::default(),
@@ -191,13 +195,13 @@ impl Conversation {
         let mut text = Text::from(text);
         if name.as_str() == "finish" {
             // `finish` is a call by form, but its message is the agent's answer.
-            text.join(&message_in(&arguments));
+            text.append(&message_in(&arguments));
         }
         let continues = self.continues(&record.llm_response_id);
         let call = ToolCall { id: record.tool_call_id, name, arguments };
-        feed.event(Event {
-            role: Role::Assistant,
-            origin: Origin::Agent,
+        feed.send(Event {
+            role: EventRole::Assistant,
+            origin: EventOrigin::Agent,
             text,
             reasoning,
             calls: vec![call],
@@ -217,14 +221,14 @@ impl Conversation {
 
 /// Sends a call of an agent that `OpenHands` drives through ACP. Call and result are one event,
 /// which is repeated until the call has ended.
-fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
+fn acp_call(record: SdkRecord<'_>, feed: &mut SessionFeed<'_>) {
     let has_failed = record.is_error.is_set() || record.status.as_str() == "failed";
     if !has_failed && record.status.as_str() != "completed" {
         feed.notes.ignored_records += 1;
         return;
     }
     let is_subagent = !record.parent_tool_call_id.is_empty();
-    let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
+    let origin = if is_subagent { EventOrigin::Subagent } else { EventOrigin::Agent };
     let time = record.timestamp.0;
     let id = record.tool_call_id;
     let call = ToolCall {
@@ -235,21 +239,21 @@ fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
     let result = ToolResult {
         call_id: id.as_str().into(),
         text: record.raw_output.0,
-        outcome: if has_failed { Outcome::Failed } else { Outcome::Ok },
+        outcome: if has_failed { ToolOutcome::Failed } else { ToolOutcome::Ok },
         ..ToolResult::default()
     };
     // The number of model calls behind them is unknown.
-    let (role, continues, calls) = (Role::Assistant, true, vec![call]);
-    feed.event(Event { role, origin, calls, time, continues, ..Event::default() });
-    feed.results(origin, vec![result], time);
+    let (role, continues, calls) = (EventRole::Assistant, true, vec![call]);
+    feed.send(Event { role, origin, calls, time, continues, ..Event::default() });
+    feed.send_results(origin, vec![result], time);
 }
 
-fn send_result(result: ToolResult<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
-    feed.results(Origin::Agent, vec![result], time);
+fn send_result(result: ToolResult<'_>, time: Option<jiff::Timestamp>, feed: &mut SessionFeed<'_>) {
+    feed.send_results(EventOrigin::Agent, vec![result], time);
 }
 
 fn result_of<'a>(
-    observation: Observation<'a>,
+    observation: SdkObservation<'a>,
     call_id: Text<'a>,
     tool: Text<'a>,
 ) -> ToolResult<'a> {
@@ -260,11 +264,11 @@ fn result_of<'a>(
     let has_error = !matches!(stated, "" | "false");
     let is_error = observation.is_error.is_set() || has_error;
     let outcome = match (is_error, code) {
-        (true, _) => Outcome::Failed,
+        (true, _) => ToolOutcome::Failed,
         // Errors have a flag in this format, so a result without one is a success.
-        (false, Some(0) | None) => Outcome::Ok,
-        (false, Some(code)) if code > 0 => Outcome::Failed,
-        (false, Some(_)) => Outcome::Unknown,
+        (false, Some(0) | None) => ToolOutcome::Ok,
+        (false, Some(code)) if code > 0 => ToolOutcome::Failed,
+        (false, Some(_)) => ToolOutcome::Unknown,
     };
     let text =
         if observation.content.0.is_empty() { observation.output } else { observation.content.0 };
@@ -287,8 +291,8 @@ fn split_thought<'a>(text: &'a str, reasoning: Text<'a>) -> (&'a str, Text<'a>) 
 fn message_in(arguments: &str) -> Text<'static> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Finish {
-        message: Json,
+    struct FinishArguments {
+        message: JsonText,
     }
-    serde_json::from_str::<Finish>(arguments).unwrap_or_default().message.0
+    serde_json::from_str::<FinishArguments>(arguments).unwrap_or_default().message.0
 }

@@ -3,7 +3,10 @@
 use std::fs;
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Notes, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
+    SessionSource, TokenCounts, ToolOutcome, read,
+};
 
 /// 1 system prompt, 1 text of a person and 1 pause, 1 hook's feedback; 5 answers of 4 replies, 5
 /// calls; results: 1 ok by code, 1 ok without one, 1 failed by code, 1 failed by flag, 1
@@ -30,24 +33,24 @@ const EVENTS: &str = r#"{"id":"e0","timestamp":"2026-02-05T11:24:40","source":"a
 {"id":"s3","source":"environment","key":"full_state","value":{"stats":{"usage_to_metrics":{"default":{"model_name":"m-x","accumulated_token_usage":{"prompt_tokens":100,"completion_tokens":9,"cache_read_tokens":60}},"condenser":{"model_name":"m-y","accumulated_token_usage":{"prompt_tokens":10,"completion_tokens":1}}}}},"kind":"ConversationStateUpdateEvent"}
 "#;
 
-fn session(source: &Source) -> (Session, Notes) {
-    let mut collector = Collector::default();
+fn session(source: &SessionSource) -> (Session, ReadNotes) {
+    let mut collector = SessionCollector::default();
     let reading = read(source, &mut collector).unwrap();
-    assert_eq!(reading.format, Format::OpenHandsSdk);
+    assert_eq!(reading.format, SessionFormat::OpenHandsSdk);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), reading.notes)
 }
 
-fn check(session: &Session, notes: &Notes) {
+fn check(session: &Session, notes: &ReadNotes) {
     let count = |role, origin| {
         session.events.iter().filter(|event| event.role == role && event.origin == origin).count()
     };
-    assert_eq!(count(Role::System, Origin::Harness), 3);
-    assert_eq!(count(Role::User, Origin::Human), 2);
-    assert_eq!(count(Role::User, Origin::Harness), 1);
-    assert_eq!(count(Role::Assistant, Origin::Agent), 5);
-    let own = session.events.iter().filter(|event| event.role == Role::Assistant);
+    assert_eq!(count(EventRole::System, EventOrigin::Harness), 3);
+    assert_eq!(count(EventRole::User, EventOrigin::Human), 2);
+    assert_eq!(count(EventRole::User, EventOrigin::Harness), 1);
+    assert_eq!(count(EventRole::Assistant, EventOrigin::Agent), 5);
+    let own = session.events.iter().filter(|event| event.role == EventRole::Assistant);
     assert_eq!(own.filter(|event| !event.continues).count(), 4);
     let results = session.events.iter().flat_map(|event| &event.results);
     let outcomes: Vec<_> =
@@ -55,16 +58,16 @@ fn check(session: &Session, notes: &Notes) {
     assert_eq!(
         outcomes,
         [
-            ("c2", Outcome::Failed, Some(2)),
-            ("c1", Outcome::Ok, Some(0)),
-            ("c3", Outcome::Failed, None),
-            ("c4", Outcome::Rejected, None),
-            ("c5", Outcome::Ok, None),
+            ("c2", ToolOutcome::Failed, Some(2)),
+            ("c1", ToolOutcome::Ok, Some(0)),
+            ("c3", ToolOutcome::Failed, None),
+            ("c4", ToolOutcome::Rejected, None),
+            ("c5", ToolOutcome::Ok, None),
         ]
     );
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Interrupted, Mark::Compacted, Mark::ApiError]);
-    assert_eq!(session.head.usage, Some(Usage { input: 50, output: 10, cached: 60 }));
+    assert_eq!(marks, [EventMark::Interrupted, EventMark::Compacted, EventMark::ApiError]);
+    assert_eq!(session.head.usage, Some(TokenCounts { input: 50, output: 10, cached: 60 }));
     assert_eq!(session.head.models, ["m-x", "m-y"]);
     assert_eq!(session.head.cwd.as_deref(), Some("/w"));
     assert_eq!(notes.ignored_records, 4);
@@ -83,10 +86,10 @@ fn check(session: &Session, notes: &Notes) {
 
 #[test]
 fn as_lines_and_as_a_list() {
-    let (whole, notes) = session(&Source::bytes("events.jsonl", EVENTS));
+    let (whole, notes) = session(&SessionSource::bytes("events.jsonl", EVENTS));
     check(&whole, &notes);
     let list = format!("[{}]", EVENTS.trim().replace('\n', ","));
-    let (whole, notes) = session(&Source::bytes("events.json", list));
+    let (whole, notes) = session(&SessionSource::bytes("events.json", list));
     check(&whole, &notes);
 }
 
@@ -100,7 +103,7 @@ fn as_a_folder_of_files_over_several_lines() {
         fs::write(&path, serde_json::to_string_pretty(&event).unwrap()).unwrap();
         files.push(path);
     }
-    let source = Source::Folder { path: folder.path().to_owned(), files };
+    let source = SessionSource::Folder { path: folder.path().to_owned(), files };
     let (whole, notes) = session(&source);
     check(&whole, &notes);
 
@@ -110,7 +113,7 @@ fn as_a_folder_of_files_over_several_lines() {
     let (whole, _) = session(&source);
     assert_eq!(whole.head.models, ["m-x", "m-y", "m-z"]);
     assert_eq!(whole.head.cwd.as_deref(), Some("/w"));
-    assert_eq!(whole.head.usage, Some(Usage { input: 7, output: 0, cached: 0 }));
+    assert_eq!(whole.head.usage, Some(TokenCounts { input: 7, output: 0, cached: 0 }));
 }
 
 #[test]
@@ -123,16 +126,20 @@ fn results_whose_end_is_told_in_other_ways() {
     for (observation, outcome, error) in [
         (
             r#"{"content":[{"type":"text","text":"x"}],"is_error":true,"exit_code":null,"metadata":{"exit_code":-1}}"#,
-            Outcome::Failed,
+            ToolOutcome::Failed,
             "",
         ),
-        (r#"{"content":[],"is_error":false,"metadata":{"exit_code":-1}}"#, Outcome::Unknown, ""),
-        (r#"{"output":"x","error":"no such tool"}"#, Outcome::Failed, "no such tool"),
-        (r#"{"output":"x","error":true}"#, Outcome::Failed, ""),
-        (r#"{"output":"x","error":false}"#, Outcome::Ok, ""),
-        (r#""odd""#, Outcome::Ok, ""),
+        (
+            r#"{"content":[],"is_error":false,"metadata":{"exit_code":-1}}"#,
+            ToolOutcome::Unknown,
+            "",
+        ),
+        (r#"{"output":"x","error":"no such tool"}"#, ToolOutcome::Failed, "no such tool"),
+        (r#"{"output":"x","error":true}"#, ToolOutcome::Failed, ""),
+        (r#"{"output":"x","error":false}"#, ToolOutcome::Ok, ""),
+        (r#""odd""#, ToolOutcome::Ok, ""),
     ] {
-        let (session, _) = session(&Source::bytes("events.jsonl", event(observation)));
+        let (session, _) = session(&SessionSource::bytes("events.jsonl", event(observation)));
         let result = &session.events[0].results[0];
         assert_eq!((result.outcome, result.error.as_str()), (outcome, error), "{observation}");
         assert_eq!(result.exit_code, None);
@@ -145,32 +152,36 @@ fn calls_of_an_agent_driven_from_outside_count_when_they_end() {
 {"id":"2","source":"agent","tool_call_id":"c1","title":"Read a","tool_kind":"read","status":"completed","raw_input":{"path":"a"},"raw_output":"text","kind":"ACPToolCallEvent"}
 {"id":"3","source":"agent","tool_call_id":"c2","title":"Run","status":"failed","parent_tool_call_id":"c0","kind":"ACPToolCallEvent"}
 "#;
-    let (session, notes) = session(&Source::bytes("events.jsonl", lines));
+    let (session, notes) = session(&SessionSource::bytes("events.jsonl", lines));
     assert_eq!(notes.ignored_records, 1);
     assert_eq!(session.events.len(), 4);
     assert_eq!(session.events[0].calls[0].arguments.as_str(), r#"{"path":"a"}"#);
-    assert_eq!(session.events[1].results[0].outcome, Outcome::Ok);
-    assert_eq!(session.events[2].origin, Origin::Subagent);
-    assert_eq!(session.events[3].results[0].outcome, Outcome::Failed);
+    assert_eq!(session.events[1].results[0].outcome, ToolOutcome::Ok);
+    assert_eq!(session.events[2].origin, EventOrigin::Subagent);
+    assert_eq!(session.events[3].results[0].outcome, ToolOutcome::Failed);
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::OpenHandsSdk, EVENTS.as_bytes());
+    survives_damage(SessionFormat::OpenHandsSdk, EVENTS.as_bytes());
 }
 
 #[test]
 fn the_exit_code_of_a_command_with_and_without_metadata() {
     for (observation, outcome, code) in [
-        (r#"{"content":[],"is_error":false,"exit_code":2}"#, Outcome::Failed, 2),
-        (r#"{"content":[],"is_error":false,"exit_code":2,"metadata":null}"#, Outcome::Failed, 2),
-        (r#"{"content":[],"exit_code":0,"metadata":{"working_dir":"/w"}}"#, Outcome::Ok, 0),
-        (r#"{"content":[],"exit_code":null,"metadata":{"exit_code":1}}"#, Outcome::Failed, 1),
+        (r#"{"content":[],"is_error":false,"exit_code":2}"#, ToolOutcome::Failed, 2),
+        (
+            r#"{"content":[],"is_error":false,"exit_code":2,"metadata":null}"#,
+            ToolOutcome::Failed,
+            2,
+        ),
+        (r#"{"content":[],"exit_code":0,"metadata":{"working_dir":"/w"}}"#, ToolOutcome::Ok, 0),
+        (r#"{"content":[],"exit_code":null,"metadata":{"exit_code":1}}"#, ToolOutcome::Failed, 1),
     ] {
         let event = format!(
             r#"{{"source":"environment","tool_call_id":"c","observation":{observation},"kind":"ObservationEvent"}}"#
         );
-        let (session, _) = session(&Source::bytes("events.jsonl", event));
+        let (session, _) = session(&SessionSource::bytes("events.jsonl", event));
         let result = &session.events[0].results[0];
         assert_eq!((result.outcome, result.exit_code), (outcome, Some(code)), "{observation}");
     }

@@ -10,44 +10,51 @@ mod record;
 mod tests;
 mod tree;
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::SessionReadError;
+use super::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
 use super::failure;
-use super::feed::Feed;
-use super::source::Source;
+use super::feed::SessionFeed;
+use super::source::SessionSource;
 use super::text::Text;
-use record::{Entry, Message};
-use tree::Tree;
+use record::{PiEntry, PiMessage};
+use tree::EntryTree;
 
 /// Reads a session.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut tree = Tree::default();
-    pass(source, feed, |_, entry| {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let mut tree = EntryTree::default();
+    read_pass(source, feed, |_, entry| {
         tree.add(entry);
         true
     })?;
     if let Some(branch) = tree.branch() {
         feed.restart();
-        pass(source, feed, |number, _| branch.get(number).copied().unwrap_or(true))?;
+        read_pass(source, feed, |number, _| branch.get(number).copied().unwrap_or(true))?;
     }
     Ok(())
 }
 
 /// Reads the file once and sends the entries that `keep` accepts. It receives the number of each
 /// entry, from 0 and without the header.
-fn pass(
-    source: &Source,
-    feed: &mut Feed<'_>,
-    mut keep: impl FnMut(usize, &Entry<'_>) -> bool,
-) -> Result<(), ReadError> {
+fn read_pass(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+    mut keep: impl FnMut(usize, &PiEntry<'_>) -> bool,
+) -> Result<(), SessionReadError> {
     feed.head.agent = "pi".into();
     let mut lines = source.lines()?;
     let mut scratch = String::new();
     let mut number = 0;
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let Some(entry) = line.parse::<Entry<'_>>(&mut scratch, &mut feed.notes) else { continue };
+        let Some(entry) = line.parse::<PiEntry<'_>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
         if entry.kind.as_str() == "session" {
-            header(&entry, feed);
+            read_header(&entry, feed);
             continue;
         }
         if keep(number, &entry) {
@@ -61,7 +68,7 @@ fn pass(
 }
 
 /// Reads a header; only the first one counts.
-fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
+fn read_header(entry: &PiEntry<'_>, feed: &mut SessionFeed<'_>) {
     if !feed.head.id.is_empty() {
         feed.notes.ignored_records += 1;
         return;
@@ -74,57 +81,77 @@ fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
         let stem = name.strip_suffix(".jsonl").unwrap_or(name);
         stem.rsplit_once('_').map_or(stem, |(_, id)| id).to_owned()
     });
-    feed.saw(entry.timestamp);
+    feed.record_time(entry.timestamp);
 }
 
-fn send(entry: Entry<'_>, feed: &mut Feed<'_>) {
+fn send(entry: PiEntry<'_>, feed: &mut SessionFeed<'_>) {
     let time = entry.timestamp.0;
     let event = match entry.kind.as_str() {
         "message" => entry.message.0.and_then(|message| message.event(feed)),
         "custom_message" => {
             let text = entry.content.text;
-            Some(Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() })
+            Some(Event {
+                role: EventRole::User,
+                origin: EventOrigin::Harness,
+                text,
+                ..Event::default()
+            })
         }
-        "compaction" => Some(notice(entry.summary, Some(Mark::Compacted))),
+        "compaction" => Some(notice(entry.summary, Some(EventMark::Compacted))),
         "branch_summary" => Some(notice(entry.summary, None)),
         _ => None,
     };
     match event {
-        Some(event) => feed.event(Event { time: time.or(event.time), ..event }),
+        Some(event) => feed.send(Event { time: time.or(event.time), ..event }),
         None => feed.notes.ignored_records += 1,
     }
 }
 
-fn notice(text: Text<'_>, mark: Option<Mark>) -> Event<'_> {
-    Event { role: Role::System, origin: Origin::Harness, text, mark, ..Event::default() }
+fn notice(text: Text<'_>, mark: Option<EventMark>) -> Event<'_> {
+    Event { role: EventRole::System, origin: EventOrigin::Harness, text, mark, ..Event::default() }
 }
 
-impl<'a> Message<'a> {
+impl<'a> PiMessage<'a> {
     /// Converts the message to an event; `None` for an unknown role.
-    fn event(self, feed: &mut Feed<'_>) -> Option<Event<'a>> {
+    fn event(self, feed: &mut SessionFeed<'_>) -> Option<Event<'a>> {
         let time = self.timestamp.0;
-        self.content.unknown.iter().for_each(|kind| feed.unknown(kind));
+        self.content.unknown.iter().for_each(|kind| feed.count_unknown(kind));
         let event = match self.role.as_str() {
             "user" => user(self.content.text),
             "assistant" => {
-                feed.head.model(&self.model);
+                feed.head.add_model(&self.model);
                 self.assistant()
             }
             "toolResult" => {
                 let results = vec![self.result()];
-                Event { role: Role::Tool, origin: Origin::Agent, results, ..Event::default() }
+                Event {
+                    role: EventRole::Tool,
+                    origin: EventOrigin::Agent,
+                    results,
+                    ..Event::default()
+                }
             }
             // Run by the user, not by the model, so not a tool call.
             "bashExecution" => {
                 let mut text = Text::from(format!("$ {}", self.command));
-                text.join(&self.output);
-                Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() }
+                text.append(&self.output);
+                Event {
+                    role: EventRole::User,
+                    origin: EventOrigin::Harness,
+                    text,
+                    ..Event::default()
+                }
             }
             "custom" | "hookMessage" => {
                 let text = self.content.text;
-                Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() }
+                Event {
+                    role: EventRole::User,
+                    origin: EventOrigin::Harness,
+                    text,
+                    ..Event::default()
+                }
             }
-            "compactionSummary" => notice(self.summary, Some(Mark::Compacted)),
+            "compactionSummary" => notice(self.summary, Some(EventMark::Compacted)),
             "branchSummary" => notice(self.summary, None),
             _ => return None,
         };
@@ -133,22 +160,22 @@ impl<'a> Message<'a> {
 
     fn assistant(self) -> Event<'a> {
         let mark = match self.stop_reason.as_str() {
-            "aborted" => Some(Mark::Interrupted),
-            "error" => Some(Mark::ApiError),
+            "aborted" => Some(EventMark::Interrupted),
+            "error" => Some(EventMark::ApiError),
             _ => None,
         };
         let mut text = self.content.text;
-        if mark == Some(Mark::ApiError) {
-            text.join(&self.error);
+        if mark == Some(EventMark::ApiError) {
+            text.append(&self.error);
         }
         let cache_written = self.usage.0.as_ref().map_or(0, |usage| usage.cache_write.count());
-        let usage = self.usage.0.map(|usage| Usage {
+        let usage = self.usage.0.map(|usage| TokenCounts {
             input: usage.input.count().saturating_add(usage.cache_write.count()),
             output: usage.output.count(),
             cached: usage.cache_read.count(),
         });
         let (reasoning, calls) = (self.content.thinking, self.content.calls);
-        let (role, origin) = (Role::Assistant, Origin::Agent);
+        let (role, origin) = (EventRole::Assistant, EventOrigin::Agent);
         let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
         Event { usage, cache_written, mark, ..said }
     }
@@ -160,10 +187,10 @@ impl<'a> Message<'a> {
             None => failure::result_of(self.content.text),
         };
         match self.is_error.0 {
-            Some(false) => result.outcome = Outcome::Ok,
-            Some(true) if is_refusal(&result.text) => result.outcome = Outcome::Rejected,
+            Some(false) => result.outcome = ToolOutcome::Ok,
+            Some(true) if is_refusal(&result.text) => result.outcome = ToolOutcome::Rejected,
             Some(true) => {
-                result.outcome = Outcome::Failed;
+                result.outcome = ToolOutcome::Failed;
                 result.exit_code = exit_code(&result.text);
             }
             None => {}
@@ -175,18 +202,18 @@ impl<'a> Message<'a> {
 /// Builds an event from the user's text. If the user called a skill by name, only the text below
 /// the skill counts.
 fn user(text: Text<'_>) -> Event<'_> {
-    let (mut origin, mut text) = (Origin::Human, text);
+    let (mut origin, mut text) = (EventOrigin::Human, text);
     if text.starts_with("<skill ")
         && let Some((_, request)) = text.split_once("</skill>")
     {
         let request = request.trim();
         if request.is_empty() {
-            origin = Origin::Harness;
+            origin = EventOrigin::Harness;
         } else {
             text = Text::from(request.to_owned());
         }
     }
-    Event { role: Role::User, origin, text, ..Event::default() }
+    Event { role: EventRole::User, origin, text, ..Event::default() }
 }
 
 /// Parses the exit code from the last line of a failed `bash` call.

@@ -1,7 +1,10 @@
 //! pi sessions, from hand-written files to counted totals.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Mark, Notes, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
+    SessionSource, TokenCounts, ToolOutcome, read,
+};
 
 /// Counted by hand: 2 human messages; 2 of the harness (a command of the user, an extension's
 /// text); 4 model calls; 4 tool calls: 1 ok, 2 failed, 1 pending; 1 compaction, 1 API error.
@@ -22,21 +25,21 @@ const FIXTURE: &str = r#"{"type":"session","version":3,"id":"0b6e-uuid","timesta
 {"type":"message","id":"b4","parentId":"b3","timestamp":"2026-02-01T09:00:11.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"t4","name":"bash","arguments":{}}],"model":"claude-y","usage":{"input":1,"output":1,"cacheRead":0,"cacheWrite":0},"stopReason":"aborted","timestamp":1769936411000}}
 "#;
 
-fn session(lines: &str) -> (Session, Notes) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("pi.jsonl", lines), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::Pi);
+fn session(lines: &str) -> (Session, ReadNotes) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("pi.jsonl", lines), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::Pi);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), reading.notes)
 }
 
-fn said(session: &Session, role: Role) -> Vec<&str> {
+fn said(session: &Session, role: EventRole) -> Vec<&str> {
     let events = session.events.iter().filter(|event| event.role == role);
     events.map(|event| event.text.as_str()).collect()
 }
 
-fn outcomes(session: &Session) -> Vec<(&str, Outcome, Option<i64>)> {
+fn outcomes(session: &Session) -> Vec<(&str, ToolOutcome, Option<i64>)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results.map(|result| (result.call_id.as_str(), result.outcome, result.exit_code)).collect()
 }
@@ -47,27 +50,27 @@ fn the_totals_of_a_session() {
     let count = |role, origin| {
         session.events.iter().filter(|event| (event.role, event.origin) == (role, origin)).count()
     };
-    assert_eq!(count(Role::User, Origin::Human), 2);
-    assert_eq!(count(Role::User, Origin::Harness), 2);
-    assert_eq!(count(Role::Assistant, Origin::Agent), 4);
+    assert_eq!(count(EventRole::User, EventOrigin::Human), 2);
+    assert_eq!(count(EventRole::User, EventOrigin::Harness), 2);
+    assert_eq!(count(EventRole::Assistant, EventOrigin::Agent), 4);
     assert!(!session.events.iter().any(|event| event.continues));
     assert_eq!(
         outcomes(&session),
         [
-            ("t2", Outcome::Failed, Some(2)),
-            ("t1", Outcome::Ok, None),
-            ("t3", Outcome::Failed, None),
-            ("t4", Outcome::Pending, None),
+            ("t2", ToolOutcome::Failed, Some(2)),
+            ("t1", ToolOutcome::Ok, None),
+            ("t3", ToolOutcome::Failed, None),
+            ("t4", ToolOutcome::Pending, None),
         ]
     );
     assert_eq!(session.events[1].reasoning.as_str(), "look first");
     assert_eq!(session.events[1].calls[0].arguments.as_str(), r#"{"path":"a.ts"}"#);
     assert_eq!(session.events[3].results[0].text.as_str(), "code\n[image 6 B]");
-    let mut usage = Usage::default();
+    let mut usage = TokenCounts::default();
     session.events.iter().filter_map(|event| event.usage).for_each(|more| usage += more);
-    assert_eq!(usage, Usage { input: 21, output: 8, cached: 101 });
+    assert_eq!(usage, TokenCounts { input: 21, output: 8, cached: 101 });
     let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
-    assert_eq!(marks, [Mark::Compacted, Mark::ApiError, Mark::Interrupted]);
+    assert_eq!(marks, [EventMark::Compacted, EventMark::ApiError, EventMark::Interrupted]);
 
     let head = &session.head;
     assert_eq!((head.id.as_str(), head.agent.as_str()), ("0b6e-uuid", "pi"));
@@ -99,7 +102,7 @@ fn the_branch_of_the_last_entry_counts() {
         entry("5", "\"4\"", "user", "done"),
     ];
     let (session, notes) = session(&lines.join("\n"));
-    assert_eq!(said(&session, Role::User), ["start", "right way", "done"]);
+    assert_eq!(said(&session, EventRole::User), ["start", "right way", "done"]);
     assert_eq!(session.head.id, "s");
     assert_eq!((notes.dropped_records, notes.bad_records), (2, 0));
 }
@@ -114,10 +117,10 @@ fn a_lost_parent_and_a_circle_lose_no_more() {
         entry("4", "\"4\"", "user", "c"),
     ];
     let (first, notes) = session(&lines.join("\n"));
-    assert_eq!(said(&first, Role::User), ["a", "b", "c"]);
+    assert_eq!(said(&first, EventRole::User), ["a", "b", "c"]);
     assert_eq!(notes.bad_records, 1);
     let (restarted, _) = session(&[lines.join("\n"), entry("5", "null", "user", "d")].join("\n"));
-    assert_eq!(said(&restarted, Role::User), ["d"]);
+    assert_eq!(said(&restarted, EventRole::User), ["d"]);
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn version_1_is_a_plain_sequence() {
 {"type":"message","timestamp":"2025-11-01T09:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"hi"}],"stopReason":"stop"}}
 {"type":"message","timestamp":"2025-11-01T09:00:03Z","message":{"role":"hookMessage","content":"note"}}"#,
     );
-    assert_eq!(said(&session, Role::User), ["hello", "note"]);
+    assert_eq!(said(&session, EventRole::User), ["hello", "note"]);
     assert_eq!(session.events.len(), 3);
 }
 
@@ -148,13 +151,13 @@ fn refusals_are_no_failures_and_skills_are_not_typed() {
     ];
     let (session, _) = session(&lines[..3].join("\n"));
     let found: Vec<_> = outcomes(&session).into_iter().map(|(_, outcome, _)| outcome).collect();
-    assert_eq!(found, [Outcome::Rejected, Outcome::Failed]);
+    assert_eq!(found, [ToolOutcome::Rejected, ToolOutcome::Failed]);
     let (session, _) = self::session(&[&lines[0], &lines[3]].map(String::as_str).join("\n"));
-    assert_eq!(said(&session, Role::User), ["do it"]);
+    assert_eq!(said(&session, EventRole::User), ["do it"]);
 }
 
 #[test]
 fn damage_does_no_harm() {
     let fork = entry("z", "\"a2\"", "user", "again");
-    survives_damage(Format::Pi, format!("{FIXTURE}{fork}").as_bytes());
+    survives_damage(SessionFormat::Pi, format!("{FIXTURE}{fork}").as_bytes());
 }

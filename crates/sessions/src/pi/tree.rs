@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::record::Entry;
-use crate::id::Id;
+use super::record::PiEntry;
+use crate::id::RecordId;
 
 /// Parent of an entry.
 #[derive(Clone, Copy)]
-enum Parent {
+enum EntryParent {
     /// None: the entry starts a conversation.
     Root,
     /// The preceding entry in the file: in version 1, or if the parent is lost.
@@ -18,41 +18,41 @@ enum Parent {
 
 /// All entries in file order.
 #[derive(Default)]
-pub(super) struct Tree {
-    parents: Vec<Parent>,
-    numbers: HashMap<Id, usize>,
-    forks: bool,
+pub(super) struct EntryTree {
+    parents: Vec<EntryParent>,
+    numbers: HashMap<RecordId, usize>,
+    has_fork: bool,
 }
 
-impl Tree {
+impl EntryTree {
     /// Adds the next entry.
-    pub(super) fn add(&mut self, entry: &Entry<'_>) {
+    pub(super) fn add(&mut self, entry: &PiEntry<'_>) {
         let number = self.parents.len();
         let parent = match &entry.parent_id {
-            parent if !parent.is_there => Parent::Previous,
-            parent if parent.id.is_empty() => Parent::Root,
+            parent if !parent.is_present => EntryParent::Previous,
+            parent if parent.id.is_empty() => EntryParent::Root,
             parent => self
                 .numbers
-                .get(&Id::from(&*parent.id))
-                .map_or(Parent::Previous, |at| Parent::Entry(*at)),
+                .get(&RecordId::from(&*parent.id))
+                .map_or(EntryParent::Previous, |at| EntryParent::Entry(*at)),
         };
-        self.forks |= match parent {
+        self.has_fork |= match parent {
             // A second root starts another conversation.
-            Parent::Root => number > 0,
-            Parent::Previous => false,
+            EntryParent::Root => number > 0,
+            EntryParent::Previous => false,
             // Not the preceding entry, so something was left behind in between.
-            Parent::Entry(parent) => parent + 1 != number,
+            EntryParent::Entry(parent) => parent + 1 != number,
         };
         self.parents.push(parent);
         if !entry.id.is_empty() {
-            self.numbers.insert(Id::from(&*entry.id), number);
+            self.numbers.insert(RecordId::from(&*entry.id), number);
         }
     }
 
     /// Returns a flag per entry that is true on the branch of the last one; `None` if there is no
     /// fork.
     pub(super) fn branch(&self) -> Option<Vec<bool>> {
-        if !self.forks {
+        if !self.has_fork {
             return None;
         }
         let mut kept = vec![false; self.parents.len()];
@@ -61,9 +61,9 @@ impl Tree {
             kept[number] = true;
             // The parent is always an earlier entry, so the loop ends.
             at = match self.parents[number] {
-                Parent::Root => None,
-                Parent::Previous => number.checked_sub(1),
-                Parent::Entry(parent) => Some(parent),
+                EntryParent::Root => None,
+                EntryParent::Previous => number.checked_sub(1),
+                EntryParent::Entry(parent) => Some(parent),
             };
         }
         Some(kept)

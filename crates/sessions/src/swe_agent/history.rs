@@ -3,69 +3,69 @@
 use serde::Deserialize;
 
 use super::{call_of, observation};
-use crate::content::Content;
-use crate::event::{Event, Origin, Role, ToolResult};
-use crate::feed::Feed;
-use crate::function_call::Call;
+use crate::content::MessageContent;
+use crate::event::{Event, EventOrigin, EventRole, ToolResult};
+use crate::feed::SessionFeed;
+use crate::function_call::ApiCall;
 use crate::text::Text;
-use crate::wire::{Flag, List};
+use crate::wire::{LenientFlag, LenientList};
 
 /// Maximum number of messages kept from before the first answer.
 pub(super) const MAX_OPENING: usize = 8;
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
+pub(super) struct SweMessage<'a> {
     role: Text<'a>,
-    pub(super) content: Content<'a>,
+    pub(super) content: MessageContent<'a>,
     #[serde(rename = "message_type")]
     kind: Text<'a>,
     thought: Text<'a>,
     action: Text<'a>,
-    tool_calls: List<Call<'a>>,
+    tool_calls: LenientList<ApiCall<'a>>,
     /// A single id. Several ids become separate lines.
     tool_call_ids: Text<'a>,
-    is_demo: Flag,
+    is_demo: LenientFlag,
 }
 
-impl Message<'_> {
+impl SweMessage<'_> {
     /// Returns true if the message is an example for the model and not its own work.
     pub(super) fn is_demonstration(&self) -> bool {
         self.is_demo.is_set() || self.kind.as_str() == "demonstration"
     }
 
-    pub(super) fn role(&self) -> Role {
+    pub(super) fn role(&self) -> EventRole {
         match self.role.as_str() {
-            "assistant" => Role::Assistant,
-            "user" => Role::User,
-            "tool" => Role::Tool,
-            _ => Role::System,
+            "assistant" => EventRole::Assistant,
+            "user" => EventRole::User,
+            "tool" => EventRole::Tool,
+            _ => EventRole::System,
         }
     }
 }
 
 /// State of a history: the number of calls, and the call that waits for its observation.
 #[derive(Default)]
-pub(super) struct History {
+pub(super) struct SweHistory {
     calls: u64,
     open: Option<String>,
 }
 
-impl History {
+impl SweHistory {
     /// Sends a message.
-    pub(super) fn send(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+    pub(super) fn send(&mut self, message: SweMessage<'_>, feed: &mut SessionFeed<'_>) {
         if message.is_demonstration() {
             return;
         }
         let role = message.role();
-        let Content(text) = message.content;
+        let MessageContent(text) = message.content;
         match role {
-            Role::Assistant => {
+            EventRole::Assistant => {
                 // `content` contains the thought together with the action.
                 let text = if message.thought.is_empty() { text } else { message.thought };
                 self.calls += 1;
                 let id = format!("call {}", self.calls);
-                let given = message.tool_calls.0.into_iter().filter_map(Call::into_call);
+                let given = message.tool_calls.0.into_iter().filter_map(ApiCall::into_call);
                 let mut calls: Vec<_> = given.collect();
                 if calls.is_empty() {
                     calls.extend(call_of(&message.action, id.as_str().into()));
@@ -74,20 +74,26 @@ impl History {
                     call.id = id.as_str().into();
                 }
                 self.open = calls.first().map(|call| call.id.as_str().to_owned());
-                feed.event(Event { role, origin: Origin::Agent, text, calls, ..Event::default() });
+                feed.send(Event {
+                    role,
+                    origin: EventOrigin::Agent,
+                    text,
+                    calls,
+                    ..Event::default()
+                });
             }
-            Role::User | Role::Tool => {
+            EventRole::User | EventRole::Tool => {
                 let named = message.tool_call_ids.lines().next().map(Text::from);
                 let Some(call_id) = named.or_else(|| self.open.take().map(Text::from)) else {
-                    let role = Role::User;
-                    feed.event(Event { role, text, ..Event::default() });
+                    let role = EventRole::User;
+                    feed.send(Event { role, text, ..Event::default() });
                     return;
                 };
                 self.open = None;
                 let result = ToolResult { call_id, ..observation::result_of(text) };
-                feed.results(Origin::Agent, vec![result], None);
+                feed.send_results(EventOrigin::Agent, vec![result], None);
             }
-            Role::System => feed.event(Event { role, text, ..Event::default() }),
+            EventRole::System => feed.send(Event { role, text, ..Event::default() }),
         }
     }
 }

@@ -17,57 +17,62 @@ mod tests;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
-use super::ReadError;
-use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
-use super::feed::Feed;
-use super::source::{Document, Source, records};
+use super::SessionReadError;
+use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use super::feed::SessionFeed;
+use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
-use super::wire::{Int, Loose, Object, each};
-use history::{History, Message};
+use super::wire::{JsonValue, LenientInt, LenientObject, each};
+use history::{SweHistory, SweMessage};
 
 /// Reads a trajectory.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(super) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     // The task comes after the steps in the file, so a first pass looks for it.
-    let mut found = Found::default();
-    source.document(&mut found, feed)?;
-    source.document(&mut Trajectory { found }, feed)
+    let mut found = FirstPass::default();
+    source.read_document(&mut found, feed)?;
+    source.read_document(&mut SweTrajectory { found }, feed)
 }
 
 /// Findings of the first pass.
 #[derive(Default)]
-struct Found {
+struct FirstPass {
     has_steps: bool,
     /// Messages before the first answer, at most [`history::MAX_OPENING`].
-    opening: Vec<(Role, Text<'static>)>,
+    opening: Vec<(EventRole, Text<'static>)>,
     demonstrations: u64,
 }
 
-impl Document for Found {
-    fn begin(&mut self, _feed: &mut Feed<'_>) {
-        *self = Found::default();
+impl DocumentReader for FirstPass {
+    fn begin(&mut self, _feed: &mut SessionFeed<'_>) {
+        *self = FirstPass::default();
     }
 
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        _feed: &mut Feed<'_>,
+        _feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
-        let Found { has_steps, opening, demonstrations } = self;
+        let FirstPass { has_steps, opening, demonstrations } = self;
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "trajectory" => map.next_value_seed(each(|_: IgnoredAny| *has_steps = true))?,
                 "history" => {
                     let mut answered = false;
-                    map.next_value_seed(each(|Object(message): Object<Message<'de>>| {
-                        let Some(message) = message else { return };
-                        if message.is_demonstration() {
-                            *demonstrations += 1;
-                        } else if message.role() == Role::Assistant {
-                            answered = true;
-                        } else if !answered && opening.len() < history::MAX_OPENING {
-                            opening.push((message.role(), message.content.0.into_owned()));
-                        }
-                    }))?;
+                    map.next_value_seed(each(
+                        |LenientObject(message): LenientObject<SweMessage<'de>>| {
+                            let Some(message) = message else { return };
+                            if message.is_demonstration() {
+                                *demonstrations += 1;
+                            } else if message.role() == EventRole::Assistant {
+                                answered = true;
+                            } else if !answered && opening.len() < history::MAX_OPENING {
+                                opening.push((message.role(), message.content.0.into_owned()));
+                            }
+                        },
+                    ))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -76,20 +81,20 @@ impl Document for Found {
     }
 }
 
-struct Trajectory {
-    found: Found,
+struct SweTrajectory {
+    found: FirstPass,
 }
 
-impl Document for Trajectory {
-    fn begin(&mut self, feed: &mut Feed<'_>) {
+impl DocumentReader for SweTrajectory {
+    fn begin(&mut self, feed: &mut SessionFeed<'_>) {
         "swe-agent".clone_into(&mut feed.head.agent);
-        feed.naming.name_run();
+        feed.naming.name_run_by_stem();
         // Set here, because a second pass starts with empty notes.
         feed.notes.dropped_records = self.found.demonstrations;
         if self.found.has_steps {
             for (role, text) in &self.found.opening {
                 let (role, text) = (*role, Text::new(text.as_str()));
-                feed.event(Event { role, text, ..Event::default() });
+                feed.send(Event { role, text, ..Event::default() });
             }
         }
     }
@@ -97,7 +102,7 @@ impl Document for Trajectory {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         let has_steps = self.found.has_steps;
         let mut info = None;
@@ -105,21 +110,23 @@ impl Document for Trajectory {
             match key.as_str() {
                 "trajectory" if has_steps => {
                     let mut number = 0;
-                    map.next_value_seed(each(|Object(step): Object<Step<'de>>| {
-                        number += 1;
-                        match step {
-                            Some(step) => step.send(number, feed),
-                            None => feed.notes.bad_records += 1,
-                        }
-                    }))?;
+                    map.next_value_seed(each(
+                        |LenientObject(step): LenientObject<SweStep<'de>>| {
+                            number += 1;
+                            match step {
+                                Some(step) => step.send(number, feed),
+                                None => feed.notes.bad_records += 1,
+                            }
+                        },
+                    ))?;
                 }
                 "history" if !has_steps => {
-                    let mut history = History::default();
-                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                    let mut history = SweHistory::default();
+                    map.next_value_seed(each_record(feed, |message: SweMessage<'de>, feed| {
                         history.send(message, feed);
                     }))?;
                 }
-                "info" => info = map.next_value::<Object<Info<'de>>>()?.0,
+                "info" => info = map.next_value::<LenientObject<SweInfo<'de>>>()?.0,
                 "replay_config" => {
                     note_replay(&map.next_value()?, feed);
                 }
@@ -135,17 +142,17 @@ impl Document for Trajectory {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Step<'a> {
+struct SweStep<'a> {
     action: Text<'a>,
     observation: Text<'a>,
     /// Thought and action as the model wrote them.
     response: Text<'a>,
     thought: Text<'a>,
-    state: Loose,
+    state: JsonValue,
 }
 
-impl Step<'_> {
-    fn send(self, number: u64, feed: &mut Feed<'_>) {
+impl SweStep<'_> {
+    fn send(self, number: u64, feed: &mut SessionFeed<'_>) {
         if feed.head.cwd.is_none() {
             feed.head.cwd = self.state.text("/working_dir").line(400);
         }
@@ -155,9 +162,9 @@ impl Step<'_> {
         let call = call_of(&self.action, Text::new(id.as_str()));
         let is_call = call.is_some();
         if is_written || is_call {
-            feed.event(Event {
-                role: Role::Assistant,
-                origin: Origin::Agent,
+            feed.send(Event {
+                role: EventRole::Assistant,
+                origin: EventOrigin::Agent,
                 text,
                 calls: call.into_iter().collect(),
                 ..Event::default()
@@ -166,10 +173,10 @@ impl Step<'_> {
         if is_call {
             let result =
                 ToolResult { call_id: id.into(), ..observation::result_of(self.observation) };
-            feed.results(Origin::Agent, vec![result], None);
+            feed.send_results(EventOrigin::Agent, vec![result], None);
         } else {
             // SWE-agent's comment on an answer without action, or on the end.
-            feed.event(Event { text: self.observation, ..Event::default() });
+            feed.send(Event { text: self.observation, ..Event::default() });
         }
     }
 }
@@ -187,39 +194,40 @@ fn call_of<'a>(action: &'a str, id: Text<'a>) -> Option<ToolCall<'a>> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Info<'a> {
+struct SweInfo<'a> {
     exit_status: Text<'a>,
-    model_stats: Object<Stats>,
+    model_stats: LenientObject<ModelStats>,
     swe_agent_version: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Stats {
-    tokens_sent: Int,
-    tokens_received: Int,
+struct ModelStats {
+    tokens_sent: LenientInt,
+    tokens_received: LenientInt,
 }
 
-impl Info<'_> {
-    fn note(self, feed: &mut Feed<'_>) {
+impl SweInfo<'_> {
+    fn note(self, feed: &mut SessionFeed<'_>) {
         if let Some(stats) = self.model_stats.0 {
             let (input, output) = (stats.tokens_sent.count(), stats.tokens_received.count());
-            feed.head.usage = (input + output > 0).then_some(Usage { input, output, cached: 0 });
+            feed.head.usage =
+                (input + output > 0).then_some(TokenCounts { input, output, cached: 0 });
         }
         if let Some(version) = self.swe_agent_version.line(60) {
             feed.head.agent_version = Some(version);
         }
         if !self.exit_status.is_empty() {
             let status = selftest_text::one_line(&self.exit_status, 200);
-            let mark = status.contains("exit_api").then_some(Mark::ApiError);
+            let mark = status.contains("exit_api").then_some(EventMark::ApiError);
             let text = Text::from(format!("exit status: {status}"));
-            feed.event(Event { text, mark, ..Event::default() });
+            feed.send(Event { text, mark, ..Event::default() });
         }
     }
 }
 
 /// Records the settings that can repeat a run.
-fn note_replay(replay: &Loose, feed: &mut Feed<'_>) {
-    feed.head.model(&replay.text("/agent/model/name"));
+fn note_replay(replay: &JsonValue, feed: &mut SessionFeed<'_>) {
+    feed.head.add_model(&replay.text("/agent/model/name"));
     feed.naming.name_run_of(&replay.text("/problem_statement/id"));
 }

@@ -1,7 +1,7 @@
 //! Detects failed actions from messages of SWE-agent, its tools and the shell at the start or in
 //! the last line of an observation. Words inside an output must not count.
 
-use crate::event::{Outcome, ToolResult};
+use crate::event::{ToolOutcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
 
@@ -26,7 +26,7 @@ pub(super) fn result_of(observation: Text<'_>) -> ToolResult<'_> {
     result
 }
 
-fn outcome_of(observation: &str) -> Option<Outcome> {
+fn outcome_of(observation: &str) -> Option<ToolOutcome> {
     // In the history, observations are wrapped in a template.
     let text = ["OBSERVATION:", "Observation:"]
         .iter()
@@ -40,7 +40,7 @@ fn outcome_of(observation: &str) -> Option<Outcome> {
         || first.starts_with("Interactive operation '"))
         && first.contains("' is not supported");
     if is_refused {
-        return Some(Outcome::Rejected);
+        return Some(ToolOutcome::Rejected);
     }
     let is_failure = failure::is_failure_text(text)
         || FAILED.iter().any(|beginning| text.starts_with(beginning))
@@ -52,7 +52,7 @@ fn outcome_of(observation: &str) -> Option<Outcome> {
         || last.starts_with("EXECUTION TIMED OUT")
         // From `submit` in a capture-the-flag task.
         || text == "Wrong flag!";
-    is_failure.then_some(Outcome::Failed)
+    is_failure.then_some(ToolOutcome::Failed)
 }
 
 /// Returns true if this is the last line of Python's report about a script that it cannot parse.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_fails_and_what_only_looks_like_it() {
-        use Outcome::{Failed, Rejected, Unknown};
+        use ToolOutcome::{Failed, Rejected, Unknown};
         for (observation, outcome) in [
             ("Your bash command contained syntax errors and was NOT executed. Please", Failed),
             ("Your proposed edit has introduced new syntax error(s). Please read", Failed),

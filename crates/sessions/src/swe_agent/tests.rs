@@ -1,7 +1,10 @@
 //! Fixtures of SWE-agent, written and counted by hand. Must not hold anything of a real session.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Format, Origin, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource, TokenCounts,
+    ToolOutcome, read,
+};
 
 /// A run in both tellings: 3 steps, one asked for again without action, a demonstration, prompts
 /// in the steps. Messages: 1 system and 1 user of the harness; 4 answers, 1 word of the harness,
@@ -33,23 +36,25 @@ const RUN: &str = r#"{
 }"#;
 
 fn session(json: &str) -> Session {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("run.traj", json), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::SweAgent);
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("run.traj", json), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::SweAgent);
     let mut sessions = collector.into_sessions();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
 
-fn roles(session: &Session) -> Vec<(Role, Origin)> {
+fn roles(session: &Session) -> Vec<(EventRole, EventOrigin)> {
     session.events.iter().map(|event| (event.role, event.origin)).collect()
 }
 
 #[test]
 fn steps_count_once_and_the_task_comes_first() {
     let session = session(RUN);
-    let (system, user) = ((Role::System, Origin::Harness), (Role::User, Origin::Harness));
-    let (answer, result) = ((Role::Assistant, Origin::Agent), (Role::Tool, Origin::Agent));
+    let (system, user) =
+        ((EventRole::System, EventOrigin::Harness), (EventRole::User, EventOrigin::Harness));
+    let (answer, result) =
+        ((EventRole::Assistant, EventOrigin::Agent), (EventRole::Tool, EventOrigin::Agent));
     assert_eq!(
         roles(&session),
         [system, user, answer, result, answer, system, answer, result, answer, result, system]
@@ -63,9 +68,9 @@ fn steps_count_once_and_the_task_comes_first() {
         let result = &session.events[number].results[0];
         (result.tool.as_str(), result.outcome)
     };
-    assert_eq!(outcome(3), ("open", Outcome::Unknown));
-    assert_eq!(outcome(7), ("python", Outcome::Failed));
-    assert_eq!(outcome(9), ("submit", Outcome::Unknown));
+    assert_eq!(outcome(3), ("open", ToolOutcome::Unknown));
+    assert_eq!(outcome(7), ("python", ToolOutcome::Failed));
+    assert_eq!(outcome(9), ("submit", ToolOutcome::Unknown));
     assert_eq!(session.events[10].text.as_str(), "exit status: submitted (exit_cost)");
 }
 
@@ -77,15 +82,15 @@ fn the_head_comes_from_info_and_replay() {
     assert_eq!(head.models, ["gpt-x"]);
     assert_eq!(head.agent_version.as_deref(), Some("1.1.0"));
     assert_eq!(head.cwd.as_deref(), Some("/repo"));
-    assert_eq!(head.usage, Some(Usage { input: 700, output: 24, cached: 0 }));
-    let calls = session.events.iter().filter(|event| event.role == Role::Assistant);
+    assert_eq!(head.usage, Some(TokenCounts { input: 700, output: 24, cached: 0 }));
+    let calls = session.events.iter().filter(|event| event.role == EventRole::Assistant);
     assert_eq!(calls.count(), 4);
 }
 
 #[test]
 fn demonstrations_are_counted_as_dropped() {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("run.traj", RUN), &mut collector).unwrap();
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("run.traj", RUN), &mut collector).unwrap();
     assert_eq!(reading.notes.dropped_records, 2);
     assert_eq!(reading.notes.torn, None);
 }
@@ -113,7 +118,7 @@ fn a_file_with_nothing_but_history() {
     assert_eq!(session.events[3].results[0].tool.as_str(), "bash");
     assert_eq!(session.events[4].text.as_str(), "Run it.");
     let failed = &session.events[5].results[0];
-    assert_eq!((failed.tool.as_str(), failed.outcome), ("bash", Outcome::Failed));
+    assert_eq!((failed.tool.as_str(), failed.outcome), ("bash", ToolOutcome::Failed));
 }
 
 #[test]
@@ -128,8 +133,8 @@ fn an_empty_trajectory_leaves_the_history() {
 fn torn_in_the_history_and_in_the_steps() {
     let torn = |end: &str| {
         let at = RUN.find(end).unwrap();
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("run.traj", &RUN[..at]), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("run.traj", &RUN[..at]), &mut collector).unwrap();
         assert!(reading.notes.torn.is_some());
         collector.into_sessions().remove(0)
     };
@@ -149,6 +154,6 @@ fn text_to_repair_keeps_the_task() {
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::SweAgent, RUN.as_bytes());
-    survives_damage(Format::SweAgent, HISTORY.as_bytes());
+    survives_damage(SessionFormat::SweAgent, RUN.as_bytes());
+    survives_damage(SessionFormat::SweAgent, HISTORY.as_bytes());
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Kind, Span, Spans, Tool, count, moment, text, words};
-use crate::event::Usage;
+use super::{SpanCollector, SpanKind, SpanTool, TraceSpan, count, moment, text, value_text};
+use crate::event::TokenCounts;
 
 /// Adds a run and its child runs. Returns false if the value is not a run.
-pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
+pub(super) fn take_run(value: &Value, spans: &mut SpanCollector) -> bool {
     let (Some(run), Some(kind)) = (text(value, &["id", "run_id"]), text(value, &["run_type"]))
     else {
         return false;
@@ -15,14 +15,15 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     let field = |name: &str| value.get(name).unwrap_or(&null);
     let (inputs, outputs) = (json_of(field("inputs")), json_of(field("outputs")));
     let extra = json_of(field("extra"));
-    let about = |pointer: &str| extra.pointer(pointer).map(words).filter(|words| !words.is_empty());
-    let mut span = Span {
+    let about =
+        |pointer: &str| extra.pointer(pointer).map(value_text).filter(|words| !words.is_empty());
+    let mut span = TraceSpan {
         trace: text(value, &["trace_id"]).unwrap_or(run),
         parent: text(value, &["parent_run_id"]),
         kind: Some(match kind.as_str() {
-            "llm" => Kind::Model,
-            "tool" => Kind::Tool,
-            _ => Kind::Other,
+            "llm" => SpanKind::Model,
+            "tool" => SpanKind::Tool,
+            _ => SpanKind::Other,
         }),
         start: moment(value, &["start_time"]),
         end: moment(value, &["end_time"]),
@@ -31,28 +32,28 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
             .or_else(|| about("/invocation_params/model"))
             .or_else(|| about("/invocation_params/model_name"))
             .unwrap_or_default(),
-        ..Span::default()
+        ..TraceSpan::default()
     };
     let conversation = ["/metadata/thread_id", "/metadata/session_id", "/metadata/conversation_id"];
     if let Some(id) = conversation.iter().find_map(|pointer| about(pointer)) {
         spans.conversations.insert(span.trace.clone(), id);
     }
     match span.kind {
-        Some(Kind::Tool) => span.tool = tool(value, &inputs, &outputs),
-        _ if span.kind == Some(Kind::Model) || span.parent.is_none() => {
+        Some(SpanKind::Tool) => span.tool = tool(value, &inputs, &outputs),
+        _ if span.kind == Some(SpanKind::Model) || span.parent.is_none() => {
             span.usage = usage(value, &outputs);
-            span.input = spans.messages.of(&inputs, "user");
-            let answers = outputs.get("messages").filter(|_| span.kind != Some(Kind::Model));
+            span.input = spans.messages.intern_all(&inputs, "user");
+            let answers = outputs.get("messages").filter(|_| span.kind != Some(SpanKind::Model));
             // The final state of a graph repeats its initial messages.
             let known = answers.map_or(0, |_| span.input.len());
-            let mut output = spans.messages.of(&outputs, "assistant");
+            let mut output = spans.messages.intern_all(&outputs, "assistant");
             span.output = output.split_off(known.min(output.len()));
         }
         _ => {}
     }
     spans.all.push(span);
     for child in value.get("child_runs").and_then(Value::as_array).into_iter().flatten() {
-        take(child, spans);
+        take_run(child, spans);
     }
     true
 }
@@ -65,30 +66,30 @@ fn json_of(value: &Value) -> Value {
     }
 }
 
-fn tool(run: &Value, inputs: &Value, outputs: &Value) -> Tool {
+fn tool(run: &Value, inputs: &Value, outputs: &Value) -> SpanTool {
     let answer = outputs.get("output").unwrap_or(outputs);
     // A LangChain message in JSON.
     let inner = answer.get("kwargs").unwrap_or(answer);
-    let called = run.pointer("/extra/tool_call_id").map(words);
-    Tool {
+    let called = run.pointer("/extra/tool_call_id").map(value_text);
+    SpanTool {
         name: text(run, &["name"]).unwrap_or_default(),
         call_id: text(inner, &["tool_call_id"]).or(called).unwrap_or_default(),
-        arguments: words(inputs.get("input").unwrap_or(inputs)),
-        result: words(inner.get("content").unwrap_or(inner)),
+        arguments: value_text(inputs.get("input").unwrap_or(inputs)),
+        result: value_text(inner.get("content").unwrap_or(inner)),
     }
 }
 
 /// Reads token counts of the run or of the message in its output. The input includes cached tokens.
-fn usage(run: &Value, outputs: &Value) -> Option<Usage> {
+fn usage(run: &Value, outputs: &Value) -> Option<TokenCounts> {
     let stated = run.get("usage_metadata").or_else(|| outputs.get("usage_metadata"));
     let inner = outputs.pointer("/generations/0/0/message/kwargs/usage_metadata");
     let of = stated.or(inner).or_else(|| outputs.get("usage")).unwrap_or(run);
     let cached = of.pointer("/input_token_details/cache_read").and_then(Value::as_u64);
     let cached = cached.unwrap_or_default();
-    let usage = Usage {
+    let usage = TokenCounts {
         input: count(of, &["input_tokens", "prompt_tokens"]).saturating_sub(cached),
         output: count(of, &["output_tokens", "completion_tokens"]),
         cached,
     };
-    (usage != Usage::default()).then_some(usage)
+    (usage != TokenCounts::default()).then_some(usage)
 }

@@ -9,11 +9,11 @@ use twox_hash::XxHash3_64;
 const MAX_DEPTH: usize = 6;
 
 /// Maximum bytes of text that identify a repeated message.
-const MAX_COUNTED: usize = 4096;
+const MAX_HASHED: usize = 4096;
 
 /// A message in the form that the chat reader accepts.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct TraceMessage {
     pub(super) role: String,
     /// Key that stays the same if the message is repeated with different fields.
     pub(super) key: u64,
@@ -25,18 +25,18 @@ pub(super) struct Said {
     digest: u64,
 }
 
-impl Said {
+impl TraceMessage {
     pub(super) fn new(message: Map<String, Value>) -> Self {
         let role = message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut found = Words::default();
+        let mut found = MessageIdentity::default();
         for (name, value) in &message {
-            found.look(name, value, 0);
+            found.collect(name, value, 0);
         }
         let mut key = XxHash3_64::with_seed(0);
         key.write(role.as_bytes());
         // Copies of a message may differ in white space.
         let words = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        key.write(&words.as_bytes()[..words.len().min(MAX_COUNTED)]);
+        key.write(&words.as_bytes()[..words.len().min(MAX_HASHED)]);
         found.names.iter().for_each(|name| key.write(name.as_bytes()));
         let answers = found.answers;
         let json = Value::Object(message).to_string();
@@ -60,15 +60,15 @@ impl Said {
 
 /// Identifying parts of a message, collected from its values.
 #[derive(Default)]
-struct Words {
+struct MessageIdentity {
     text: String,
     names: Vec<String>,
     calls: Vec<String>,
     answers: Vec<String>,
 }
 
-impl Words {
-    fn look(&mut self, name: &str, value: &Value, depth: usize) {
+impl MessageIdentity {
+    fn collect(&mut self, name: &str, value: &Value, depth: usize) {
         match value {
             Value::String(text) => match name {
                 "content" | "text" | "refusal" | "response" | "result" => {
@@ -78,7 +78,7 @@ impl Words {
                 "tool_call_id" | "tool_use_id" | "toolCallId" => self.answers.push(text.clone()),
                 _ => {}
             },
-            Value::Array(all) => all.iter().for_each(|inner| self.look(name, inner, depth + 1)),
+            Value::Array(all) => all.iter().for_each(|inner| self.collect(name, inner, depth + 1)),
             Value::Object(fields) if depth < MAX_DEPTH => {
                 let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
                 let is_call = name == "tool_calls" || matches!(kind, "tool_call" | "tool_use");
@@ -95,7 +95,7 @@ impl Words {
                     self.answers.extend(id.map(str::to_owned));
                 }
                 for (name, inner) in fields {
-                    self.look(name, inner, depth + 1);
+                    self.collect(name, inner, depth + 1);
                 }
             }
             _ => {}
@@ -117,16 +117,18 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
     match value {
         Value::Null => {}
         Value::Object(fields) if fields.is_empty() => {}
-        Value::String(text) => match parsed(text) {
+        Value::String(text) => match parse_json(text) {
             Some(inner) => gather(&inner, role, depth + 1, found),
             None if text.is_empty() => {}
-            None => found.push(plain(role, value.clone())),
+            None => found.push(plain_message(role, value.clone())),
         },
         // A batch of prompts has one element, except in a few old programs.
         Value::Array(all) if all.first().is_some_and(Value::is_array) => {
             gather(&all[0], role, depth + 1, found);
         }
-        Value::Array(all) if all.iter().any(is_block) => found.push(plain(role, value.clone())),
+        Value::Array(all) if all.iter().any(is_block) => {
+            found.push(plain_message(role, value.clone()))
+        }
         Value::Array(all) => all.iter().for_each(|inner| gather(inner, role, depth + 1, found)),
         Value::Object(fields) => {
             if let Some(message) = message(fields, role) {
@@ -137,27 +139,27 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
             match wrapper.iter().find_map(|name| fields.get(*name)) {
                 Some(inner) => {
                     if let Some(system) = fields.get("system").filter(|_| role == "user") {
-                        found.push(plain("system", system.clone()));
+                        found.push(plain_message("system", system.clone()));
                     }
                     gather(inner, role, depth + 1, found);
                 }
                 // Unknown objects are kept as JSON rather than lost.
-                None => found.push(plain(role, Value::String(value.to_string()))),
+                None => found.push(plain_message(role, Value::String(value.to_string()))),
             }
         }
-        other => found.push(plain(role, Value::String(other.to_string()))),
+        other => found.push(plain_message(role, Value::String(other.to_string()))),
     }
 }
 
 /// Parses JSON inside a text.
-pub(super) fn parsed(text: &str) -> Option<Value> {
+pub(super) fn parse_json(text: &str) -> Option<Value> {
     let start = text.trim_start();
     // A plain number or quoted word is valid JSON too, but is meant as text.
     let may_be = start.starts_with('{') || start.starts_with('[');
     may_be.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-fn plain(role: &str, content: Value) -> Map<String, Value> {
+fn plain_message(role: &str, content: Value) -> Map<String, Value> {
     Map::from_iter([
         ("role".to_owned(), Value::String(role.to_owned())),
         ("content".to_owned(), content),
@@ -181,7 +183,7 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
             fields.get("type").and_then(Value::as_str).filter(|kind| role_of(kind).is_some());
         let named = kind.or_else(|| class?.as_str()).and_then(role_of).unwrap_or(role);
         return message(inner, named)
-            .or_else(|| inner.get("content").map(|it| plain(named, it.clone())));
+            .or_else(|| inner.get("content").map(|it| plain_message(named, it.clone())));
     }
     // OpenInference: `{"message": {"role": …}}`, and choices of a response.
     if let Some(Value::Object(inner)) = fields.get("message") {
@@ -195,9 +197,9 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
     if !(is_message || is_untyped) {
         // A LangChain generation without a message.
         let text = fields.get("text").filter(|_| fields.contains_key("generation_info"))?;
-        return Some(plain(role, text.clone()));
+        return Some(plain_message(role, text.clone()));
     }
-    let mut message = plain(named.unwrap_or(role), Value::Null);
+    let mut message = plain_message(named.unwrap_or(role), Value::Null);
     for (name, value) in fields {
         match name.as_str() {
             "content" if value.as_str().is_none_or(|text| !text.is_empty()) => {
@@ -208,15 +210,15 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
                 message.insert(name.clone(), value.clone());
             }
             "contents" => {
-                let all = list(value).into_iter().map(|one| unwrapped(&one, "message_content"));
+                let all = elements(value).into_iter().map(|one| unwrapped(&one, "message_content"));
                 message.insert("content".to_owned(), Value::Array(all.collect()));
             }
             "tool_calls" => {
                 let all = match value {
-                    Value::String(text) => parsed(text).unwrap_or_default(),
+                    Value::String(text) => parse_json(text).unwrap_or_default(),
                     other => other.clone(),
                 };
-                let calls = list(&all).into_iter().map(|call| unwrapped(&call, "tool_call"));
+                let calls = elements(&all).into_iter().map(|call| unwrapped(&call, "tool_call"));
                 message.insert("tool_calls".to_owned(), Value::Array(calls.collect()));
             }
             // LangChain stores the provider's verbatim reply there.
@@ -246,7 +248,7 @@ fn role_of(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the elements of a list, or of an object with numeric keys.
-pub(super) fn list(value: &Value) -> Vec<Value> {
+pub(super) fn elements(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(all) => all.clone(),
         Value::Object(fields) => {

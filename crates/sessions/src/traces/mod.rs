@@ -19,18 +19,18 @@ use jiff::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
-use super::event::Usage;
-use super::feed::Feed;
-use super::source::{Document, Source};
+use super::event::TokenCounts;
+use super::feed::SessionFeed;
+use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::each;
-use super::{Format, ReadError, chat};
-use message::Said;
-use thread::Thread;
+use super::{SessionFormat, SessionReadError, chat};
+use message::TraceMessage;
+use thread::SpanThread;
 
 /// Maximum bytes of messages in memory. Further spans are dropped, and a note records it.
-const MAX_HELD: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// Maximum number of spans in memory.
 const MAX_SPANS: usize = 200_000;
@@ -49,8 +49,12 @@ const LISTS: [&str; 9] = [
 ];
 
 /// Reads every conversation of a source.
-pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut spans = Spans::new(format);
+pub(super) fn read(
+    format: SessionFormat,
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
+    let mut spans = SpanCollector::new(format);
     if chat::is_lines(source)? {
         let mut lines = source.lines()?;
         let mut scratch = String::new();
@@ -60,7 +64,7 @@ pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Resu
             }
         }
     } else {
-        source.document(&mut spans, feed)?;
+        source.read_document(&mut spans, feed)?;
     }
     spans.send(feed);
     Ok(())
@@ -68,7 +72,7 @@ pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Resu
 
 /// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SpanKind {
     /// A model call.
     Model,
     /// A tool call.
@@ -79,28 +83,28 @@ enum Kind {
 
 /// One span, independent of the program that wrote it.
 #[derive(Debug, Default)]
-struct Span {
+struct TraceSpan {
     trace: String,
     parent: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<SpanKind>,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
     agent: Option<String>,
     /// Program that the span belongs to.
     service: Option<String>,
     model: String,
-    usage: Option<Usage>,
-    input: Vec<Rc<Said>>,
-    output: Vec<Rc<Said>>,
+    usage: Option<TokenCounts>,
+    input: Vec<Rc<TraceMessage>>,
+    output: Vec<Rc<TraceMessage>>,
     /// For a tool span.
-    tool: Tool,
+    tool: SpanTool,
     /// Error message, if the span failed.
     error: Option<String>,
 }
 
 /// A tool call as recorded in its own span.
 #[derive(Debug, Default, Clone)]
-struct Tool {
+struct SpanTool {
     name: String,
     call_id: String,
     arguments: String,
@@ -108,51 +112,51 @@ struct Tool {
 }
 
 /// The spans of a source.
-struct Spans {
-    format: Format,
-    all: Vec<Span>,
+struct SpanCollector {
+    format: SessionFormat,
+    all: Vec<TraceSpan>,
     /// Maps each trace to its conversation.
     conversations: HashMap<String, String>,
-    messages: Interned,
+    messages: MessagePool,
 }
 
 /// Messages, each stored once.
 #[derive(Default)]
-struct Interned {
-    all: HashMap<u64, Rc<Said>>,
-    held: usize,
+struct MessagePool {
+    all: HashMap<u64, Rc<TraceMessage>>,
+    bytes: usize,
 }
 
-impl Interned {
+impl MessagePool {
     /// Returns the messages inside a value, with `role` for those without one. Messages that would
     /// exceed the limit are left out.
-    fn of(&mut self, value: &Value, role: &str) -> Vec<Rc<Said>> {
+    fn intern_all(&mut self, value: &Value, role: &str) -> Vec<Rc<TraceMessage>> {
         let all = message::messages(value, role);
-        all.into_iter().filter_map(|message| self.hold(message)).collect()
+        all.into_iter().filter_map(|message| self.intern(message)).collect()
     }
 
-    fn hold(&mut self, message: Map<String, Value>) -> Option<Rc<Said>> {
-        let said = Said::new(message);
+    fn intern(&mut self, message: Map<String, Value>) -> Option<Rc<TraceMessage>> {
+        let said = TraceMessage::new(message);
         // Each model call repeats the conversation, so most messages are known.
         if let Some(known) = self.all.get(&said.digest()) {
             return Some(known.clone());
         }
-        if self.held.saturating_add(said.size()) > MAX_HELD {
+        if self.bytes.saturating_add(said.size()) > MAX_BYTES {
             return None;
         }
-        self.held += said.size();
+        self.bytes += said.size();
         let said = Rc::new(said);
         self.all.insert(said.digest(), said.clone());
         Some(said)
     }
 
     fn is_full(&self) -> bool {
-        self.held.saturating_add(1024 * 1024) > MAX_HELD
+        self.bytes.saturating_add(1024 * 1024) > MAX_BYTES
     }
 }
 
-impl Document for Spans {
-    fn begin(&mut self, _: &mut Feed<'_>) {
+impl DocumentReader for SpanCollector {
+    fn begin(&mut self, _: &mut SessionFeed<'_>) {
         // A second pass after a repair starts over.
         *self = Self::new(self.format);
     }
@@ -160,7 +164,7 @@ impl Document for Spans {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         while let Some(value) = list.next_element::<Value>()? {
             self.take(&value, feed);
@@ -171,7 +175,7 @@ impl Document for Spans {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
         mut map: A,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
         let mut rest = Map::new();
         while let Some(key) = map.next_key::<String>()? {
@@ -187,14 +191,14 @@ impl Document for Spans {
     }
 }
 
-impl Spans {
-    fn new(format: Format) -> Self {
+impl SpanCollector {
+    fn new(format: SessionFormat) -> Self {
         let (all, conversations) = (Vec::new(), HashMap::new());
-        Self { format, all, conversations, messages: Interned::default() }
+        Self { format, all, conversations, messages: MessagePool::default() }
     }
 
     /// Adds a record and the records inside it.
-    fn take(&mut self, value: &Value, feed: &mut Feed<'_>) {
+    fn take(&mut self, value: &Value, feed: &mut SessionFeed<'_>) {
         let Value::Object(fields) = value else {
             feed.notes.bad_records += 1;
             return;
@@ -207,11 +211,11 @@ impl Spans {
         self.take_record(value, feed);
     }
 
-    fn take_record(&mut self, value: &Value, feed: &mut Feed<'_>) {
+    fn take_record(&mut self, value: &Value, feed: &mut SessionFeed<'_>) {
         let count = self.all.len();
         let is_known = match self.format {
-            Format::LangSmith => langsmith::take(value, self),
-            Format::Langfuse => langfuse::take(value, self),
+            SessionFormat::LangSmith => langsmith::take_run(value, self),
+            SessionFormat::Langfuse => langfuse::take_observation(value, self),
             _ => open_telemetry::take(value, self),
         };
         let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
@@ -224,19 +228,19 @@ impl Spans {
     }
 
     /// Sends every conversation.
-    fn send(self, feed: &mut Feed<'_>) {
-        let mut groups = BTreeMap::<String, Vec<Span>>::new();
+    fn send(self, feed: &mut SessionFeed<'_>) {
+        let mut groups = BTreeMap::<String, Vec<TraceSpan>>::new();
         for span in self.all {
             // A conversation may consist of many traces.
             let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
             groups.entry(group.clone()).or_default().push(span);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        let start = |spans: &[Span]| spans.iter().filter_map(|span| span.start).min();
+        let start = |spans: &[TraceSpan]| spans.iter().filter_map(|span| span.start).min();
         groups.sort_by_cached_key(|(_, spans)| start(spans));
         for (id, mut spans) in groups {
             spans.sort_by_key(|span| span.start);
-            for thread in Thread::of(&spans) {
+            for thread in SpanThread::of(&spans) {
                 thread.send(self.format, &id, &spans, feed);
             }
         }
@@ -265,7 +269,7 @@ fn moment(value: &Value, names: &[&str]) -> Option<Timestamp> {
 }
 
 /// Returns the text of a value; other types are formatted as JSON.
-fn words(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

@@ -4,17 +4,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::message::{list, parsed};
-use super::{Kind, Span, Spans, Tool, count, moment, text, words};
-use crate::event::Usage;
+use super::message::{elements, parse_json};
+use super::{SpanCollector, SpanKind, SpanTool, TraceSpan, count, moment, text, value_text};
+use crate::event::TokenCounts;
 
 /// Adds a span, or the spans of a resource. Returns false if the value is neither.
-pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
+pub(super) fn take(value: &Value, spans: &mut SpanCollector) -> bool {
     let scopes = ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"];
     if let Some(scopes) = scopes.iter().find_map(|name| value.get(name)?.as_array()) {
         let resource = attributes(value.get("resource").unwrap_or(&Value::Null));
-        let service = resource.get("service.name").map(words);
-        for span in scopes.iter().flat_map(|scope| list(scope.get("spans").unwrap_or(scope))) {
+        let service = resource.get("service.name").map(value_text);
+        for span in scopes.iter().flat_map(|scope| elements(scope.get("spans").unwrap_or(scope))) {
             take_span(&span, service.clone(), spans);
         }
         return true;
@@ -22,17 +22,18 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
     take_span(value, None, spans)
 }
 
-fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool {
+fn take_span(value: &Value, service: Option<String>, spans: &mut SpanCollector) -> bool {
     let context = value.get("context").unwrap_or(&Value::Null);
     let trace = text(value, &["traceId", "trace_id", "context.trace_id"])
         .or_else(|| text(context, &["trace_id", "traceId"]));
     let Some(trace) = trace else { return false };
     let attributes = attributes(value);
     let get = |name: &str| attributes.get(name);
-    let name =
-        |names: &[&str]| names.iter().find_map(|name| get(name).map(words)).unwrap_or_default();
+    let name = |names: &[&str]| {
+        names.iter().find_map(|name| get(name).map(value_text)).unwrap_or_default()
+    };
     let parent = text(value, &["parentSpanId", "parent_span_id", "parent_id"]);
-    let mut span = Span {
+    let mut span = TraceSpan {
         trace,
         parent,
         kind: Some(kind(value, &attributes)),
@@ -49,7 +50,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
         ]),
         usage: usage(&attributes),
         error: error(value),
-        ..Span::default()
+        ..TraceSpan::default()
     };
     let conversation =
         name(&["gen_ai.conversation.id", "session.id", "langsmith.trace.session_id"]);
@@ -57,8 +58,8 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
         spans.conversations.insert(span.trace.clone(), conversation);
     }
     let nested = nested(&attributes);
-    if span.kind == Some(Kind::Tool) {
-        span.tool = Tool {
+    if span.kind == Some(SpanKind::Tool) {
+        span.tool = SpanTool {
             name: name(&["gen_ai.tool.name", "tool.name", "ai.toolCall.name"]),
             call_id: name(&["gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id"]),
             arguments: name(&[
@@ -80,62 +81,62 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
             own.or_else(|| names.iter().find_map(|name| events.get(*name)))
         };
         let pointed =
-            |pointer: &str| nested.pointer(pointer).map(list).filter(|all| !all.is_empty());
+            |pointer: &str| nested.pointer(pointer).map(elements).filter(|all| !all.is_empty());
         let input = pointed("/llm/input_messages").or_else(|| pointed("/gen_ai/prompt"));
         let output = pointed("/llm/output_messages").or_else(|| pointed("/gen_ai/completion"));
         // Generic input and output of other spans are internal values, not messages.
-        let fallback = span.kind == Some(Kind::Model) || span.parent.is_none();
+        let fallback = span.kind == Some(SpanKind::Model) || span.parent.is_none();
         let whole = |names: &[&str], last: &str| {
             find(names).or_else(|| get(last).filter(|_| fallback)).cloned()
         };
         if let Some(system) = find(&["gen_ai.system_instructions"]) {
-            span.input = spans.messages.of(&instructions(system), "system");
+            span.input = spans.messages.intern_all(&instructions(system), "system");
         }
         let input = input.map(Value::Array).or_else(|| {
             whole(&["gen_ai.input.messages", "ai.prompt.messages", "ai.prompt"], "input.value")
         });
-        span.input.extend(spans.messages.of(&input.unwrap_or_default(), "user"));
+        span.input.extend(spans.messages.intern_all(&input.unwrap_or_default(), "user"));
         let output = output.map(Value::Array).or_else(|| {
             whole(&["gen_ai.output.messages"], "output.value").or_else(|| vercel(&attributes))
         });
-        span.output = spans.messages.of(&output.unwrap_or_default(), "assistant");
+        span.output = spans.messages.intern_all(&output.unwrap_or_default(), "assistant");
     }
     spans.all.push(span);
     true
 }
 
 /// Determines the kind of a span from its attributes, fields and name.
-fn kind(value: &Value, attributes: &Map<String, Value>) -> Kind {
-    let of = |name: &str| attributes.get(name).map(words).unwrap_or_default();
+fn kind(value: &Value, attributes: &Map<String, Value>) -> SpanKind {
+    let of = |name: &str| attributes.get(name).map(value_text).unwrap_or_default();
     let kind = text(value, &["span_kind"]).unwrap_or_default();
     let inference = of("openinference.span.kind");
     match (of("gen_ai.operation.name").as_str(), inference.as_str(), kind.as_str()) {
         ("chat" | "text_completion" | "generate_content" | "completion", ..)
         | (_, "LLM", _)
-        | (_, _, "LLM") => return Kind::Model,
-        ("execute_tool", ..) | (_, "TOOL", _) | (_, _, "TOOL") => return Kind::Tool,
+        | (_, _, "LLM") => return SpanKind::Model,
+        ("execute_tool", ..) | (_, "TOOL", _) | (_, _, "TOOL") => return SpanKind::Tool,
         // Undecided so far; the name and attributes follow.
         ("" | "ai.generateText" | "ai.streamText", "", _) => {}
-        _ => return Kind::Other,
+        _ => return SpanKind::Other,
     }
     let name = text(value, &["name"]).unwrap_or_default();
     let has = |start: &str| attributes.keys().any(|key| key.starts_with(start));
     if name.ends_with(".doGenerate") || name.ends_with(".doStream") {
-        Kind::Model
+        SpanKind::Model
     } else if name.starts_with("ai.") && !name.starts_with("ai.toolCall") {
         // The outer call around the provider's calls.
-        Kind::Other
+        SpanKind::Other
     } else if has("gen_ai.tool.name") || has("ai.toolCall.") {
-        Kind::Tool
+        SpanKind::Tool
     } else if has("gen_ai.prompt.") || has("gen_ai.input.messages") || has("gen_ai.request.model") {
-        Kind::Model
+        SpanKind::Model
     } else {
-        Kind::Other
+        SpanKind::Other
     }
 }
 
 /// Reads token counts. The input includes cached tokens.
-fn usage(attributes: &Map<String, Value>) -> Option<Usage> {
+fn usage(attributes: &Map<String, Value>) -> Option<TokenCounts> {
     let all = Value::Object(attributes.clone());
     let of = |names: &[&str]| count(&all, names);
     let cached = of(&[
@@ -155,8 +156,8 @@ fn usage(attributes: &Map<String, Value>) -> Option<Usage> {
         "llm.token_count.completion",
         "ai.usage.completionTokens",
     ]);
-    let usage = Usage { input: input.saturating_sub(cached), output, cached };
-    (usage != Usage::default()).then_some(usage)
+    let usage = TokenCounts { input: input.saturating_sub(cached), output, cached };
+    (usage != TokenCounts::default()).then_some(usage)
 }
 
 /// Returns the error of a failed span: `{"code": 2, "message": …}`, or the code by name.
@@ -198,7 +199,7 @@ fn typed(value: &Value, depth: usize) -> Value {
     let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else {
         return value.clone();
     };
-    let values = || list(inner.get("values").unwrap_or(inner));
+    let values = || elements(inner.get("values").unwrap_or(inner));
     match kind.as_str() {
         "arrayValue" | "array_value" if depth < MAX_DEPTH => {
             values().iter().map(|value| typed(value, depth + 1)).collect()
@@ -239,8 +240,8 @@ fn put(root: &mut Value, path: &str, value: &Value) {
     // Phoenix writes lists of objects whose keys are paths too.
     *at = match value {
         Value::Array(all) => all.iter().map(unfolded).collect(),
-        Value::String(text) if path.ends_with("_messages") => parsed(text)
-            .map_or_else(|| value.clone(), |all| list(&all).iter().map(unfolded).collect()),
+        Value::String(text) if path.ends_with("_messages") => parse_json(text)
+            .map_or_else(|| value.clone(), |all| elements(&all).iter().map(unfolded).collect()),
         other => other.clone(),
     };
 }
@@ -260,7 +261,7 @@ fn unfolded(value: &Value) -> Value {
 /// Converts instructions, which are parts without a speaker, to a message.
 fn instructions(value: &Value) -> Value {
     let parts = match value {
-        Value::String(text) => parsed(text).unwrap_or_else(|| value.clone()),
+        Value::String(text) => parse_json(text).unwrap_or_else(|| value.clone()),
         other => other.clone(),
     };
     match parts {
@@ -274,7 +275,7 @@ fn instructions(value: &Value) -> Value {
 fn events(value: &Value) -> Map<String, Value> {
     let mut found = Map::new();
     let (mut input, mut output) = (Vec::new(), Vec::new());
-    for event in value.get("events").map(list).unwrap_or_default() {
+    for event in value.get("events").map(elements).unwrap_or_default() {
         let attributes = attributes(&event);
         let name = text(&event, &["name"]).unwrap_or_default();
         let role = match name.as_str() {
@@ -315,7 +316,7 @@ fn events(value: &Value) -> Map<String, Value> {
 
 fn json_of(value: &Value) -> Value {
     match value {
-        Value::String(text) => parsed(text).unwrap_or_default(),
+        Value::String(text) => parse_json(text).unwrap_or_default(),
         other => other.clone(),
     }
 }
@@ -330,11 +331,11 @@ fn vercel(attributes: &Map<String, Value>) -> Option<Value> {
                 "function": { "name": call.get("toolName"), "arguments": arguments } })
     };
     let calls: Vec<Value> =
-        calls.map(|all| list(&all)).unwrap_or_default().into_iter().map(call).collect();
+        calls.map(|all| elements(&all)).unwrap_or_default().into_iter().map(call).collect();
     (words.is_some() || !calls.is_empty())
         .then(|| json!([{ "role": "assistant", "content": words, "tool_calls": calls }]))
 }
 
 fn words_of(value: &Value) -> String {
-    words(value)
+    value_text(value)
 }

@@ -1,16 +1,19 @@
 //! Tests over hand-made traces whose totals were counted by hand.
 
 use crate::mutation::survives_damage;
-use crate::{Collector, Event, Format, Mark, Outcome, Role, Session, Source, Usage, read};
+use crate::{
+    Event, EventMark, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
+    TokenCounts, ToolOutcome, read,
+};
 
-fn sessions(format: Format, text: &str) -> Vec<Session> {
-    let mut collector = Collector::default();
-    let reading = read(&Source::bytes("trace.json", text), &mut collector).unwrap();
-    assert_eq!((reading.format, reading.notes.lost()), (format, None));
+fn sessions(format: SessionFormat, text: &str) -> Vec<Session> {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::bytes("trace.json", text), &mut collector).unwrap();
+    assert_eq!((reading.format, reading.notes.describe_losses()), (format, None));
     collector.into_sessions()
 }
 
-fn said(session: &Session) -> Vec<(Role, &str, usize)> {
+fn said(session: &Session) -> Vec<(EventRole, &str, usize)> {
     let line = |event| {
         let event: &Event<'_> = event;
         (event.role, event.text.as_str(), event.calls.len())
@@ -18,7 +21,7 @@ fn said(session: &Session) -> Vec<(Role, &str, usize)> {
     session.events.iter().map(line).collect()
 }
 
-fn outcomes(session: &Session) -> Vec<(&str, Outcome, &str)> {
+fn outcomes(session: &Session) -> Vec<(&str, ToolOutcome, &str)> {
     let results = session.events.iter().flat_map(|event| &event.results);
     results.map(|result| (result.tool.as_str(), result.outcome, result.text.as_str())).collect()
 }
@@ -101,7 +104,7 @@ fn gen_ai() -> String {
 
 #[test]
 fn spans_of_the_gen_ai_conventions() {
-    let found = sessions(Format::OpenTelemetry, &gen_ai());
+    let found = sessions(SessionFormat::OpenTelemetry, &gen_ai());
     assert_eq!(found.len(), 1);
     let head = &found[0].head;
     assert_eq!((head.id.as_str(), head.agent.as_str()), ("conv-1", "shopper"));
@@ -111,15 +114,15 @@ fn spans_of_the_gen_ai_conventions() {
     assert_eq!(
         said(&found[0]),
         [
-            (Role::User, "weather?", 0),
-            (Role::Assistant, "", 1),
-            (Role::Tool, "", 0),
-            (Role::Assistant, "I cannot say.", 0),
+            (EventRole::User, "weather?", 0),
+            (EventRole::Assistant, "", 1),
+            (EventRole::Tool, "", 0),
+            (EventRole::Assistant, "I cannot say.", 0),
         ]
     );
-    assert_eq!(found[0].events[1].usage, Some(Usage { input: 90, output: 5, cached: 10 }));
+    assert_eq!(found[0].events[1].usage, Some(TokenCounts { input: 90, output: 5, cached: 10 }));
     assert_eq!(found[0].events[1].calls[0].arguments.as_str(), r#"{"city":"Paris"}"#);
-    assert_eq!(outcomes(&found[0]), [("get", Outcome::Failed, "no such city")]);
+    assert_eq!(outcomes(&found[0]), [("get", ToolOutcome::Failed, "no such city")]);
 }
 
 /// 1 human turn, 2 answers, 1 call; a second conversation beside it in the same trace.
@@ -130,20 +133,23 @@ const OPEN_INFERENCE: &str = r#"{"name":"llm 1","context":{"trace_id":"tr","span
 
 #[test]
 fn spans_of_open_inference() {
-    let found = sessions(Format::OpenTelemetry, OPEN_INFERENCE);
+    let found = sessions(SessionFormat::OpenTelemetry, OPEN_INFERENCE);
     assert_eq!(found.len(), 2);
     assert_eq!(
         said(&found[0]),
         [
-            (Role::User, "look", 0),
-            (Role::Assistant, "", 1),
-            (Role::Tool, "", 0),
-            (Role::Assistant, "One file.", 0),
+            (EventRole::User, "look", 0),
+            (EventRole::Assistant, "", 1),
+            (EventRole::Tool, "", 0),
+            (EventRole::Assistant, "One file.", 0),
         ]
     );
-    assert_eq!(outcomes(&found[0]), [("ls", Outcome::Unknown, "a.rs")]);
+    assert_eq!(outcomes(&found[0]), [("ls", ToolOutcome::Unknown, "a.rs")]);
     assert_eq!((found[0].head.id.as_str(), found[1].head.parent.as_deref()), ("tr", Some("tr")));
-    assert_eq!(said(&found[1]), [(Role::User, "sum up", 0), (Role::Assistant, "Files.", 0)]);
+    assert_eq!(
+        said(&found[1]),
+        [(EventRole::User, "sum up", 0), (EventRole::Assistant, "Files.", 0)]
+    );
 }
 
 /// 1 human turn, 2 answers, 2 calls of which 1 failed; 1 call of the model that failed.
@@ -162,28 +168,28 @@ const LANGSMITH: &str = r#"[
 
 #[test]
 fn runs_of_langsmith() {
-    let found = sessions(Format::LangSmith, LANGSMITH);
+    let found = sessions(SessionFormat::LangSmith, LANGSMITH);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].head.id.as_str(), found[0].head.agent.as_str()), ("th-1", "langsmith"));
     assert_eq!(
         said(&found[0]),
         [
-            (Role::System, "be brief", 0),
-            (Role::User, "add", 0),
-            (Role::Assistant, "", 2),
-            (Role::Tool, "", 0),
-            (Role::Tool, "", 0),
-            (Role::Assistant, "3", 0),
-            (Role::Assistant, "", 0),
-            (Role::System, "RateLimitError", 0),
+            (EventRole::System, "be brief", 0),
+            (EventRole::User, "add", 0),
+            (EventRole::Assistant, "", 2),
+            (EventRole::Tool, "", 0),
+            (EventRole::Tool, "", 0),
+            (EventRole::Assistant, "3", 0),
+            (EventRole::Assistant, "", 0),
+            (EventRole::System, "RateLimitError", 0),
         ]
     );
     assert_eq!(
         outcomes(&found[0]),
-        [("add", Outcome::Unknown, "3"), ("mul", Outcome::Failed, "TypeError")]
+        [("add", ToolOutcome::Unknown, "3"), ("mul", ToolOutcome::Failed, "TypeError")]
     );
-    assert_eq!(found[0].events[2].usage, Some(Usage { input: 15, output: 4, cached: 5 }));
-    assert_eq!(found[0].events[7].mark, Some(Mark::ApiError));
+    assert_eq!(found[0].events[2].usage, Some(TokenCounts { input: 15, output: 4, cached: 5 }));
+    assert_eq!(found[0].events[7].mark, Some(EventMark::ApiError));
 }
 
 /// 1 human turn, 1 answer, 1 call that no message answers but its own observation; it worked.
@@ -193,34 +199,34 @@ const LANGFUSE: &str = r#"{"data":[
 
 #[test]
 fn observations_of_langfuse() {
-    let found = sessions(Format::Langfuse, LANGFUSE);
+    let found = sessions(SessionFormat::Langfuse, LANGFUSE);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].head.id, "t1");
     assert_eq!(
         said(&found[0]),
         [
-            (Role::System, "be brief", 0),
-            (Role::User, "look", 0),
-            (Role::Assistant, "I look.", 1),
-            (Role::Tool, "", 0),
+            (EventRole::System, "be brief", 0),
+            (EventRole::User, "look", 0),
+            (EventRole::Assistant, "I look.", 1),
+            (EventRole::Tool, "", 0),
         ]
     );
-    assert_eq!(outcomes(&found[0]), [("ls", Outcome::Ok, "a.rs")]);
-    assert_eq!(found[0].events[2].usage, Some(Usage { input: 12, output: 3, cached: 0 }));
+    assert_eq!(outcomes(&found[0]), [("ls", ToolOutcome::Ok, "a.rs")]);
+    assert_eq!(found[0].events[2].usage, Some(TokenCounts { input: 12, output: 3, cached: 0 }));
 }
 
 #[test]
 fn a_trace_without_generations_tells_what_it_was_asked() {
     let trace = r#"[{"id":"t1","name":"n","timestamp":"2026-01-01T00:00:00Z","sessionId":"s1","input":"hi","output":"hello","observations":[]}]"#;
-    let found = sessions(Format::Langfuse, trace);
+    let found = sessions(SessionFormat::Langfuse, trace);
     assert_eq!(found[0].head.id, "s1");
-    assert_eq!(said(&found[0]), [(Role::User, "hi", 0), (Role::Assistant, "hello", 0)]);
+    assert_eq!(said(&found[0]), [(EventRole::User, "hi", 0), (EventRole::Assistant, "hello", 0)]);
 }
 
 #[test]
 fn damage_does_no_harm() {
-    survives_damage(Format::OpenTelemetry, gen_ai().as_bytes());
-    survives_damage(Format::OpenTelemetry, OPEN_INFERENCE.as_bytes());
-    survives_damage(Format::LangSmith, LANGSMITH.as_bytes());
-    survives_damage(Format::Langfuse, LANGFUSE.as_bytes());
+    survives_damage(SessionFormat::OpenTelemetry, gen_ai().as_bytes());
+    survives_damage(SessionFormat::OpenTelemetry, OPEN_INFERENCE.as_bytes());
+    survives_damage(SessionFormat::LangSmith, LANGSMITH.as_bytes());
+    survives_damage(SessionFormat::Langfuse, LANGFUSE.as_bytes());
 }

@@ -4,29 +4,29 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::message::Said;
-use super::{Kind, Span, Tool};
+use super::message::TraceMessage;
+use super::{SpanKind, SpanTool, TraceSpan};
 use crate::chat;
-use crate::feed::Feed;
-use crate::format::Format;
+use crate::feed::SessionFeed;
+use crate::format::SessionFormat;
 
 /// Spans of one conversation that start with the same message, by index.
-pub(super) struct Thread {
+pub(super) struct SpanThread {
     spans: Vec<usize>,
     /// Key of the first message that is not from the system.
     first: Option<u64>,
     is_first: bool,
 }
 
-impl Thread {
+impl SpanThread {
     /// Groups the spans, which are sorted by time.
-    pub(super) fn of(spans: &[Span]) -> Vec<Self> {
+    pub(super) fn of(spans: &[TraceSpan]) -> Vec<Self> {
         let mut threads = Vec::<Self>::new();
-        let has_models = spans.iter().any(|span| span.kind == Some(Kind::Model));
+        let has_models = spans.iter().any(|span| span.kind == Some(SpanKind::Model));
         for (place, span) in spans.iter().enumerate() {
             let counts = match span.kind {
-                Some(Kind::Model) => true,
-                Some(Kind::Tool) => false,
+                Some(SpanKind::Model) => true,
+                Some(SpanKind::Tool) => false,
                 // Outer spans count only if there are no model spans.
                 _ if has_models => false,
                 _ => !span.input.is_empty() || !span.output.is_empty(),
@@ -34,7 +34,7 @@ impl Thread {
             if !counts {
                 continue;
             }
-            let is_said = |said: &&std::rc::Rc<Said>| said.role != "system";
+            let is_said = |said: &&std::rc::Rc<TraceMessage>| said.role != "system";
             let first = span.input.iter().find(is_said).map(|said| said.key);
             let known = threads.iter_mut().find(|thread| match (thread.first, first) {
                 (Some(one), Some(other)) => one == other,
@@ -49,40 +49,46 @@ impl Thread {
                 threads.push(Self { spans: vec![place], first, is_first });
             }
         }
-        if threads.is_empty() && spans.iter().any(|span| span.kind == Some(Kind::Tool)) {
+        if threads.is_empty() && spans.iter().any(|span| span.kind == Some(SpanKind::Tool)) {
             threads.push(Self { spans: Vec::new(), first: None, is_first: true });
         }
         threads
     }
 
     /// Sends the session.
-    pub(super) fn send(&self, format: Format, id: &str, spans: &[Span], feed: &mut Feed<'_>) {
+    pub(super) fn send(
+        &self,
+        format: SessionFormat,
+        id: &str,
+        spans: &[TraceSpan],
+        feed: &mut SessionFeed<'_>,
+    ) {
         let agent = spans.iter().find_map(|span| span.agent.clone());
         let agent = agent.or_else(|| spans.iter().find_map(|span| span.service.clone()));
         let agent = agent.unwrap_or_else(|| format.to_string());
-        let mut telling = Telling {
+        let mut telling = ThreadSender {
             agent: &agent,
-            said: HashMap::new(),
+            sent: HashMap::new(),
             calls: HashSet::new(),
             open: Vec::new(),
-            tools: spans.iter().filter(|span| span.kind == Some(Kind::Tool)).collect(),
+            tools: spans.iter().filter(|span| span.kind == Some(SpanKind::Tool)).collect(),
         };
         for &place in &self.spans {
             telling.call(&spans[place], feed);
         }
         if self.spans.is_empty() {
-            telling.tools_alone(feed);
+            telling.send_tools(feed);
         }
         telling.end(feed);
         let own = |place: &usize| &spans[*place];
-        let all: Vec<&Span> = if self.is_first {
+        let all: Vec<&TraceSpan> = if self.is_first {
             spans.iter().collect()
         } else {
             self.spans.iter().map(own).collect()
         };
         for span in all {
             for time in [span.start, span.end].into_iter().flatten() {
-                feed.head.saw(time);
+                feed.head.record_time(time);
             }
         }
         feed.head.agent = agent;
@@ -92,51 +98,51 @@ impl Thread {
             feed.head.parent = Some(id.to_owned());
             feed.naming.set_name(id);
         }
-        feed.end();
+        feed.end_session();
     }
 }
 
 /// A session while it is sent.
-struct Telling<'s> {
+struct ThreadSender<'s> {
     agent: &'s str,
     /// Number of times that each message was sent.
-    said: HashMap<u64, usize>,
+    sent: HashMap<u64, usize>,
     /// Ids of the calls that were sent.
     calls: HashSet<String>,
     /// Calls without a result so far.
     open: Vec<String>,
-    tools: Vec<&'s Span>,
+    tools: Vec<&'s TraceSpan>,
 }
 
-impl Telling<'_> {
-    fn call(&mut self, span: &Span, feed: &mut Feed<'_>) {
+impl ThreadSender<'_> {
+    fn call(&mut self, span: &TraceSpan, feed: &mut SessionFeed<'_>) {
         let mut met = HashMap::<u64, usize>::new();
         for said in &span.input {
             let times = met.entry(said.key).or_default();
             *times += 1;
-            let told = self.said.get(&said.key).copied().unwrap_or_default();
+            let told = self.sent.get(&said.key).copied().unwrap_or_default();
             // A message with known calls is a copy, even if its other fields differ.
             let is_known_call =
                 !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
             // Each model call repeats the conversation so far; only new messages are sent.
             if *times > told && !is_known_call {
-                self.tell(said, span, None, feed);
+                self.send(said, span, None, feed);
             }
         }
         let mut usage = Some(Self::about(span));
         for said in &span.output {
-            self.tell(said, span, usage.take(), feed);
+            self.send(said, span, usage.take(), feed);
         }
-        if let Some(about) = usage.filter(|_| span.kind == Some(Kind::Model)) {
+        if let Some(about) = usage.filter(|_| span.kind == Some(SpanKind::Model)) {
             // The answer was not recorded, only the fact that the model was called.
             let mut message = Map::from_iter([("role".to_owned(), json!("assistant"))]);
             message.extend(about);
-            self.hand_on(message, feed);
+            self.deliver(message, feed);
         }
-        if let Some(error) = span.error.as_deref().filter(|_| span.kind == Some(Kind::Model)) {
-            feed.event(crate::Event {
+        if let Some(error) = span.error.as_deref().filter(|_| span.kind == Some(SpanKind::Model)) {
+            feed.send(crate::Event {
                 text: crate::Text::new(error.to_owned()),
-                mark: Some(crate::Mark::ApiError),
+                mark: Some(crate::EventMark::ApiError),
                 time: span.end,
                 ..crate::Event::default()
             });
@@ -144,7 +150,7 @@ impl Telling<'_> {
     }
 
     /// Returns fields of an answer that are stored in its span.
-    fn about(span: &Span) -> Map<String, Value> {
+    fn about(span: &TraceSpan) -> Map<String, Value> {
         let mut about = Map::new();
         if !span.model.is_empty() {
             about.insert("model".to_owned(), json!(span.model));
@@ -163,14 +169,14 @@ impl Telling<'_> {
         about
     }
 
-    fn tell(
+    fn send(
         &mut self,
-        said: &Said,
-        span: &Span,
+        said: &TraceMessage,
+        span: &TraceSpan,
         about: Option<Map<String, Value>>,
-        feed: &mut Feed<'_>,
+        feed: &mut SessionFeed<'_>,
     ) {
-        *self.said.entry(said.key).or_default() += 1;
+        *self.sent.entry(said.key).or_default() += 1;
         let mut message = said.fields();
         if let Some(about) = about {
             message.extend(about);
@@ -185,14 +191,14 @@ impl Telling<'_> {
         }
         self.open.retain(|open| !said.answers.contains(open));
         self.mark_failures(&mut message);
-        self.hand_on(message, feed);
+        self.deliver(message, feed);
     }
 
     /// Marks results as failed if only the tools' spans record the failure.
     fn mark_failures(&self, message: &mut Map<String, Value>) {
         let failed = |fields: &Map<String, Value>, names: &[&str]| {
             let id = names.iter().find_map(|name| fields.get(*name)?.as_str());
-            let of_call = |span: &&Span| Some(span.tool.call_id.as_str()) == id;
+            let of_call = |span: &&TraceSpan| Some(span.tool.call_id.as_str()) == id;
             self.tools.iter().copied().find(of_call).is_some_and(|span| span.error.is_some())
         };
         if failed(message, &["tool_call_id"]) {
@@ -211,17 +217,17 @@ impl Telling<'_> {
     }
 
     /// Sends results that appear only in the tools' spans and in no later message.
-    fn end(&mut self, feed: &mut Feed<'_>) {
+    fn end(&mut self, feed: &mut SessionFeed<'_>) {
         for id in std::mem::take(&mut self.open) {
             let found = self.tools.iter().find(|span| span.tool.call_id == id).copied();
             if let Some(span) = found {
-                self.hand_on(result(&span.tool, span), feed);
+                self.deliver(tool_message(&span.tool, span), feed);
             }
         }
     }
 
     /// Sends tool calls for a source without any model calls.
-    fn tools_alone(&mut self, feed: &mut Feed<'_>) {
+    fn send_tools(&mut self, feed: &mut SessionFeed<'_>) {
         for (number, span) in std::mem::take(&mut self.tools).into_iter().enumerate() {
             let mut tool = span.tool.clone();
             if tool.call_id.is_empty() {
@@ -236,21 +242,21 @@ impl Telling<'_> {
             ]);
             message
                 .extend(span.start.map(|time| ("timestamp".to_owned(), json!(time.to_string()))));
-            self.hand_on(message, feed);
-            self.hand_on(result(&tool, span), feed);
+            self.deliver(message, feed);
+            self.deliver(tool_message(&tool, span), feed);
         }
     }
 
-    fn hand_on(&self, message: Map<String, Value>, feed: &mut Feed<'_>) {
+    fn deliver(&self, message: Map<String, Value>, feed: &mut SessionFeed<'_>) {
         let json = Value::Object(message).to_string();
-        if chat::message(self.agent, &json, feed).is_err() {
+        if chat::read_message(self.agent, &json, feed).is_err() {
             feed.notes.bad_records += 1;
         }
     }
 }
 
 /// Builds the message with a tool's answer.
-fn result(tool: &Tool, span: &Span) -> Map<String, Value> {
+fn tool_message(tool: &SpanTool, span: &TraceSpan) -> Map<String, Value> {
     let mut message = Map::from_iter([
         ("role".to_owned(), json!("tool")),
         ("tool_call_id".to_owned(), json!(tool.call_id)),

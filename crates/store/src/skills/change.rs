@@ -6,7 +6,7 @@ use sqlx::Row as _;
 
 use crate::row::Record as _;
 use crate::statement::{ToValue as _, params};
-use crate::transaction::Writing;
+use crate::transaction::WriteTransaction;
 use crate::{Store, StoreError, bound};
 use selftest_grading::improve::skill::{AuditEntry, SkillVersion};
 
@@ -35,8 +35,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let what = || format!("the skill {}", selftest_text::one_line(&skill.skill_name, 80));
         StoreError::check_size(what, &skill.content, bound::JSON)?;
-        let mut writing = self.begin().await?;
-        let added = add(&mut writing, skill, audit).await?;
+        let mut writing = self.begin_write().await?;
+        let added = insert_version(&mut writing, skill, audit).await?;
         if added {
             writing.commit().await?;
         } else {
@@ -51,15 +51,15 @@ impl Store {
         skill: &SkillVersion,
         audit: &AuditEntry,
     ) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
-        activate(&mut writing, skill, audit).await?;
+        let mut writing = self.begin_write().await?;
+        activate_version(&mut writing, skill, audit).await?;
         writing.commit().await
     }
 
     /// Deactivates a version. Returns false, and changes nothing, if it was not active.
     pub async fn disable_skill(&self, audit: &AuditEntry) -> Result<bool, StoreError> {
-        let mut writing = self.begin().await?;
-        let disabled = disable(&mut writing, audit).await?;
+        let mut writing = self.begin_write().await?;
+        let disabled = disable_version(&mut writing, audit).await?;
         writing.commit().await?;
         Ok(disabled)
     }
@@ -72,11 +72,11 @@ impl Store {
         earlier: &SkillVersion,
         back: &AuditEntry,
     ) -> Result<bool, StoreError> {
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         // In one transaction, so that a failure leaves the first version active.
-        let disabled = disable(&mut writing, out).await?;
+        let disabled = disable_version(&mut writing, out).await?;
         if disabled {
-            activate(&mut writing, earlier, back).await?;
+            activate_version(&mut writing, earlier, back).await?;
         }
         writing.commit().await?;
         Ok(disabled)
@@ -96,7 +96,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let query = "UPDATE skill_versions SET effectiveness_score = $2, total_executions = $3, \
                      last_scored_at = $4 WHERE id = $1";
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for (id, score, executions) in scores {
             writing.execute(query, params![id, score, executions, at]).await?;
         }
@@ -104,8 +104,8 @@ impl Store {
     }
 }
 
-async fn add(
-    writing: &mut Writing,
+async fn insert_version(
+    writing: &mut WriteTransaction,
     skill: &NewSkill,
     audit: &AuditEntry,
 ) -> Result<bool, StoreError> {
@@ -122,7 +122,7 @@ async fn add(
         return Ok(false);
     }
     // At most one version of a skill is active.
-    supersede(writing, user_id, skill_name).await?;
+    deactivate_current(writing, user_id, skill_name).await?;
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, content, \
                  created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $6)";
     let content = skill.content.to_value(bound::JSON);
@@ -132,12 +132,12 @@ async fn add(
     Ok(true)
 }
 
-async fn activate(
-    writing: &mut Writing,
+async fn activate_version(
+    writing: &mut WriteTransaction,
     skill: &SkillVersion,
     audit: &AuditEntry,
 ) -> Result<(), StoreError> {
-    supersede(writing, &skill.user_id, &skill.skill_name).await?;
+    deactivate_current(writing, &skill.user_id, &skill.skill_name).await?;
     let query = "UPDATE skill_versions SET is_active = 1, promoted_at = $2, disabled_at = NULL \
                  WHERE id = $1";
     writing.execute(query, params![skill.id, audit.time]).await?;
@@ -145,8 +145,8 @@ async fn activate(
 }
 
 /// Deactivates the active version of a skill before another one is activated.
-async fn supersede(
-    writing: &mut Writing,
+async fn deactivate_current(
+    writing: &mut WriteTransaction,
     user_id: &str,
     skill_name: &str,
 ) -> Result<(), StoreError> {
@@ -155,7 +155,10 @@ async fn supersede(
     writing.execute(query, params![user_id, skill_name]).await.map(drop)
 }
 
-async fn disable(writing: &mut Writing, audit: &AuditEntry) -> Result<bool, StoreError> {
+async fn disable_version(
+    writing: &mut WriteTransaction,
+    audit: &AuditEntry,
+) -> Result<bool, StoreError> {
     let query = "UPDATE skill_versions SET is_active = 0, disabled_at = $2 \
                  WHERE id = $1 AND is_active <> 0";
     let disabled = writing.execute(query, params![audit.skill_version_id, audit.time]).await? > 0;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::{COLUMNS, cursor_values, read};
-use crate::page::{Cursor, Page};
+use crate::page::{Cursor, ResultPage};
 use crate::row::{Columns, Record as _, record};
 use crate::statement::params;
 use crate::{Store, StoreError};
@@ -13,7 +13,7 @@ use selftest_grading::improve::skill::{ExecutionStatus, SkillExecution, SkillVer
 
 /// Executions of a version on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DayCount {
+pub struct SkillDayCount {
     /// Skill version id.
     pub skill_version_id: String,
     /// Day in UTC.
@@ -33,7 +33,7 @@ const SUMS: &str = "COUNT(execution.id) AS executions, \
     COALESCE(SUM(CASE WHEN execution.user_sent_thank_you <> 0 THEN 1 ELSE 0 END), 0) AS thanked";
 
 record!(ExecutionCounts, "skill_executions", { executions, successes, edited, repeated, thanked });
-record!(DayCount, "skill_executions", { skill_version_id, day, executions, successes });
+record!(SkillDayCount, "skill_executions", { skill_version_id, day, executions, successes });
 
 fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, String> {
     Ok(SkillExecution {
@@ -94,7 +94,7 @@ impl Store {
         skill_version_id: &str,
         limit: u32,
         after: Option<&Cursor>,
-    ) -> Result<Page<SkillExecution>, StoreError> {
+    ) -> Result<ResultPage<SkillExecution>, StoreError> {
         let query = "SELECT skill_executions.*, frustration FROM skill_executions \
                      LEFT JOIN skill_signals ON execution_id = id WHERE skill_version_id = $1 \
                      AND (CAST($2 AS TEXT) IS NULL OR created_at < $2 \
@@ -111,12 +111,12 @@ impl Store {
         &self,
         user_id: &str,
         since: Timestamp,
-    ) -> Result<Vec<DayCount>, StoreError> {
+    ) -> Result<Vec<SkillDayCount>, StoreError> {
         let query = "SELECT skill_version_id, substr(created_at, 1, 10) AS day, \
                      COUNT(*) AS executions, \
                      SUM(CASE WHEN execution_status = 'success' THEN 1 ELSE 0 END) AS successes \
                      FROM skill_executions WHERE user_id = $1 AND created_at >= $2 \
                      GROUP BY skill_version_id, substr(created_at, 1, 10) ORDER BY day";
-        Ok(self.fetch(query, params![user_id, since], DayCount::read).await?.items)
+        Ok(self.fetch(query, params![user_id, since], SkillDayCount::read).await?.items)
     }
 }

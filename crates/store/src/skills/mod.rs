@@ -6,14 +6,14 @@ mod executions;
 mod recording;
 
 pub use change::NewSkill;
-pub use executions::DayCount;
-pub use recording::{Recorded, SkillRecord, SkillRef};
+pub use executions::SkillDayCount;
+pub use recording::{SkillRecord, SkillRecordCounts, SkillRef};
 
-use super::page::{Cursor, Page};
+use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, Rows, read_from, record};
 use super::statement::{params, stored_as};
 use super::{Store, StoreError, bound};
-use selftest_grading::improve::disabling::Reason;
+use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::{AuditAction, AuditEntry, SkillStatus, SkillVersion};
 
 /// All columns except the skill text, which may be long.
@@ -62,12 +62,12 @@ record!(AuditEntry, "skill_audit", {
 
 stored_as! { Text:
     AuditAction => |action, _limit| action.name().to_owned(),
-    Vec<Reason> => |reasons, _limit| bound::json(reasons).unwrap_or_else(|| "[]".to_owned()),
+    Vec<ChangeReason> => |reasons, _limit| bound::json(reasons).unwrap_or_else(|| "[]".to_owned()),
 }
 read_from! { |row, name|
     AuditAction => row.named(name, AuditAction::from_name),
     // Empty if the column contains anything else.
-    Vec<Reason> => {
+    Vec<ChangeReason> => {
         let json: String = row.get(name)?;
         Ok(serde_json::from_str(&json).unwrap_or_default())
     },
@@ -99,7 +99,7 @@ impl Store {
         user_id: &str,
         limit: u32,
         after: Option<&Cursor>,
-    ) -> Result<Page<SkillVersion>, StoreError> {
+    ) -> Result<ResultPage<SkillVersion>, StoreError> {
         let query = format!(
             "SELECT {COLUMNS} FROM skill_versions WHERE user_id = $1 \
              AND (CAST($2 AS TEXT) IS NULL OR skill_name > $2 \

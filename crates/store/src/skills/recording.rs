@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use crate::statement::{ToValue as _, params};
-use crate::transaction::Writing;
+use crate::transaction::WriteTransaction;
 use crate::{SkillRequest, Store, StoreError, bound, requests};
-use selftest_grading::improve::skill::{Reaction, SkillExecution};
+use selftest_grading::improve::skill::{SkillExecution, UserReaction};
 
 /// Version name of a skill that was only observed in use.
 const UNVERSIONED: &str = "unversioned";
@@ -14,7 +14,7 @@ const UNVERSIONED: &str = "unversioned";
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkillRef {
     /// Named explicitly.
-    Told {
+    Named {
         /// Id of a version, or name of a skill.
         skill: String,
         /// Version name; without it the active version, else the newest.
@@ -22,7 +22,7 @@ pub enum SkillRef {
     },
     /// The version active at the time of the execution. An unknown skill is added as version
     /// `unversioned` without a text.
-    Seen {
+    Observed {
         /// Name of the skill.
         skill_name: String,
     },
@@ -38,7 +38,7 @@ pub enum SkillRecord {
         /// The execution.
         execution: SkillExecution,
         /// Reaction in the user's next message, if it is already known.
-        reaction: Option<Reaction>,
+        reaction: Option<UserReaction>,
     },
     /// A message from a user. It counts for the latest execution of the session, unless an earlier
     /// message already did.
@@ -48,7 +48,7 @@ pub enum SkillRecord {
         /// Session of the message.
         session_id: String,
         /// Meaning for the execution.
-        reaction: Reaction,
+        reaction: UserReaction,
         /// Time of the message.
         at: Timestamp,
     },
@@ -56,7 +56,7 @@ pub enum SkillRecord {
 
 /// Counts of what was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct SkillRecordCounts {
     /// Executions inserted or updated.
     pub executions: u64,
     /// Executions of unknown skills.
@@ -71,41 +71,47 @@ pub struct Recorded {
 
 impl Store {
     /// Writes records in order, all or none.
-    pub async fn record_skills(&self, records: &[SkillRecord]) -> Result<Recorded, StoreError> {
-        let mut recorded = Recorded::default();
+    pub async fn record_skills(
+        &self,
+        records: &[SkillRecord],
+    ) -> Result<SkillRecordCounts, StoreError> {
+        let mut recorded = SkillRecordCounts::default();
         if records.is_empty() {
             return Ok(recorded);
         }
-        let mut writing = self.begin().await?;
+        let mut writing = self.begin_write().await?;
         for record in records {
-            write(&mut writing, record, &mut recorded).await?;
+            write_record(&mut writing, record, &mut recorded).await?;
         }
         writing.commit().await?;
         Ok(recorded)
     }
 
     /// Writes records sent by clients. A request with a known key is counted but not written again.
-    pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
-        let mut recorded = Recorded::default();
-        let mut writing = self.begin().await?;
+    pub async fn record_requests(
+        &self,
+        requests: &[SkillRequest],
+    ) -> Result<SkillRecordCounts, StoreError> {
+        let mut recorded = SkillRecordCounts::default();
+        let mut writing = self.begin_write().await?;
         for SkillRequest { record, key } in requests {
             if let Some(key) = key
-                && !requests::note(&mut writing, key).await?
+                && !requests::insert_key(&mut writing, key).await?
             {
                 recorded.repeated += 1;
                 continue;
             }
-            write(&mut writing, record, &mut recorded).await?;
+            write_record(&mut writing, record, &mut recorded).await?;
         }
         writing.commit().await?;
         Ok(recorded)
     }
 }
 
-async fn write(
-    writing: &mut Writing,
+async fn write_record(
+    writing: &mut WriteTransaction,
     record: &SkillRecord,
-    recorded: &mut Recorded,
+    recorded: &mut SkillRecordCounts,
 ) -> Result<(), StoreError> {
     match record {
         SkillRecord::Execution { skill, execution, reaction } => {
@@ -128,12 +134,12 @@ async fn write(
 
 /// Returns false if the skill is unknown.
 async fn record_execution(
-    writing: &mut Writing,
+    writing: &mut WriteTransaction,
     skill: &SkillRef,
     execution: &SkillExecution,
-    reaction: Option<&Reaction>,
+    reaction: Option<&UserReaction>,
 ) -> Result<bool, StoreError> {
-    let Some(version) = resolve(writing, skill, execution).await? else {
+    let Some(version) = resolve_version(writing, skill, execution).await? else {
         return Ok(false);
     };
     // A shorter copy of a session must not overwrite the results of a longer one.
@@ -163,21 +169,21 @@ async fn record_execution(
     ];
     writing.execute(query, values).await?;
     if let Some(reaction) = reaction {
-        react(writing, &execution.id, reaction, execution.created_at).await?;
+        record_reaction(writing, &execution.id, reaction, execution.created_at).await?;
     }
     Ok(true)
 }
 
 /// Returns the id of the version that was used, if it is known.
-async fn resolve(
-    writing: &mut Writing,
+async fn resolve_version(
+    writing: &mut WriteTransaction,
     skill: &SkillRef,
     execution: &SkillExecution,
 ) -> Result<Option<String>, StoreError> {
     let (skill, version) = match skill {
-        SkillRef::Told { skill, version } => (skill, version),
-        SkillRef::Seen { skill_name } => {
-            return seen(writing, skill_name, execution).await.map(Some);
+        SkillRef::Named { skill, version } => (skill, version),
+        SkillRef::Observed { skill_name } => {
+            return observed_version(writing, skill_name, execution).await.map(Some);
         }
     };
     // An exact id wins over a name. By name, the active version wins, then the newest.
@@ -190,8 +196,8 @@ async fn resolve(
 
 /// Returns the version that was active at the time of the execution: the last one promoted before
 /// it, else the oldest, else a new one without a text.
-async fn seen(
-    writing: &mut Writing,
+async fn observed_version(
+    writing: &mut WriteTransaction,
     skill_name: &str,
     execution: &SkillExecution,
 ) -> Result<String, StoreError> {
@@ -211,8 +217,9 @@ async fn seen(
         return Ok(id);
     }
     // Derived from owner and name, so that the same skill always gets the same id.
-    let id =
-        selftest_text::digest::uuid_of(&format!("skill\0{user_id}\0{skill_name}\0{UNVERSIONED}"));
+    let id = selftest_text::digest::uuid_from_name(&format!(
+        "skill\0{user_id}\0{skill_name}\0{UNVERSIONED}"
+    ));
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, \
                  created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $5)";
     writing.execute(query, params![id, user_id, skill_name, UNVERSIONED, at]).await?;
@@ -221,34 +228,34 @@ async fn seen(
 
 /// Returns false if there was no execution to count the message for.
 async fn record_message(
-    writing: &mut Writing,
+    writing: &mut WriteTransaction,
     user_id: &str,
     session_id: &str,
-    reaction: &Reaction,
+    reaction: &UserReaction,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     let query = "SELECT id FROM skill_executions \
                  WHERE session_id = $1 AND user_id = $2 AND created_at <= $3 \
                  ORDER BY created_at DESC, id DESC LIMIT 1";
     match writing.fetch_text(query, params![session_id, user_id, at]).await? {
-        Some(id) => react(writing, &id, reaction, at).await,
+        Some(id) => record_reaction(writing, &id, reaction, at).await,
         None => Ok(false),
     }
 }
 
 /// Records the reaction in the message after an execution. Returns false if an earlier message
 /// already counted. It adds to what was recorded with the execution and removes nothing.
-async fn react(
-    writing: &mut Writing,
+async fn record_reaction(
+    writing: &mut WriteTransaction,
     execution_id: &str,
-    reaction: &Reaction,
+    reaction: &UserReaction,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     // `DO NOTHING`: only the first message after an execution counts.
     let query = "INSERT INTO skill_signals \
                  (execution_id, made_at, gratitude, repetition, frustration) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (execution_id) DO NOTHING";
-    let Reaction { gratitude, repetition, frustration, .. } = reaction;
+    let UserReaction { gratitude, repetition, frustration, .. } = reaction;
     let values = params![execution_id, at, gratitude, repetition, frustration];
     if writing.execute(query, values).await? == 0 {
         return Ok(false);

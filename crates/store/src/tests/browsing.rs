@@ -1,7 +1,7 @@
 //! Lists of sessions: every order, filter and page.
 
 use super::*;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 use crate::{Cursor, SessionQuery, SessionRow, SessionSort};
 use selftest_grading::grade::{QualityGrade, SessionKind, TaskOutcome};
 
@@ -181,7 +181,7 @@ async fn filters_narrow_the_list_and_its_count(on: &Databases) {
     let found = all(&store, verified).await;
     assert_eq!(ids(&found), ["s00"], "a subagent's session is no task");
     assert_eq!(found[0].session_kind, SessionKind::Task);
-    let waiting = store.without_quality("other", None, None).await.unwrap().items;
+    let waiting = store.sessions_without_quality("other", None, None).await.unwrap().items;
     assert_eq!(waiting.len(), 11, "no model is asked about a subagent");
     assert!(waiting.iter().all(|(id, _)| id != "s08"));
 }
@@ -209,7 +209,7 @@ async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
 async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
     let store = filled(on).await;
     // SQLite takes text for a number.
-    let errors = if on.engine() == Engine::Sqlite { "'many'" } else { "-1" };
+    let errors = if on.engine() == DatabaseEngine::Sqlite { "'many'" } else { "-1" };
     let odd = format!(
         "UPDATE session_grades SET total_errors = {errors}, tool_calls_efficient = 9 \
          WHERE session_id IN ('s02', 's03')"
@@ -240,15 +240,15 @@ async fn averages_are_of_the_readers_rubric(on: &Databases) {
     };
     let old = of(&store).await;
     assert_eq!(old, (Some(("s05".to_owned(), 2.0 / 3.0)), 4, 6));
-    let newer = store.clone().by_rubric(2).await.unwrap();
+    let newer = store.clone().with_rubric(2).await.unwrap();
     assert_eq!(of(&newer).await, (None, 0, 0));
     let again = QualityGrade { rubric_version: 2, ..quality("s05", Some(0.5)) };
     newer.save_quality(&again).await.unwrap();
     assert_eq!(of(&newer).await, (Some(("s05".to_owned(), 0.5)), 1, 1));
-    assert_eq!(newer.quality_of("s05").await.unwrap().items, [again]);
-    assert_eq!(newer.quality_of("s04").await.unwrap().items, []);
+    assert_eq!(newer.session_quality_grades("s05").await.unwrap().items, [again]);
+    assert_eq!(newer.session_quality_grades("s04").await.unwrap().items, []);
     assert_eq!(newer.quality_grades().await.unwrap().items.len(), 1);
     // Going back to the old version finds the earlier grades.
-    let back = newer.by_rubric(1).await.unwrap();
+    let back = newer.with_rubric(1).await.unwrap();
     assert_eq!(of(&back).await, old);
 }

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use tempfile::TempDir;
 
 use crate::Store;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 
 /// The variable with the address of a server; its user may create schemas.
 const SERVER: &str = "SELFTEST_TEST_POSTGRES";
@@ -75,10 +75,10 @@ impl Databases {
         }
     }
 
-    pub(super) fn engine(&self) -> Engine {
+    pub(super) fn engine(&self) -> DatabaseEngine {
         match self {
-            Databases::Sqlite(_) => Engine::Sqlite,
-            Databases::Postgres { .. } => Engine::Postgres,
+            Databases::Sqlite(_) => DatabaseEngine::Sqlite,
+            Databases::Postgres { .. } => DatabaseEngine::Postgres,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Cursor, ScoreCount};
-use selftest_grading::grade::{Field, Override};
+use selftest_grading::grade::{GradeField, GradeOverride};
 
 on_every_engine! {
     by_the_beginning_of_the_id,
@@ -56,7 +56,7 @@ async fn by_time_without_the_end(on: &Databases) {
         let none = store.grades_between(from, to, Some(nobody)).await.unwrap();
         assert_eq!(ids(&none.items), [""; 0]);
         assert_eq!(store.latest_grades(2, Some(nobody)).await.unwrap().items, []);
-        let none = store.without_quality("m\0", None, Some(nobody)).await.unwrap();
+        let none = store.sessions_without_quality("m\0", None, Some(nobody)).await.unwrap();
         assert_eq!(none.items, []);
         let cursor = Cursor { value: Some(nobody.to_owned()), id: nobody.to_owned(), order: None };
         assert_eq!(store.recent_quality(None, 9, Some(&cursor)).await.unwrap().items, []);
@@ -84,9 +84,9 @@ async fn scores_are_counted_and_what_people_corrected_is_apart(on: &Databases) {
     let files = grades.iter().map(|grade| file(&grade.session_file.clone(), vec![grade.clone()]));
     store.save(&files.collect::<Vec<_>>()).await.unwrap();
     store
-        .add_override(&Override {
+        .add_override(&GradeOverride {
             session_id: "s5".to_owned(),
-            field: Field::TaskCompleted,
+            field: GradeField::TaskCompleted,
             rule_value: 1,
             human_value: 0,
             reason: "no".to_owned(),
@@ -111,8 +111,8 @@ async fn scores_are_counted_and_what_people_corrected_is_apart(on: &Databases) {
     let one = store.score_counts(times, None).await.unwrap().items[0];
     let parts = (one.task_type, one.efficiency, one.quality);
     assert_eq!(parts, (TaskType::Debugging, level(4), level(2)));
-    let apart = store.grades_apart(times[0], times[2], None).await.unwrap();
+    let apart = store.uncountable_grades(times[0], times[2], None).await.unwrap();
     assert_eq!(ids(&apart), ["s5"]);
-    assert_eq!(store.grades_apart(times[0], times[2], Some("codex")).await.unwrap(), []);
-    assert_eq!(store.grades_apart(times[0], times[1], None).await.unwrap(), []);
+    assert_eq!(store.uncountable_grades(times[0], times[2], Some("codex")).await.unwrap(), []);
+    assert_eq!(store.uncountable_grades(times[0], times[1], None).await.unwrap(), []);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::StoreError;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 
 on_every_engine! {
     rows_that_would_falsify_an_average_are_skipped_and_counted,
@@ -109,7 +109,7 @@ async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databas
         "task_completed = x'00'",
         "task_summary = CAST(x'ff' AS TEXT)",
     ];
-    let anything = anything.into_iter().filter(|_| on.engine() == Engine::Sqlite);
+    let anything = anything.into_iter().filter(|_| on.engine() == DatabaseEngine::Sqlite);
     let odd = ["response_quality = 9", "total_errors = -1", "graded_at = 'yesterday'"];
     for odd in odd.into_iter().chain(anything) {
         let store = on.store().await;
@@ -124,7 +124,7 @@ async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databas
         assert_eq!((rows.items.len(), rows.unreadable), (1, 1), "{odd}");
         assert_eq!(store.latest_grades(9, None).await.unwrap().unreadable, 1, "{odd}");
         let error = store.grade("original").await.unwrap_err();
-        assert!(error.to_string().contains(store.place()), "{error}");
+        assert!(error.to_string().contains(store.location()), "{error}");
     }
 }
 
@@ -139,7 +139,7 @@ async fn one_grade_that_cannot_be_read_is_an_error_that_says_why(on: &Databases)
         format!(
             "cannot read the grade of session original in the database {}: \
              response_quality is 9, not 1 to 5",
-            store.place()
+            store.location()
         )
     );
 }

@@ -1,9 +1,9 @@
 //! Gaps and proposals (docs/spec/skills-and-signals.md#gaps-and-proposals).
 
 use super::*;
-use crate::Decision;
-use selftest_grading::improve::gap::{FoundGap, GapEvidence, GapKind, GapStatus};
-use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest};
+use crate::ProposalDecision;
+use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatus};
+use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
 
 on_every_engine! {
     one_row_for_a_gap_over_weeks,
@@ -18,8 +18,8 @@ const MONDAY: &str = "2026-11-16T10:00:00Z";
 const TUESDAY: &str = "2026-11-17T10:00:00Z";
 const NEXT_WEEK: &str = "2026-11-24T10:00:00Z";
 
-fn found(tool: &str, sessions: u64) -> FoundGap {
-    FoundGap {
+fn found(tool: &str, sessions: u64) -> DetectedGap {
+    DetectedGap {
         kind: GapKind::ToolError,
         key: format!("tool_error:timeout:{tool}"),
         subject: tool.to_owned(),
@@ -37,8 +37,8 @@ fn found(tool: &str, sessions: u64) -> FoundGap {
     }
 }
 
-fn proposal(id: &str, gap: &FoundGap) -> Proposal {
-    Proposal {
+fn proposal(id: &str, gap: &DetectedGap) -> SkillProposal {
+    SkillProposal {
         id: id.to_owned(),
         gap_id: gap.id(),
         skill_name: "wait-for-it".to_owned(),
@@ -92,7 +92,7 @@ async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
     let status = async || store.gap(&gap.id()).await.unwrap().unwrap().status;
     assert_eq!(status().await, GapStatus::Proposed);
 
-    let decision = Decision {
+    let decision = ProposalDecision {
         status: ProposalStatus::Accepted,
         gap: GapStatus::Closed,
         reason: Some("good".to_owned()),
@@ -116,7 +116,7 @@ async fn what_failed_often_comes_last(on: &Databases) {
     let store = on.store().await;
     let (often, seldom) = (found("often", 9), found("seldom", 3));
     store.save_gaps(&[often.clone(), seldom.clone()], &[], at(MONDAY)).await.unwrap();
-    store.gap_failed(&often.id(), "the model refused").await.unwrap();
+    store.record_gap_failure(&often.id(), "the model refused").await.unwrap();
     let open = store.open_gaps().await.unwrap().items;
     let subjects: Vec<&str> = open.iter().map(|gap| gap.subject.as_str()).collect();
     assert_eq!(subjects, ["seldom", "often"]);

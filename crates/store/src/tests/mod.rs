@@ -27,17 +27,17 @@ use databases::{Databases, on_every_engine};
 
 use super::{FileOutcome, FileRecord, FileResult, Store};
 use selftest_grading::grade::{
-    Details, ErrorCause, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, OutcomeEvidence,
-    OutcomeSign, Point, SessionKind, TaskOutcome, TaskType, ToolUse,
+    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeLevel, GradePoint,
+    GradeRecord, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome, TaskType, ToolUse,
 };
-use selftest_sessions::{Format, Lineage, Usage};
+use selftest_sessions::{SessionFormat, SessionLineage, TokenCounts};
 
 fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-fn level(level: u8) -> Level {
-    Level::new(level).unwrap()
+fn level(level: u8) -> GradeLevel {
+    GradeLevel::new(level).unwrap()
 }
 
 /// A grade with something in every field.
@@ -65,7 +65,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
         outcome: TaskOutcome::Verified,
         session_kind: SessionKind::Subagent,
         parent_session: Some("main".to_owned()),
-        details: Details {
+        details: GradeDetails {
             agent: "pi".to_owned(),
             project: Some("/work/site".to_owned()),
             task_type: TaskType::Debugging,
@@ -85,9 +85,9 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 example: "timed out".to_owned(),
             }],
             longest_error_run: 1,
-            tokens: Usage { input: 100, output: 20, cached: 5 },
-            evidence: vec![Evidence {
-                point: Point::SaysDone,
+            tokens: TokenCounts { input: 100, output: 20, cached: 5 },
+            evidence: vec![GradeEvidence {
+                point: GradePoint::SaysDone,
                 worth: 1.0,
                 event: Some(9),
                 words: "done".to_owned(),
@@ -98,7 +98,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 words: "cargo test".to_owned(),
             }],
             corrections: 1,
-            lineage: Lineage::default(),
+            lineage: SessionLineage::default(),
             rewinds: 2,
             spent: Vec::new(),
         },
@@ -128,7 +128,7 @@ fn file(path: &str, grades: Vec<GradeRecord>) -> FileResult {
         scanned_at: at("2026-11-22T10:00:00Z"),
         outcome: if count > 0 { FileOutcome::Graded } else { FileOutcome::NoSession },
         reason: None,
-        format: Some(Format::Pi),
+        format: Some(SessionFormat::Pi),
         sessions: count,
         graded: count,
         notes_json: Some(r#"{"bad_records":1}"#.to_owned()),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::StoreError;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 
 on_every_engine! {
     two_fresh_databases_are_two,
@@ -26,7 +26,7 @@ async fn folders_and_file_are_made_and_what_is_kept_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep er/100%?#ü.db");
     let store = Store::open(path.to_str().unwrap()).await.unwrap();
-    assert_eq!(store.place(), path.to_str().unwrap());
+    assert_eq!(store.location(), path.to_str().unwrap());
     store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
     store.close().await;
     assert!(path.is_file());
@@ -92,8 +92,8 @@ async fn the_database_of_another_program_is_left_as_it_is(on: &Databases) {
     let error = Store::open(&address).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     let hint = error.hint().unwrap();
-    assert_eq!(hint.contains("--db"), on.engine() == Engine::Sqlite, "{hint}");
-    assert_eq!(hint.contains("schema"), on.engine() == Engine::Postgres, "{hint}");
+    assert_eq!(hint.contains("--db"), on.engine() == DatabaseEngine::Sqlite, "{hint}");
+    assert_eq!(hint.contains("schema"), on.engine() == DatabaseEngine::Postgres, "{hint}");
 }
 
 async fn a_newer_version_is_named(on: &Databases) {
@@ -132,7 +132,7 @@ async fn a_reader_does_not_wait_for_a_writer(on: &Databases) {
     let address = on.address().await;
     let first = Store::open(&address).await.unwrap();
     first.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
-    let writing = first.begin().await.unwrap();
+    let writing = first.begin_write().await.unwrap();
     let second = Store::open(&address).await.unwrap();
     assert!(second.grade("a").await.unwrap().is_some());
     writing.commit().await.unwrap();
@@ -142,7 +142,7 @@ async fn another_writer_is_waited_for(on: &Databases) {
     let address = on.address().await;
     let first = Store::open(&address).await.unwrap();
     let second = Store::open(&address).await.unwrap();
-    let writing = first.begin().await.unwrap();
+    let writing = first.begin_write().await.unwrap();
     let batch = [session("/s/a.json", "a", 3)];
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;

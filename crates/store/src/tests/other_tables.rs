@@ -1,9 +1,9 @@
 //! Files, weekly reports, overrides and grades by a model.
 
 use super::*;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 use crate::{KnownFile, StoredReport};
-use selftest_grading::grade::{Field, Override};
+use selftest_grading::grade::{GradeField, GradeOverride};
 
 on_every_engine! {
     files_are_counted_by_outcome_and_time,
@@ -81,7 +81,7 @@ async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
     assert_eq!(again["/s/two\nlines"].digest, "cd".repeat(32));
     assert!(again.values().all(|known| known.by_these_rules));
     assert!(store.known_files("").await.unwrap().values().all(|known| !known.by_these_rules));
-    if on.engine() == Engine::Postgres {
+    if on.engine() == DatabaseEngine::Postgres {
         // PostgreSQL rejects text that is not UTF-8.
         return;
     }
@@ -118,9 +118,9 @@ async fn a_week_has_one_report(on: &Databases) {
 
 async fn overrides_are_added_never_replaced(on: &Databases) {
     let store = on.store().await;
-    let made = |session_id: &str, value, time| Override {
+    let made = |session_id: &str, value, time| GradeOverride {
         session_id: session_id.to_owned(),
-        field: Field::ResponseQuality,
+        field: GradeField::ResponseQuality,
         rule_value: 2,
         human_value: value,
         reason: "it's right".to_owned(),
@@ -132,7 +132,7 @@ async fn overrides_are_added_never_replaced(on: &Databases) {
     for one in [&late, &early, &other] {
         store.add_override(one).await.unwrap();
     }
-    assert_eq!(store.overrides_of("a").await.unwrap().items, [early.clone(), late.clone()]);
+    assert_eq!(store.session_overrides("a").await.unwrap().items, [early.clone(), late.clone()]);
     assert_eq!(store.overrides().await.unwrap().items, [early, other, late]);
     execute(&store, "UPDATE grade_overrides SET field = 'mood' WHERE session_id = 'b'").await;
     execute(&store, "UPDATE grade_overrides SET human_value = 300 WHERE human_value = 4").await;

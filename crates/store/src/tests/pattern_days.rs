@@ -3,8 +3,8 @@
 use jiff::civil::{Date, date};
 
 use super::*;
-use crate::{FileOutcome, PatternDay, People};
-use selftest_grading::grade::{Field, Override, PatternTally};
+use crate::{FileOutcome, HumanDataPolicy, PatternDay};
+use selftest_grading::grade::{GradeField, GradeOverride, PatternTally};
 
 on_every_engine! {
     a_tally_counts_until_its_day_changes,
@@ -43,7 +43,7 @@ async fn a_tally_counts_until_its_day_changes(on: &Databases) {
     assert_eq!(to_tally(&store).await, [DAY]);
     assert_eq!(days(&store).await[0].tally, None);
     let grade = grade_at("a", "2026-11-20T08:00:00Z");
-    let made = PatternTally::of([&grade]);
+    let made = PatternTally::from_records([&grade]);
     store.save_tally(&store.days_to_tally().await.unwrap()[0], &made).await.unwrap();
     assert_eq!(days(&store).await[0].tally.as_ref(), Some(&made));
     execute(&store, "UPDATE session_grades SET quality = 0.5, messages = NULL").await;
@@ -52,9 +52,9 @@ async fn a_tally_counts_until_its_day_changes(on: &Databases) {
     store.save(&[file("/s/a.json", vec![grade])]).await.unwrap();
     assert_eq!(to_tally(&store).await, [DAY], "it was graded again");
     tally(&store).await;
-    let word = Override {
+    let word = GradeOverride {
         session_id: "a".to_owned(),
-        field: Field::TaskCompleted,
+        field: GradeField::TaskCompleted,
         rule_value: 1,
         human_value: 0,
         reason: "it is red".to_owned(),
@@ -66,7 +66,7 @@ async fn a_tally_counts_until_its_day_changes(on: &Databases) {
     execute(&store, "DELETE FROM grade_overrides").await;
     assert_eq!(to_tally(&store).await, [DAY], "and has taken it back");
     tally(&store).await;
-    store.prune(at("2026-12-01T00:00:00Z"), People::Deleted).await.unwrap();
+    store.prune(at("2026-12-01T00:00:00Z"), HumanDataPolicy::Delete).await.unwrap();
     assert_eq!(to_tally(&store).await, [DAY], "the session is gone");
 }
 
@@ -105,10 +105,10 @@ async fn grades_are_handed_over_newest_first(on: &Databases) {
     store.save(&[file("/s/all.json", grades.collect())]).await.unwrap();
     let mut seen = Vec::new();
     let (from, to) = (at("2026-11-20T08:00:00Z"), at("2026-11-20T09:00:00.000000001Z"));
-    store.each_grade(from, to, |grade| seen.push(grade.session_id)).await.unwrap();
+    store.for_each_grade(from, to, |grade| seen.push(grade.session_id)).await.unwrap();
     assert_eq!(seen, ["b", "a", "c"]);
     seen.clear();
-    store.each_grade(from, at(times[1]), |grade| seen.push(grade.session_id)).await.unwrap();
+    store.for_each_grade(from, at(times[1]), |grade| seen.push(grade.session_id)).await.unwrap();
     assert_eq!(seen, ["a", "c"]);
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::{NewReflection, ReflectionQuery};
-use selftest_grading::grade::reflection::{Issue, IssueCode, ReflectionScore};
+use selftest_grading::grade::reflection::{IssueCode, ReflectionIssue, ReflectionScore};
 
 on_every_engine! {
     what_is_kept_comes_back,
@@ -38,7 +38,7 @@ fn score(new: &NewReflection, score: f64) -> ReflectionScore {
         score,
         threshold: 0.6,
         weak: score < 0.6,
-        issues: vec![Issue::new(IssueCode::LowConfidence, "0.1")],
+        issues: vec![ReflectionIssue::new(IssueCode::LowConfidence, "0.1")],
         timestamp: at("2026-11-20T11:00:00.123456789Z"),
         made_at: new.made_at,
     }
@@ -118,7 +118,7 @@ async fn pages_and_sums(on: &Databases) {
     {
         keep(&store, project, id, value).await;
     }
-    let ids = |page: &crate::Page<ReflectionScore>| {
+    let ids = |page: &crate::ResultPage<ReflectionScore>| {
         page.items.iter().map(|score| score.reflection_id.clone()).collect::<Vec<_>>()
     };
     let page = store.reflection_scores(&asked(Some("a"), false, 3)).await.unwrap();

@@ -1,8 +1,8 @@
 //! Tests of saving: replacements, and which of two files wins.
 
 use super::*;
-use crate::{KnownFile, Lost};
-use selftest_sessions::{Collector, Source};
+use crate::{DroppedGrade, KnownFile};
+use selftest_sessions::{SessionCollector, SessionSource};
 
 on_every_engine! {
     grades_and_files_come_back_as_they_were,
@@ -32,8 +32,8 @@ fn said(path: &str, session_id: &str, said: &[&str]) -> FileResult {
     };
     let messages: Vec<_> = said.iter().enumerate().map(message).collect();
     let json = serde_json::json!({ "id": session_id, "messages": messages }).to_string();
-    let mut collector = Collector::default();
-    selftest_sessions::read(&Source::bytes("a.json", json), &mut collector).unwrap();
+    let mut collector = SessionCollector::default();
+    selftest_sessions::read(&SessionSource::bytes("a.json", json), &mut collector).unwrap();
     let head = collector.into_sessions().remove(0).head;
     assert_eq!(head.id, session_id);
     let mut result = session(path, session_id, said.len() as u64);
@@ -73,7 +73,7 @@ async fn different_runs_of_one_id_are_all_kept_in_whatever_order(on: &Databases)
         assert!(found[0].0.starts_with("the-session~") && found[2].0.starts_with("the-session~"));
         let renamed = store.renamed_sessions().await.unwrap();
         assert_eq!(renamed.len(), 2);
-        assert!(renamed.iter().all(|one| runs.iter().any(|run| one.is_of(&run.grades[0]))));
+        assert!(renamed.iter().all(|one| runs.iter().any(|run| one.matches(&run.grades[0]))));
         // A copy of one of them is still a duplicate of that one alone.
         let copy =
             FileResult { file: file("/t/1.json", vec![]).file, grades: runs[0].grades.clone() };
@@ -150,7 +150,7 @@ async fn sessions_without_a_date_are_counted(on: &Databases) {
     undated.grades[0].session_start = None;
     store.save(&[undated, session("/s/b.json", "b", 3)]).await.unwrap();
     assert_eq!(store.undated_sessions().await.unwrap(), 1);
-    assert_eq!(store.grade("a").await.unwrap().unwrap().dated_at(), None);
+    assert_eq!(store.grade("a").await.unwrap().unwrap().started_at(), None);
 }
 
 async fn outcome(store: &Store, path: &str) -> (FileOutcome, u64) {
@@ -162,9 +162,9 @@ async fn file_of(store: &Store, session_id: &str) -> Option<String> {
     store.grade(session_id).await.unwrap().map(|grade| grade.session_file)
 }
 
-fn lost(session_id: &str, file: &str, kept: &str) -> Lost {
+fn lost(session_id: &str, file: &str, kept: &str) -> DroppedGrade {
     let (session_id, file, kept) = (session_id.to_owned(), file.to_owned(), kept.to_owned());
-    Lost { session_id, beginning: 0, file, kept, was_last: true }
+    DroppedGrade { session_id, beginning: 0, file, kept, was_last: true }
 }
 
 async fn grades_and_files_come_back_as_they_were(on: &Databases) {
@@ -291,7 +291,7 @@ async fn whatever_is_too_long_is_shortened(on: &Databases) {
     record.session_id.clone_from(&long);
     record.task_summary = Some(long.clone());
     record.tools_with_errors = vec![long.clone(); 200];
-    let evidence = Evidence { words: long.clone(), ..record.details.evidence[0].clone() };
+    let evidence = GradeEvidence { words: long.clone(), ..record.details.evidence[0].clone() };
     record.details.evidence = vec![evidence; 200];
     for number in 0..1000 {
         let tool = ToolUse { calls: number, errors: 0 };
@@ -336,7 +336,7 @@ async fn what_is_missing_may_come_first(on: &Databases) {
         let mut quality = browsing::quality("a", seconds.map(|_| 0.8));
         quality.edge_cases = Some(0.1);
         store.save_quality(&quality).await.unwrap();
-        assert_eq!(store.quality_of("a").await.unwrap().items, [quality]);
+        assert_eq!(store.session_quality_grades("a").await.unwrap().items, [quality]);
         let least = seconds.filter(|&seconds| seconds < 1.0);
         let found = store.recent_quality(least, 9, None).await.unwrap().items;
         assert_eq!(found.len(), 1, "{least:?}");

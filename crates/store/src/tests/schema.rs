@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::*;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 
 /// One text of each row.
 async fn lines(store: &Store, sql: &str) -> Vec<String> {
@@ -12,7 +12,7 @@ async fn lines(store: &Store, sql: &str) -> Vec<String> {
 }
 
 async fn tables(store: &Store) -> Vec<String> {
-    let mut tables = lines(store, store.engine.tables()).await;
+    let mut tables = lines(store, store.engine.tables_query()).await;
     // The tables of the full-text index differ by engine.
     tables.retain(|table| table != "selftest_migrations" && !table.starts_with("session_words"));
     tables.sort();
@@ -34,12 +34,12 @@ async fn columns(store: &Store) -> Vec<String> {
     let mut columns = Vec::new();
     for table in tables(store).await {
         let sql = match store.engine {
-            Engine::Sqlite => format!(
+            DatabaseEngine::Sqlite => format!(
                 "SELECT name || ';' || type || ';' || ('notnull' = 0 AND pk = 0) || ';' || \
                  COALESCE(dflt_value, '') FROM pragma_table_info('{table}') ORDER BY cid"
             )
             .replace("'notnull'", "\"notnull\""),
-            Engine::Postgres => format!(
+            DatabaseEngine::Postgres => format!(
                 "SELECT column_name || ';' || data_type || ';' || \
                  CASE is_nullable WHEN 'YES' THEN '1' ELSE '0' END || ';' || \
                  COALESCE(column_default, '') FROM information_schema.columns \
@@ -64,13 +64,13 @@ async fn keys(store: &Store) -> Vec<String> {
     let mut keys = Vec::new();
     for table in tables(store).await {
         let sql = match store.engine {
-            Engine::Sqlite => format!(
+            DatabaseEngine::Sqlite => format!(
                 "SELECT (SELECT group_concat(info.name, ',') FROM pragma_index_info(list.name) \
                  AS info) FROM pragma_index_list('{table}') AS list WHERE list.\"unique\" = 1 \
                  UNION SELECT name FROM pragma_table_info('{table}') WHERE pk = 1 AND \
                  (SELECT MAX(pk) FROM pragma_table_info('{table}')) = 1"
             ),
-            Engine::Postgres => format!(
+            DatabaseEngine::Postgres => format!(
                 "SELECT string_agg(CAST(attname AS TEXT), ',' ORDER BY place) \
                  FROM pg_index, unnest(indkey) WITH ORDINALITY AS key (number, place), \
                  pg_attribute WHERE indisunique AND indrelid = CAST('{table}' AS regclass) \
@@ -130,8 +130,10 @@ async fn columns_defaults_and_indexes_are_as_specified() {
         let indexes = lines(
             &store,
             match store.engine {
-                Engine::Sqlite => "SELECT sql FROM sqlite_master WHERE name LIKE 'idx_skill_%'",
-                Engine::Postgres => {
+                DatabaseEngine::Sqlite => {
+                    "SELECT sql FROM sqlite_master WHERE name LIKE 'idx_skill_%'"
+                }
+                DatabaseEngine::Postgres => {
                     "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()"
                 }
             },

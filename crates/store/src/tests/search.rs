@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Facet, FileToIndex, IndexedEvent, IndexedSession, SearchPage, SearchQuery};
-use selftest_text::search::{SearchWords, indexed};
+use selftest_text::search::{SearchWords, index_text};
 
 on_every_engine![
     newest_sessions_with_all_words_in_one_event,
@@ -14,7 +14,7 @@ on_every_engine![
 ];
 
 fn event(number: u64, text: &str, facets: &[String]) -> IndexedEvent {
-    let words = format!("{} {}", indexed(text), facets.join(" "));
+    let words = format!("{} {}", index_text(text), facets.join(" "));
     IndexedEvent { number, text: text.to_owned(), words }
 }
 

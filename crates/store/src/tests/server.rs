@@ -85,8 +85,8 @@ async fn after_a_restart_the_next_call_works_and_what_was_running_changed_nothin
         end_connections(&killer, schema).await;
         store.save(&[session("/s/a.json", "a", 4)]).await.unwrap();
     }
-    let mut changes = store.changes().await.unwrap().unwrap();
-    let mut writing = store.begin().await.unwrap();
+    let mut changes = store.watch_changes().await.unwrap().unwrap();
+    let mut writing = store.begin_write().await.unwrap();
     let delete = "DELETE FROM session_grades";
     writing.execute(delete, []).await.unwrap();
     end_connections(&killer, schema).await;
@@ -104,7 +104,7 @@ async fn a_writer_that_never_ends_is_not_waited_for_forever() {
     let address = on.address().await;
     let (first, second) =
         (Store::open(&address).await.unwrap(), Store::open(&address).await.unwrap());
-    let writing = first.begin().await.unwrap();
+    let writing = first.begin_write().await.unwrap();
     // All errors, each after less than the 10 s.
     let mut connections = Vec::new();
     for _ in 0..second.pool.options().get_max_connections() {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{SkillRecord, SkillRef};
 use selftest_grading::improve::effectiveness::ExecutionCounts;
 use selftest_grading::improve::skill::{
-    AuditAction, ExecutionStatus, Reaction, SkillExecution, SkillStatus, SkillVersion,
+    AuditAction, ExecutionStatus, SkillExecution, SkillStatus, SkillVersion, UserReaction,
 };
 
 on_every_engine! {
@@ -16,16 +16,17 @@ on_every_engine! {
     what_is_seen_belongs_to_the_version_of_its_time,
 }
 
-const THANKS: Reaction =
-    Reaction { gratitude: true, repetition: Some(false), frustration: false, edited: false };
+const THANKS: UserReaction =
+    UserReaction { gratitude: true, repetition: Some(false), frustration: false, edited: false };
 
 /// docs/spec/skills-and-signals.md#next-message: the next message updates the execution before it,
 /// later ones do not.
 async fn the_next_message_updates_the_last_execution_once(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
-    let repeated = Reaction { repetition: Some(true), frustration: true, ..Reaction::default() };
-    let edited = Reaction { edited: true, ..Reaction::default() };
+    let repeated =
+        UserReaction { repetition: Some(true), frustration: true, ..UserReaction::default() };
+    let edited = UserReaction { edited: true, ..UserReaction::default() };
     let records = [
         used("pr", execution("a", "s", "2026-11-02T10:00:00Z")),
         used("pr", execution("b", "s", "2026-11-02T10:01:00Z")),
@@ -110,12 +111,12 @@ async fn executions_are_counted_since_a_moment(on: &Databases) {
 
 async fn what_is_read_in_sessions_again_changes_nothing(on: &Databases) {
     let store = on.store().await;
-    let told = |turns, next: Option<Reaction>| {
+    let told = |turns, next: Option<UserReaction>| {
         let execution = SkillExecution {
             conversation_turns: Some(turns),
             ..execution("a", "s", "2026-11-02T00:00:00Z")
         };
-        let skill = SkillRef::Seen { skill_name: "seen".to_owned() };
+        let skill = SkillRef::Observed { skill_name: "seen".to_owned() };
         SkillRecord::Execution { skill, execution, reaction: next }
     };
     let kept = async || {

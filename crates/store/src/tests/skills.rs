@@ -2,10 +2,11 @@
 //! versions and lists.
 
 use super::*;
-use crate::{NewSkill, Recorded, SkillRecord, SkillRef};
-use selftest_grading::improve::disabling::Reason;
+use crate::{NewSkill, SkillRecord, SkillRecordCounts, SkillRef};
+use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::{
-    AuditAction, AuditEntry, ExecutionStatus, Reaction, SkillExecution, SkillStatus, SkillVersion,
+    AuditAction, AuditEntry, ExecutionStatus, SkillExecution, SkillStatus, SkillVersion,
+    UserReaction,
 };
 
 on_every_engine! {
@@ -22,7 +23,7 @@ pub(super) fn audit(id: &str, action: AuditAction, time: &str) -> AuditEntry {
         time: at(time),
         skill_version_id: id.to_owned(),
         action,
-        reasons: vec![Reason::Words { words: format!("{action} at {time}") }],
+        reasons: vec![ChangeReason::Words { words: format!("{action} at {time}") }],
         actor: "test".to_owned(),
     }
 }
@@ -64,16 +65,16 @@ pub(super) fn execution(id: &str, session: &str, time: &str) -> SkillExecution {
 }
 
 pub(super) fn used(skill: &str, execution: SkillExecution) -> SkillRecord {
-    let skill = SkillRef::Told { skill: skill.to_owned(), version: None };
+    let skill = SkillRef::Named { skill: skill.to_owned(), version: None };
     SkillRecord::Execution { skill, execution, reaction: None }
 }
 
 pub(super) fn seen(skill: &str, execution: SkillExecution) -> SkillRecord {
-    let skill = SkillRef::Seen { skill_name: skill.to_owned() };
+    let skill = SkillRef::Observed { skill_name: skill.to_owned() };
     SkillRecord::Execution { skill, execution, reaction: None }
 }
 
-pub(super) fn said(session: &str, time: &str, reaction: Reaction) -> SkillRecord {
+pub(super) fn said(session: &str, time: &str, reaction: UserReaction) -> SkillRecord {
     let (user_id, session_id) = ("me".to_owned(), session.to_owned());
     SkillRecord::Message { user_id, session_id, reaction, at: at(time) }
 }
@@ -150,7 +151,7 @@ async fn an_execution_is_kept_as_it_was_told(on: &Databases) {
         ..execution("a", "s", "2026-11-02T00:00:00Z")
     };
     let recorded = store.record_skills(&[used("pr", told.clone())]).await.unwrap();
-    assert_eq!(recorded, Recorded { executions: 1, ..Recorded::default() });
+    assert_eq!(recorded, SkillRecordCounts { executions: 1, ..SkillRecordCounts::default() });
     let kept = store.skill_executions(&skill.id, 9, None).await.unwrap().items;
     let expected = SkillExecution {
         skill_version_id: skill.id,
@@ -170,7 +171,7 @@ async fn a_skill_is_found_by_id_or_name_and_an_unknown_one_is_counted(on: &Datab
         let (skill, version) = (skill.to_owned(), version.map(str::to_owned));
         let mut execution = execution(id, "s", "2026-11-03T00:00:00Z");
         user.clone_into(&mut execution.user_id);
-        let skill = SkillRef::Told { skill, version };
+        let skill = SkillRef::Named { skill, version };
         SkillRecord::Execution { skill, execution, reaction: None }
     };
     let records = [

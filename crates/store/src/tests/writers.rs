@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::*;
-use crate::dialect::Engine;
+use crate::dialect::DatabaseEngine;
 
 on_every_engine! {
     of_files_saved_at_once_the_one_with_most_messages_counts,
@@ -94,9 +94,9 @@ async fn an_average_is_of_all_grades_however_they_come(on: &Databases) {
 
 async fn a_change_is_noticed_whoever_made_it(on: &Databases) {
     let stores = stores(on).await;
-    let mut changes = stores[0].changes().await.unwrap().unwrap();
+    let mut changes = stores[0].watch_changes().await.unwrap().unwrap();
     let mut seen = changes.version().await.unwrap();
-    if on.engine() == Engine::Sqlite {
+    if on.engine() == DatabaseEngine::Sqlite {
         // Other tests write to the same server.
         assert_eq!(changes.version().await.unwrap(), seen);
     }
@@ -121,7 +121,7 @@ async fn columns_may_be_added_while_an_older_version_reads(on: &Databases) {
             assert_eq!(older.latest_grades(9, None).await.unwrap().items.len(), 1);
             assert!(older.file("/s/a.json").await.unwrap().is_some());
             assert_eq!(older.known_files(RULES).await.unwrap().len(), 1);
-            assert_eq!(older.quality_of("a").await.unwrap().items.len(), 1);
+            assert_eq!(older.session_quality_grades("a").await.unwrap().items.len(), 1);
             assert_eq!(older.recent_quality(None, 9, None).await.unwrap().items.len(), 1);
             assert_eq!(older.overrides().await.unwrap().items, []);
             assert_eq!(older.weekly_reports(9).await.unwrap().items, []);

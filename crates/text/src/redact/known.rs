@@ -7,7 +7,7 @@ const MIN_VALUE: usize = 8;
 const MAX_VALUE: usize = 16 * 1024;
 
 /// Parts of names that suggest a secret.
-const SECRET: [&str; 22] = [
+const SECRET_WORDS: [&str; 22] = [
     "KEY",
     "KEYS",
     "APIKEY",
@@ -32,24 +32,24 @@ const SECRET: [&str; 22] = [
     "PRIVATEKEY",
 ];
 /// Last parts of names that hold a location or an amount, even if another part suggests a secret.
-const NO_SECRET: [&str; 16] = [
+const HARMLESS_WORDS: [&str; 16] = [
     "PATH", "FILE", "DIR", "FOLDER", "SOCK", "NAME", "ID", "USER", "HOST", "PORT", "MAX", "LIMIT",
     "TYPE", "METHOD", "EXPIRES", "COUNT",
 ];
 
 /// Returns true if a name suggests a secret: `GITHUB_TOKEN`, `dbPassword`, `api-key`.
 pub fn is_secret_name(name: &str) -> bool {
-    let words = words_of(name);
+    let words = split_name(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     // `PWD` and `OLDPWD` are the shell's current and previous folder.
     let is_folder = ["PWD", "OLDPWD"].contains(&name);
     !is_folder
-        && has(&SECRET)
-        && !words.last().is_some_and(|last| NO_SECRET.contains(&last.as_str()))
+        && has(&SECRET_WORDS)
+        && !words.last().is_some_and(|last| HARMLESS_WORDS.contains(&last.as_str()))
 }
 
 /// Splits a name at separators and camel-case humps, and converts the parts to upper case.
-fn words_of(name: &str) -> Vec<String> {
+fn split_name(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in name.chars().take(200) {
@@ -68,17 +68,17 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 /// Returns the secrets in a variable, setting or line: its value, or the password in a URL.
-pub fn of_setting(name: &str, value: &str) -> Vec<String> {
+pub fn secrets_in_setting(name: &str, value: &str) -> Vec<String> {
     let value = value.trim();
     // A reference or a path, such as `$TOKEN` or `~/key.pem`, points to a secret but is not one.
     let is_reference = value.starts_with(['$', '{', '<', '/', '~', '%']) || value.contains("://");
     let own = (is_secret_name(name) && !is_reference).then(|| value.to_owned());
-    kept(own.into_iter().chain(password_of_address(value)))
+    filter_values(own.into_iter().chain(password_in_url(value)))
 }
 
 /// Returns the secrets in program arguments: `--api-key VALUE`, `--token=VALUE`, `KEY=VALUE`, `-H
 /// "Authorization: Bearer VALUE"`, or the password in a URL.
-pub fn of_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
+pub fn secrets_in_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, argument) in arguments.iter().enumerate() {
         let argument = argument.as_ref();
@@ -88,34 +88,34 @@ pub fn of_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
             let value =
                 scheme.iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
             let name = if name.eq_ignore_ascii_case("authorization") { "auth" } else { name };
-            found.extend(of_setting(name, value));
+            found.extend(secrets_in_setting(name, value));
         } else if argument.starts_with('-')
             && let Some(next) = arguments.get(at + 1).map(AsRef::as_ref)
             && !next.starts_with('-')
         {
-            found.extend(of_setting(argument, next));
+            found.extend(secrets_in_setting(argument, next));
         }
-        found.extend(password_of_address(argument));
+        found.extend(password_in_url(argument));
     }
-    kept(found)
+    filter_values(found)
 }
 
 /// Returns the secrets in a credential file. Supports `.env`, `.npmrc`, `.netrc`, `.pypirc`,
 /// `.git-credentials`, `.pgpass`, the `credentials` of AWS, `hosts.yml` of gh and `config.json` of
 /// Docker.
-pub fn of_file(text: &str) -> Vec<String> {
+pub fn secrets_in_file(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
-        found.extend(password_of_address(line));
+        found.extend(password_in_url(line));
         let line = line.strip_prefix("export ").unwrap_or(line);
         if let Some((name, value)) = line.split_once(['=', ':']) {
-            let value = unquoted(value);
+            let value = strip_quotes(value);
             // `//registry.example.org/:_authToken=VALUE`
             let (name, value) = match value.split_once('=') {
-                Some((inner, rest)) if is_secret_name(inner) => (inner, unquoted(rest)),
+                Some((inner, rest)) if is_secret_name(inner) => (inner, strip_quotes(rest)),
                 _ => (name, value),
             };
-            found.extend(of_setting(unquoted(name), value));
+            found.extend(secrets_in_setting(strip_quotes(name), value));
         }
         // `.netrc` separates names and values by white space.
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -128,15 +128,15 @@ pub fn of_file(text: &str) -> Vec<String> {
             found.push(password.to_owned());
         }
     }
-    kept(found)
+    filter_values(found)
 }
 
-fn unquoted(value: &str) -> &str {
+fn strip_quotes(value: &str) -> &str {
     value.trim().trim_end_matches(',').trim_matches(['"', '\'', '`'])
 }
 
 /// Returns the password in `scheme://user:password@host`.
-fn password_of_address(text: &str) -> Option<String> {
+fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#', ' ']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
@@ -145,7 +145,7 @@ fn password_of_address(text: &str) -> Option<String> {
     (!password.starts_with('$')).then(|| password.to_owned())
 }
 
-fn kept(values: impl IntoIterator<Item = String>) -> Vec<String> {
+fn filter_values(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let fits = |value: &String| (MIN_VALUE..=MAX_VALUE).contains(&value.len());
     // Numbers occur in ordinary text as well.
     let is_plain = |value: &String| value.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
@@ -176,10 +176,13 @@ mod tests {
 
     #[test]
     fn settings_and_arguments() {
-        assert_eq!(of_setting("API_KEY", "abcd1234efgh"), ["abcd1234efgh"]);
-        assert_eq!(of_setting("DATABASE_URL", "postgres://me:pa55-word-9@db/x"), ["pa55-word-9"]);
-        assert!(of_setting("API_KEY", "${OTHER_KEY}").is_empty());
-        assert!(of_setting("TOKEN_COUNT", "abcd1234efgh").is_empty());
+        assert_eq!(secrets_in_setting("API_KEY", "abcd1234efgh"), ["abcd1234efgh"]);
+        assert_eq!(
+            secrets_in_setting("DATABASE_URL", "postgres://me:pa55-word-9@db/x"),
+            ["pa55-word-9"]
+        );
+        assert!(secrets_in_setting("API_KEY", "${OTHER_KEY}").is_empty());
+        assert!(secrets_in_setting("TOKEN_COUNT", "abcd1234efgh").is_empty());
         let arguments = [
             "agent",
             "--api-key",
@@ -197,7 +200,7 @@ mod tests {
             "a long sentence",
         ];
         let expected: Vec<String> = (1..=5).map(|number| format!("key-number-{number}")).collect();
-        assert_eq!(of_arguments(&arguments), expected);
+        assert_eq!(secrets_in_arguments(&arguments), expected);
     }
 
     #[test]
@@ -210,6 +213,6 @@ mod tests {
             \"auth\": \"value-number-8\",\n";
         let expected: Vec<String> =
             (1..=8).map(|number| format!("value-number-{number}")).collect();
-        assert_eq!(of_file(text), expected);
+        assert_eq!(secrets_in_file(text), expected);
     }
 }

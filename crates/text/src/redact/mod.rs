@@ -18,7 +18,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SET, SHAPES, Secret};
+use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SECRET_PATTERNS, SET, SecretPart};
 
 /// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -54,8 +54,8 @@ impl Redactor {
             .map(|value| value.trim().to_owned())
             .filter(|value| value.len() >= MIN_KNOWN_VALUE)
             .flat_map(|value| {
-                let once = escaped(&value);
-                let twice = escaped(&once);
+                let once = json_escape(&value);
+                let twice = json_escape(&once);
                 [value, once, twice]
             })
             .collect();
@@ -77,12 +77,12 @@ impl Redactor {
         // One pass finds which patterns match at all; most texts match none.
         for index in SET.matches(&text) {
             let pattern = &PATTERNS[index];
-            let replaced = match SHAPES[index].secret {
-                Secret::Quoted => without_quoted(pattern, &text),
-                Secret::Matched => {
+            let replaced = match SECRET_PATTERNS[index].secret {
+                SecretPart::Quoted => remove_quoted(pattern, &text),
+                SecretPart::Matched => {
                     pattern.replace_all(&text, |found: &Captures<'_>| replacement(found, false))
                 }
-                Secret::WithDigit => {
+                SecretPart::WithDigit => {
                     pattern.replace_all(&text, |found: &Captures<'_>| replacement(found, true))
                 }
             };
@@ -92,11 +92,11 @@ impl Redactor {
             }
         }
         for _ in 0..MAX_PASSES {
-            let secrets = rules::secrets(&text);
+            let secrets = rules::find_secrets(&text);
             if secrets.is_empty() {
                 break;
             }
-            text = Cow::Owned(without(&text, &secrets));
+            text = Cow::Owned(remove_ranges(&text, &secrets));
         }
         if text.contains(KEY_END)
             && let Cow::Owned(replaced) = REST_OF_KEY.replace_all(&text, REDACTED)
@@ -108,7 +108,7 @@ impl Redactor {
 }
 
 /// Removes these sorted, disjoint ranges from a text.
-fn without(text: &str, parts: &[Range<usize>]) -> String {
+fn remove_ranges(text: &str, parts: &[Range<usize>]) -> String {
     let mut result = String::with_capacity(text.len());
     let mut kept = 0;
     for part in parts {
@@ -121,7 +121,7 @@ fn without(text: &str, parts: &[Range<usize>]) -> String {
 }
 
 /// Escapes a value as in a JSON string.
-fn escaped(value: &str) -> String {
+fn json_escape(value: &str) -> String {
     let json = serde_json::Value::from(value).to_string();
     json[1..json.len() - 1].to_owned()
 }
@@ -138,14 +138,14 @@ fn replacement(found: &Captures<'_>, needs_digit: bool) -> String {
 }
 
 /// Removes the quoted values that follow matches of the pattern.
-fn without_quoted<'t>(pattern: &Regex, text: &'t str) -> Cow<'t, str> {
+fn remove_quoted<'t>(pattern: &Regex, text: &'t str) -> Cow<'t, str> {
     let (mut result, mut kept) = (String::new(), 0);
     let mut at = 0;
     while let Some(found) = pattern.captures_at(text, at) {
         let from = found.get_match().end();
         let opening = found.name("quote").map_or("", |group| group.as_str());
         at = from;
-        if let Some(value) = quoted::value(text, from, opening)
+        if let Some(value) = quoted::find_value(text, from, opening)
             && quoted::may_be_secret(&text[value.clone()])
         {
             result.push_str(&text[kept..value.start]);

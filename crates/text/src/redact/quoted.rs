@@ -17,7 +17,7 @@ pub(super) fn may_be_secret(value: &str) -> bool {
 ///
 /// A double-quoted value without a closing quote extends to the end of the line, since the text was
 /// truncated. A single quote without another one is an apostrophe.
-pub(super) fn value(text: &str, from: usize, opening: &str) -> Option<Range<usize>> {
+pub(super) fn find_value(text: &str, from: usize, opening: &str) -> Option<Range<usize>> {
     let quote = opening.bytes().last()?;
     // Each level of JSON nesting doubles the backslashes and adds one: 0, 1, 3, 7. Single quotes
     // are not escaped.
@@ -29,7 +29,7 @@ pub(super) fn value(text: &str, from: usize, opening: &str) -> Option<Range<usiz
             continue;
         }
         if byte == b'\n' {
-            return unclosed(quote, from, at, escaped);
+            return unclosed_value(quote, from, at, escaped);
         }
         if byte == quote {
             let closes = match quote {
@@ -44,9 +44,14 @@ pub(super) fn value(text: &str, from: usize, opening: &str) -> Option<Range<usiz
         }
         backslashes = 0;
     }
-    unclosed(quote, from, text.len(), escaped)
+    unclosed_value(quote, from, text.len(), escaped)
 }
 
-fn unclosed(quote: u8, from: usize, end: usize, escaped: Option<usize>) -> Option<Range<usize>> {
+fn unclosed_value(
+    quote: u8,
+    from: usize,
+    end: usize,
+    escaped: Option<usize>,
+) -> Option<Range<usize>> {
     if quote == b'"' { Some(from..end) } else { escaped.map(|at| from..at) }
 }

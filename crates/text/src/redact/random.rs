@@ -3,7 +3,7 @@
 /// Minimum number of characters of a random value.
 const MIN_VALUE: usize = 16;
 /// Minimum number of characters of a segment between separators to count as random.
-const MIXED: usize = 10;
+const MIN_MIXED: usize = 10;
 
 /// Returns the Shannon entropy of a text in bits per byte.
 pub(super) fn entropy(text: &str) -> f64 {
@@ -37,7 +37,7 @@ pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> b
     }
     let is_mixed = |part: &str| {
         let is = |test: fn(&u8) -> bool| part.as_bytes().iter().any(test);
-        part.len() >= MIXED && is(u8::is_ascii_digit) && is(u8::is_ascii_alphabetic)
+        part.len() >= MIN_MIXED && is(u8::is_ascii_digit) && is(u8::is_ascii_alphabetic)
     };
     value.split(['.', '/', '_', '-', ':', '%', '@', '!']).any(is_mixed)
 }
@@ -47,12 +47,13 @@ pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> b
 fn is_identifier(value: &str) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let runs = value.split(|c: char| !c.is_ascii_alphabetic());
-    let in_words: usize = runs.flat_map(words).filter(|word| is_word(word)).map(str::len).sum();
+    let in_words: usize =
+        runs.flat_map(split_humps).filter(|word| is_word(word)).map(str::len).sum();
     in_words * 10 >= letters * 7
 }
 
 /// Splits a name at its camel-case humps.
-fn words(run: &str) -> Vec<&str> {
+fn split_humps(run: &str) -> Vec<&str> {
     let bytes = run.as_bytes();
     let mut words = Vec::new();
     let mut start = 0;

@@ -15,18 +15,18 @@ use regex::Regex;
 
 use super::random::{entropy, is_random};
 
-const PUBLISHED: &str = include_str!("published_rules.tsv");
-const OWN: &str = include_str!("own_rules.tsv");
+const PUBLISHED_RULES: &str = include_str!("published_rules.tsv");
+const OWN_RULES: &str = include_str!("own_rules.tsv");
 
 /// Minimum number of bytes of a run of letters and digits in a key.
 const MIN_RUN: usize = 14;
 /// Minimum number of bytes of a run without digits that is too long for a word.
 const LONG_RUN: usize = 30;
 /// Number of bytes before and after a run in which keywords are searched.
-const BEFORE: usize = 80;
-const BEHIND: usize = 24;
+const BYTES_BEFORE: usize = 80;
+const BYTES_AFTER: usize = 24;
 /// Number of bytes around a keyword in which nearby values are searched.
-const NEAR: usize = 200;
+const BYTES_AROUND: usize = 200;
 /// Maximum number of bytes of a secret.
 const MAX_SECRET: usize = 4096;
 /// Minimum entropy for rules that state none; excludes ordinary words.
@@ -34,11 +34,11 @@ const MIN_ENTROPY: f64 = 2.5;
 
 /// Position of a secret relative to the keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SecretPosition {
     /// The secret contains the keyword at this offset in bytes.
     Token { back: usize },
     /// The value of a name that contains the keyword.
-    Named,
+    NamedValue,
     /// A value somewhere around the keyword.
     Near,
     /// Any random-looking value of a name that contains the keyword.
@@ -46,14 +46,14 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Rule {
+struct RedactionRule {
     pattern: &'static str,
     entropy: f64,
     /// Compiled when a keyword of the rule first matches; most rules are never needed.
     compiled: OnceLock<Regex>,
 }
 
-impl Rule {
+impl RedactionRule {
     fn regex(&self, anchored: bool) -> &Regex {
         self.compiled.get_or_init(|| {
             let pattern = self.pattern;
@@ -65,45 +65,48 @@ impl Rule {
 
 /// One keyword of one rule.
 #[derive(Debug, Clone, Copy)]
-struct Use {
+struct KeywordUse {
     rule: usize,
-    kind: Kind,
+    kind: SecretPosition,
     /// True if the keyword is case-sensitive.
-    exact: bool,
+    is_case_sensitive: bool,
 }
 
-struct Table {
-    rules: Vec<Rule>,
+struct RuleTable {
+    rules: Vec<RedactionRule>,
     keywords: Vec<&'static str>,
     /// Indexed by keyword.
-    uses: Vec<Vec<Use>>,
+    uses: Vec<Vec<KeywordUse>>,
     automaton: AhoCorasick,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<RuleTable> = LazyLock::new(|| {
     let mut rules = Vec::new();
     // Lower-case, because several rules can share a keyword.
-    let mut by_keyword: BTreeMap<String, (&'static str, Vec<Use>)> = BTreeMap::new();
-    for line in PUBLISHED.lines().chain(OWN.lines()).filter(|line| !line.starts_with('#')) {
-        let [_, kind, keywords, pattern, entropy] = columns(line);
+    let mut by_keyword: BTreeMap<String, (&'static str, Vec<KeywordUse>)> = BTreeMap::new();
+    for line in
+        PUBLISHED_RULES.lines().chain(OWN_RULES.lines()).filter(|line| !line.starts_with('#'))
+    {
+        let [_, kind, keywords, pattern, entropy] = parse_columns(line);
         let exact = kind == "token" && !pattern.starts_with("(?i)");
         for keyword in keywords.split(',') {
             let (keyword, back) = keyword.split_once('@').unwrap_or((keyword, "0"));
             let kind = match kind {
-                "token" => Kind::Token { back: back.parse().expect("a number of bytes") },
-                "named" => Kind::Named,
-                "near" => Kind::Near,
-                _ => Kind::Generic,
+                "token" => SecretPosition::Token { back: back.parse().expect("a number of bytes") },
+                "named" => SecretPosition::NamedValue,
+                "near" => SecretPosition::Near,
+                _ => SecretPosition::Generic,
             };
             let (_, uses) = by_keyword
                 .entry(if exact { keyword.to_owned() } else { keyword.to_ascii_lowercase() })
                 .or_insert((keyword, Vec::new()));
-            uses.push(Use { rule: rules.len(), kind, exact });
+            uses.push(KeywordUse { rule: rules.len(), kind, is_case_sensitive: exact });
         }
         let entropy = entropy.parse().expect("a number of bits");
-        rules.push(Rule { pattern, entropy, compiled: OnceLock::new() });
+        rules.push(RedactionRule { pattern, entropy, compiled: OnceLock::new() });
     }
-    let (keywords, uses): (Vec<&'static str>, Vec<Vec<Use>>) = by_keyword.into_values().unzip();
+    let (keywords, uses): (Vec<&'static str>, Vec<Vec<KeywordUse>>) =
+        by_keyword.into_values().unzip();
     let automaton = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         // The overlapping search requires the standard match kind.
@@ -111,17 +114,17 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .kind(Some(AhoCorasickKind::DFA))
         .build(&keywords)
         .expect("the keywords are constants, and a test builds the automaton");
-    Table { rules, keywords, uses, automaton }
+    RuleTable { rules, keywords, uses, automaton }
 });
 
-fn columns(line: &'static str) -> [&'static str; 5] {
+fn parse_columns(line: &'static str) -> [&'static str; 5] {
     let columns: Vec<&str> = line.split('\t').collect();
     columns.try_into().expect("the table is a constant, and a test reads all of it")
 }
 
 /// Finds the secrets of a text by the table, as sorted, disjoint ranges.
-pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
-    let windows = windows(text);
+pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
+    let windows = keyword_windows(text);
     if windows.is_empty() {
         return Vec::new();
     }
@@ -135,46 +138,50 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
         let here = hit.start()..hit.end();
         let is_exact = text.as_bytes()[here.clone()] == *table.keywords[id].as_bytes();
         for one in &table.uses[id] {
-            if !one.exact || is_exact {
+            if !one.is_case_sensitive || is_exact {
                 let rule = &table.rules[one.rule];
                 match one.kind {
-                    Kind::Token { back } => found.extend(token(text, &here, back, rule)),
-                    Kind::Named => found.extend(named(text, &here, rule)),
-                    Kind::Near => near(text, &here, rule, &mut found),
-                    Kind::Generic => found.extend(generic(text, &here, rule)),
+                    SecretPosition::Token { back } => {
+                        found.extend(find_token(text, &here, back, rule))
+                    }
+                    SecretPosition::NamedValue => found.extend(find_named(text, &here, rule)),
+                    SecretPosition::Near => find_nearby(text, &here, rule, &mut found),
+                    SecretPosition::Generic => found.extend(find_generic(text, &here, rule)),
                 }
             }
         }
     }
-    merged(found)
+    merge_ranges(found)
 }
 
 /// Returns the ranges of a text to search for keywords: around runs of letters and digits that are
 /// long enough for a key.
-fn windows(text: &str) -> Vec<Range<usize>> {
+fn keyword_windows(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut windows = Vec::new();
     let mut start = 0;
     // Jumps ahead by the length of a run and looks back only if the last byte may belong to one.
     while let Some(part) = bytes.get(start..start + MIN_RUN) {
-        if let Some(other) = part.iter().rposition(|byte| !is_of_run(*byte)) {
+        if let Some(other) = part.iter().rposition(|byte| !is_run_byte(*byte)) {
             start += other + 1;
             continue;
         }
-        let run = bytes[start..].iter().take_while(|byte| is_of_run(**byte)).count();
+        let run = bytes[start..].iter().take_while(|byte| is_run_byte(**byte)).count();
         let end = start + run;
         if run >= LONG_RUN || bytes[start..end].iter().any(u8::is_ascii_digit) {
             // Megabytes of base64 contain no names, so only the start of a long run is searched.
             let looked_at = end.min(start + MAX_SECRET);
-            windows.push(start.saturating_sub(BEFORE)..(looked_at + BEHIND).min(bytes.len()));
+            windows.push(
+                start.saturating_sub(BYTES_BEFORE)..(looked_at + BYTES_AFTER).min(bytes.len()),
+            );
         }
         start = end + 1;
     }
-    merged(windows)
+    merge_ranges(windows)
 }
 
 /// Sorts ranges and merges those that overlap or touch.
-fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -187,7 +194,12 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// Returns the range of a token that contains the keyword at offset `back`.
-fn token(text: &str, keyword: &Range<usize>, back: usize, rule: &Rule) -> Option<Range<usize>> {
+fn find_token(
+    text: &str,
+    keyword: &Range<usize>,
+    back: usize,
+    rule: &RedactionRule,
+) -> Option<Range<usize>> {
     let start = keyword.start.checked_sub(back)?;
     if !text.is_char_boundary(start) || is_word_before(text, start) {
         return None;
@@ -199,12 +211,12 @@ fn token(text: &str, keyword: &Range<usize>, back: usize, rule: &Rule) -> Option
         return None;
     }
     // If the token is longer than the rule allows, it is removed as a whole, with no remainder.
-    let more = text[end..].bytes().take_while(|byte| is_of_token(*byte)).count();
+    let more = text[end..].bytes().take_while(|byte| is_token_byte(*byte)).count();
     Some(start..end + more)
 }
 
 /// Returns the range of the value of a name that contains the keyword.
-fn named(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>> {
+fn find_named(text: &str, keyword: &Range<usize>, rule: &RedactionRule) -> Option<Range<usize>> {
     if is_inside_word(text, keyword) {
         return None;
     }
@@ -212,7 +224,7 @@ fn named(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>
     let part = &text[start..text.floor_char_boundary(start + MAX_SECRET)];
     let end = start + rule.regex(true).find(part)?.end();
     let secret = &text[start..end];
-    let goes_on = text[end..].bytes().next().is_some_and(is_of_token);
+    let goes_on = text[end..].bytes().next().is_some_and(is_token_byte);
     let is_secret = !goes_on
         && secret.bytes().any(|byte| byte.is_ascii_digit())
         && entropy(secret) >= rule.entropy.max(MIN_ENTROPY);
@@ -220,24 +232,30 @@ fn named(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>
 }
 
 /// Returns the range of any random-looking value of a name that contains the keyword.
-fn generic(text: &str, keyword: &Range<usize>, rule: &Rule) -> Option<Range<usize>> {
+fn find_generic(text: &str, keyword: &Range<usize>, rule: &RedactionRule) -> Option<Range<usize>> {
     let start = value_behind(text, keyword.end, &ASSIGNED_TO_ANY)?;
     let length =
-        text[start..].bytes().take(MAX_SECRET).take_while(|byte| is_of_value(*byte)).count();
+        text[start..].bytes().take(MAX_SECRET).take_while(|byte| is_value_byte(*byte)).count();
     // Only the rule for a bare `key` has a threshold this high.
     let is_bare = matches!(rule.entropy, bits if bits > 3.5);
     is_random(&text[start..start + length], rule.entropy, is_bare).then_some(start..start + length)
 }
 
-fn near(text: &str, keyword: &Range<usize>, rule: &Rule, found: &mut Vec<Range<usize>>) {
-    let from = text.floor_char_boundary(keyword.start.saturating_sub(NEAR));
-    let to = text.floor_char_boundary(keyword.end + NEAR);
+fn find_nearby(
+    text: &str,
+    keyword: &Range<usize>,
+    rule: &RedactionRule,
+    found: &mut Vec<Range<usize>>,
+) {
+    let from = text.floor_char_boundary(keyword.start.saturating_sub(BYTES_AROUND));
+    let to = text.floor_char_boundary(keyword.end + BYTES_AROUND);
     for one in rule.regex(false).find_iter(&text[from..to]) {
         let range = from + one.start()..from + one.end();
         let before = text[..range.start].bytes().next_back();
         let after = text[range.end..].bytes().next();
-        let joined =
-            |byte: Option<u8>| byte.is_some_and(|byte| is_of_token(byte) || b"/+=".contains(&byte));
+        let joined = |byte: Option<u8>| {
+            byte.is_some_and(|byte| is_token_byte(byte) || b"/+=".contains(&byte))
+        };
         let secret = one.as_str();
         let mixed = |is: fn(&u8) -> bool| secret.as_bytes().iter().any(is);
         // A key in an assignment follows an equals sign.
@@ -300,7 +318,7 @@ fn is_inside_word(text: &str, keyword: &Range<usize>) -> bool {
 }
 
 /// Bytes that can be part of a run.
-const RUN: [bool; 256] = {
+const RUN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -312,15 +330,15 @@ const RUN: [bool; 256] = {
     table
 };
 
-const fn is_of_run(byte: u8) -> bool {
-    RUN[byte as usize]
+const fn is_run_byte(byte: u8) -> bool {
+    RUN_BYTES[byte as usize]
 }
 
-const fn is_of_token(byte: u8) -> bool {
+const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-const fn is_of_value(byte: u8) -> bool {
+const fn is_value_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~' | b'%' | b'!' | b'@')
 }
@@ -337,8 +355,8 @@ mod tests {
             assert!(table.keywords[id].len() >= 2 && !uses.is_empty());
             for one in uses {
                 let rule = &table.rules[one.rule];
-                if one.kind != Kind::Generic {
-                    let _ = rule.regex(one.kind != Kind::Near);
+                if one.kind != SecretPosition::Generic {
+                    let _ = rule.regex(one.kind != SecretPosition::Near);
                 }
             }
         }
@@ -346,7 +364,7 @@ mod tests {
 
     #[test]
     fn ranges_are_merged() {
-        assert_eq!(merged(vec![5..9, 0..3, 2..4, 9..11]), [0..4, 5..11]);
+        assert_eq!(merge_ranges(vec![5..9, 0..3, 2..4, 9..11]), [0..4, 5..11]);
     }
 
     #[test]

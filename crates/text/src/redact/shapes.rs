@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexSet};
 
 /// One secret format. Text in the groups `before` and `after` is kept.
-pub(super) struct Shape {
+pub(super) struct SecretPattern {
     pattern: &'static str,
-    pub(super) secret: Secret,
+    pub(super) secret: SecretPart,
 }
 
 /// Part of a match that is the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Secret {
+pub(super) enum SecretPart {
     /// Everything except `before` and `after`.
     Matched,
     /// The same, but only if it contains a digit, which is rare in ordinary words and identifiers.
@@ -21,12 +21,12 @@ pub(super) enum Secret {
     Quoted,
 }
 
-const fn shape(pattern: &'static str) -> Shape {
-    Shape { pattern, secret: Secret::Matched }
+const fn shape(pattern: &'static str) -> SecretPattern {
+    SecretPattern { pattern, secret: SecretPart::Matched }
 }
 
-const fn shape_with_digit(pattern: &'static str) -> Shape {
-    Shape { pattern, secret: Secret::WithDigit }
+const fn shape_with_digit(pattern: &'static str) -> SecretPattern {
+    SecretPattern { pattern, secret: SecretPart::WithDigit }
 }
 
 /// Endings of setting names that hold a secret.
@@ -51,7 +51,7 @@ macro_rules! bare {
     };
 }
 
-pub(super) const SHAPES: &[Shape] = &[
+pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape_with_digit(r"\bsk-[A-Za-z0-9_-]{16,}"),
     shape(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     shape(r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
@@ -86,9 +86,9 @@ pub(super) const SHAPES: &[Shape] = &[
         r#"(?i)(?P<before>\bpwd["']?\s*[:=]\s*["']?)[^\s"'`/~$.;,&<>(){}\[\]\\][^\s"'`;,&<>(){}\[\]$\\/]{5,}"#,
     ),
     // name: "value", name='value'
-    Shape {
+    SecretPattern {
         pattern: concat!(secret_name!(), r#"\s*[:=]\s*(?P<quote>\\*["']))"#),
-        secret: Secret::Quoted,
+        secret: SecretPart::Quoted,
     },
     // NAME=value, on its own, quoted or in a query string
     shape(concat!(secret_name!(), "=)", bare!(), r#"{4,}(?P<after>[\s&"'`\\]|\z)"#)),
@@ -99,17 +99,18 @@ pub(super) const SHAPES: &[Shape] = &[
 /// Replaces Unicode word boundaries by ASCII ones: with Unicode boundaries, the regex engine leaves
 /// its fast path at the first non-ASCII character. ASCII boundaries match in more places, so
 /// nothing is missed.
-fn ascii_boundaries(shape: &Shape) -> String {
+fn ascii_boundaries(shape: &SecretPattern) -> String {
     shape.pattern.replace(r"\b", r"(?-u:\b)")
 }
 
 pub(super) static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(SHAPES.iter().map(ascii_boundaries))
+    RegexSet::new(SECRET_PATTERNS.iter().map(ascii_boundaries))
         .expect("the patterns are constants, and a test compiles them")
 });
 
-pub(super) static PATTERNS: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| SHAPES.iter().map(|shape| compile(&ascii_boundaries(shape))).collect());
+pub(super) static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    SECRET_PATTERNS.iter().map(|shape| compile(&ascii_boundaries(shape))).collect()
+});
 
 /// Marker at the end of a private key.
 pub(super) const KEY_END: &str = "-----END ";

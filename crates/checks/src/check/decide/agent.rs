@@ -2,95 +2,101 @@
 
 use serde_json::Value;
 
-use super::answer::{counted, equal};
-use super::{Statement, named, quoted};
-use crate::check::{Bounds, Observation, Pattern, Seconds, Text, ToolCall, ToolCalled, Tools};
+use super::answer::{compare_count, equal};
+use super::{FactStatement, quote_name, quote_text};
+use crate::check::{
+    CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds, ObservedToolCall,
+    ToolCallCheck, ToolNames,
+};
 use crate::task_status::TaskStatus;
 use selftest_text::wording::plural;
 
 const TOOLS: &str = "calls of tools";
 
-pub(super) fn status(wanted: TaskStatus, seen: &Observation<'_>) -> Statement {
+pub(super) fn status(wanted: TaskStatus, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(status) = seen.status else {
-        return Statement::not_reported("how the task stands");
+        return FactStatement::not_reported("how the task stands");
     };
-    Statement::new(status == wanted, format!("the status is {status}"))
-        .demanding(format!("{wanted} expected"))
+    FactStatement::new(status == wanted, format!("the status is {status}"))
+        .with_demand(format!("{wanted} expected"))
 }
 
-pub(super) fn turns(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn turns(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     match seen.turns {
-        Some(count) => counted(count, bounds, plural(count, "turn")),
-        None => Statement::not_reported("turns"),
+        Some(count) => compare_count(count, bounds, plural(count, "turn")),
+        None => FactStatement::not_reported("turns"),
     }
 }
 
-pub(super) fn tokens(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn tokens(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     match seen.tokens {
-        Some(count) => counted(count, bounds, plural(count, "token")),
-        None => Statement::not_reported("tokens"),
+        Some(count) => compare_count(count, bounds, plural(count, "token")),
+        None => FactStatement::not_reported("tokens"),
     }
 }
 
-pub(super) fn seconds(bounds: Seconds, seen: &Observation<'_>) -> Statement {
+pub(super) fn seconds(bounds: DurationBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(duration) = seen.duration else {
-        return Statement::not_reported("the time that a case took");
+        return FactStatement::not_reported("the time that a case took");
     };
     let seconds = duration.as_secs_f64();
-    Statement::new(bounds.hold(seconds), format!("took {seconds:.1} s"))
-        .demanding(format!("{bounds} expected"))
+    FactStatement::new(bounds.contains(seconds), format!("took {seconds:.1} s"))
+        .with_demand(format!("{bounds} expected"))
 }
 
-pub(super) fn transcript(pattern: &Pattern, seen: &Observation<'_>) -> Statement {
-    let shown = named(pattern.as_str());
+pub(super) fn transcript(pattern: &CheckPattern, seen: &CheckObservation<'_>) -> FactStatement {
+    let shown = quote_name(pattern.as_str());
     let said = seen.answers.iter().copied().chain([seen.output]);
     if let Some(found) = said.into_iter().find_map(|answer| pattern.find(answer)) {
-        return Statement::new(true, format!("an answer matches {shown} with {}", quoted(found)));
+        return FactStatement::new(
+            true,
+            format!("an answer matches {shown} with {}", quote_text(found)),
+        );
     }
     // Without the calls the transcript is incomplete, so a missing match proves nothing.
     let Some(calls) = seen.tool_calls else {
-        return Statement::undecided(format!(
+        return FactStatement::undecided(format!(
             "no answer matches {shown}, and the adapter does not report {TOOLS}"
         ));
     };
-    let line = |call: &ToolCall| format!("{} {}", call.name, call.arguments);
+    let line = |call: &ObservedToolCall| format!("{} {}", call.name, call.arguments);
     match calls.iter().find(|call| pattern.find(&line(call)).is_some()) {
-        Some(call) => Statement::new(
+        Some(call) => FactStatement::new(
             true,
-            format!("a call of the tool {} matches {shown}", named(&call.name)),
+            format!("a call of the tool {} matches {shown}", quote_name(&call.name)),
         ),
-        None => Statement::new(false, format!("nothing in the transcript matches {shown}")),
+        None => FactStatement::new(false, format!("nothing in the transcript matches {shown}")),
     }
 }
 
-pub(super) fn tool_called(wanted: &ToolCalled, seen: &Observation<'_>) -> Statement {
+pub(super) fn tool_called(wanted: &ToolCallCheck, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
-        return Statement::not_reported(TOOLS);
+        return FactStatement::not_reported(TOOLS);
     };
-    let name = named(wanted.name.as_str());
+    let name = quote_name(wanted.name.as_str());
     let of_name = || calls.iter().filter(|call| call.name == wanted.name.as_str());
     let with = if wanted.arguments.is_empty() { "" } else { " with these arguments" };
-    let count = of_name().filter(|call| fits(call, wanted)).count() as u64;
+    let count = of_name().filter(|call| call_matches(call, wanted)).count() as u64;
     let fact = match count {
         0 if of_name().next().is_some() => {
             let last =
                 of_name().next_back().map(|call| call.arguments.to_string()).unwrap_or_default();
-            format!("calls the tool {name}, but never{with}, last with {}", named(&last))
+            format!("calls the tool {name}, but never{with}, last with {}", quote_name(&last))
         }
         0 => format!("does not call the tool {name}"),
         1 => format!("calls the tool {name}{with}"),
         _ => format!("calls the tool {name} {}{with}", plural(count, "time")),
     };
-    let statement = Statement::new(wanted.bounds.hold(count), fact);
+    let statement = FactStatement::new(wanted.bounds.contains(count), fact);
     // The fact alone says it all.
-    if wanted.bounds == Bounds::at_least(1) {
+    if wanted.bounds == CountBounds::at_least(1) {
         statement
     } else {
-        statement.demanding(format!("{} expected", wanted.bounds))
+        statement.with_demand(format!("{} expected", wanted.bounds))
     }
 }
 
-fn fits(call: &ToolCall, wanted: &ToolCalled) -> bool {
+fn call_matches(call: &ObservedToolCall, wanted: &ToolCallCheck) -> bool {
     wanted.arguments.iter().all(|(key, wanted)| {
         let argument = call.arguments.get(key);
         argument.is_some_and(|argument| match (argument, wanted) {
@@ -101,13 +107,13 @@ fn fits(call: &ToolCall, wanted: &ToolCalled) -> bool {
     })
 }
 
-pub(super) fn tool_not_called(name: &Text, seen: &Observation<'_>) -> Statement {
-    tool_called(&ToolCalled::once(name.clone()), seen).negated()
+pub(super) fn tool_not_called(name: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+    tool_called(&ToolCallCheck::once(name.clone()), seen).negated()
 }
 
-pub(super) fn tools_in_order(tools: &Tools, seen: &Observation<'_>) -> Statement {
+pub(super) fn tools_in_order(tools: &ToolNames, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
-        return Statement::not_reported(TOOLS);
+        return FactStatement::not_reported(TOOLS);
     };
     let mut rest = calls.iter();
     for (at, wanted) in tools.names().iter().enumerate() {
@@ -115,15 +121,15 @@ pub(super) fn tools_in_order(tools: &Tools, seen: &Observation<'_>) -> Statement
         if rest.any(|call| call.name == wanted.as_str()) {
             continue;
         }
-        let wanted = named(wanted.as_str());
+        let wanted = quote_name(wanted.as_str());
         let fact = match at.checked_sub(1).and_then(|before| tools.names().get(before)) {
             Some(before) => {
-                format!("does not call the tool {wanted} after {}", named(before.as_str()))
+                format!("does not call the tool {wanted} after {}", quote_name(before.as_str()))
             }
             None => format!("does not call the tool {wanted}"),
         };
-        return Statement::new(false, fact);
+        return FactStatement::new(false, fact);
     }
-    let names: Vec<String> = tools.names().iter().map(|name| named(name.as_str())).collect();
-    Statement::new(true, format!("calls the tools in this order: {}", names.join(", ")))
+    let names: Vec<String> = tools.names().iter().map(|name| quote_name(name.as_str())).collect();
+    FactStatement::new(true, format!("calls the tools in this order: {}", names.join(", ")))
 }

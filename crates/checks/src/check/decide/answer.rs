@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Statement, named, quoted};
+use super::{FactStatement, quote_name, quote_text};
 use crate::check::questions::count_questions;
-use crate::check::{Bounds, JsonCheck, Observation, Occurrences, Pattern, Similar, Text};
+use crate::check::{
+    CheckObservation, CheckPattern, CheckText, CountBounds, JsonCheck, OccurrenceBounds,
+    SimilarityCheck,
+};
 use selftest_text::wording::plural;
 
 /// Maximum length of an answer compared character by character, in characters.
@@ -12,124 +15,129 @@ const MAX_COMPARED: usize = 20_000;
 /// Maximum number of fenced blocks of an answer that are parsed as JSON.
 const MAX_BLOCKS: usize = 20;
 
-pub(super) fn contains(text: &Text, seen: &Observation<'_>) -> Statement {
+pub(super) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     if seen.output.contains(text.as_str()) {
-        Statement::new(true, format!("the answer contains {}", quoted(text.as_str())))
+        FactStatement::new(true, format!("the answer contains {}", quote_text(text.as_str())))
     } else {
-        Statement::new(false, format!("the answer does not contain {}", quoted(text.as_str())))
+        FactStatement::new(
+            false,
+            format!("the answer does not contain {}", quote_text(text.as_str())),
+        )
     }
 }
 
-pub(super) fn matches(pattern: &Pattern, seen: &Observation<'_>) -> Statement {
-    let shown = named(pattern.as_str());
+pub(super) fn matches(pattern: &CheckPattern, seen: &CheckObservation<'_>) -> FactStatement {
+    let shown = quote_name(pattern.as_str());
     match pattern.find(seen.output) {
         // An empty match has nothing to quote.
-        Some("") => Statement::new(true, format!("the answer matches {shown}")),
-        Some(found) => {
-            Statement::new(true, format!("the answer matches {shown} with {}", quoted(found)))
-        }
-        None => Statement::new(false, format!("the answer does not match {shown}")),
+        Some("") => FactStatement::new(true, format!("the answer matches {shown}")),
+        Some(found) => FactStatement::new(
+            true,
+            format!("the answer matches {shown} with {}", quote_text(found)),
+        ),
+        None => FactStatement::new(false, format!("the answer does not match {shown}")),
     }
 }
 
-pub(super) fn equals(text: &str, seen: &Observation<'_>) -> Statement {
+pub(super) fn equals(text: &str, seen: &CheckObservation<'_>) -> FactStatement {
     let (answer, wanted) = (seen.output.trim(), text.trim());
-    Statement::new(answer == wanted, format!("the answer is {}", quoted(answer)))
-        .demanding(format!("{} expected", quoted(wanted)))
+    FactStatement::new(answer == wanted, format!("the answer is {}", quote_text(answer)))
+        .with_demand(format!("{} expected", quote_text(wanted)))
 }
 
-pub(super) fn similar(similar: &Similar, seen: &Observation<'_>) -> Statement {
+pub(super) fn similar(similar: &SimilarityCheck, seen: &CheckObservation<'_>) -> FactStatement {
     let (answer, wanted) = (seen.output.trim(), similar.to.trim());
     let (length, other) = (answer.chars().count(), wanted.chars().count());
     let least = similar.at_least;
     let demand = format!("at least {least} expected");
-    let told = |similarity: f64| format!("the similarity to {} is {similarity:.2}", quoted(wanted));
+    let told =
+        |similarity: f64| format!("the similarity to {} is {similarity:.2}", quote_text(wanted));
     if length > MAX_COMPARED {
         // Each excess character costs at least one edit, so this is an upper bound on the
         // similarity.
         #[expect(clippy::cast_precision_loss, reason = "texts are far shorter than 2^52")]
         let highest = other as f64 / length as f64;
         if highest < least.get() {
-            return Statement::new(false, told(highest)).demanding(demand);
+            return FactStatement::new(false, told(highest)).with_demand(demand);
         }
-        return Statement::undecided("the answer is too long to be compared letter by letter");
+        return FactStatement::undecided("the answer is too long to be compared letter by letter");
     }
     let similarity = strsim::normalized_levenshtein(answer, wanted);
     // The tolerance absorbs floating-point rounding.
-    Statement::new(similarity >= least.get() - 1e-9, told(similarity)).demanding(demand)
+    FactStatement::new(similarity >= least.get() - 1e-9, told(similarity)).with_demand(demand)
 }
 
-pub(super) fn occurrences(wanted: &Occurrences, seen: &Observation<'_>) -> Statement {
+pub(super) fn occurrences(wanted: &OccurrenceBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = seen.output.matches(wanted.of.as_str()).count() as u64;
     let times = plural(count, "time");
-    let fact = format!("{} occurs {times} in the answer", quoted(wanted.of.as_str()));
-    counted(count, wanted.bounds, fact)
+    let fact = format!("{} occurs {times} in the answer", quote_text(wanted.of.as_str()));
+    compare_count(count, wanted.bounds, fact)
 }
 
-pub(super) fn lines(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn lines(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = seen.output.lines().filter(|line| !line.trim().is_empty()).count() as u64;
-    counted(count, bounds, plural(count, "line"))
+    compare_count(count, bounds, plural(count, "line"))
 }
 
-pub(super) fn words(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn words(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     // Dashes and bullets on their own are not words.
     let word = |word: &&str| word.chars().any(char::is_alphanumeric);
     let count = seen.output.split_whitespace().filter(word).count() as u64;
-    counted(count, bounds, plural(count, "word"))
+    compare_count(count, bounds, plural(count, "word"))
 }
 
-pub(super) fn questions(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn questions(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = u64::from(count_questions(seen.output));
-    counted(count, bounds, plural(count, "question"))
+    compare_count(count, bounds, plural(count, "question"))
 }
 
-pub(super) fn characters(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+pub(super) fn characters(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = seen.output.trim().chars().count() as u64;
-    counted(count, bounds, plural(count, "character"))
+    compare_count(count, bounds, plural(count, "character"))
 }
 
 /// Compares a count with its bounds.
-pub(super) fn counted(count: u64, bounds: Bounds, fact: String) -> Statement {
-    Statement::new(bounds.hold(count), fact).demanding(format!("{bounds} expected"))
+pub(super) fn compare_count(count: u64, bounds: CountBounds, fact: String) -> FactStatement {
+    FactStatement::new(bounds.contains(count), fact).with_demand(format!("{bounds} expected"))
 }
 
-pub(super) fn json(check: &JsonCheck, seen: &Observation<'_>) -> Statement {
-    let found = values(seen.output);
+pub(super) fn json(check: &JsonCheck, seen: &CheckObservation<'_>) -> FactStatement {
+    let found = json_values(seen.output);
     let mut first = None;
     // Any block may satisfy the check; a failure is reported for the first one.
     for value in &found {
-        let statement = of_value(check, value);
+        let statement = decide_value(check, value);
         if statement.outcome == crate::check::CheckOutcome::Held {
             return statement;
         }
         first.get_or_insert(statement);
     }
     first.unwrap_or_else(|| {
-        Statement::new(false, "the answer is not JSON and has no fenced block with JSON")
+        FactStatement::new(false, "the answer is not JSON and has no fenced block with JSON")
     })
 }
 
-fn of_value(check: &JsonCheck, whole: &Value) -> Statement {
+fn decide_value(check: &JsonCheck, whole: &Value) -> FactStatement {
     if let Some(schema) = &check.schema
-        && let Some(fault) = schema.fault(whole)
+        && let Some(fault) = schema.first_fault(whole)
     {
-        return Statement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
+        return FactStatement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
     }
     // The empty pointer refers to the whole document (RFC 6901).
     let pointer = check.pointer.as_deref().unwrap_or_default();
-    let place = if pointer.is_empty() { "the JSON".to_owned() } else { named(pointer) };
+    let place = if pointer.is_empty() { "the JSON".to_owned() } else { quote_name(pointer) };
     let Some(value) = whole.pointer(pointer) else {
-        return Statement::new(false, format!("the JSON has nothing at {place}"));
+        return FactStatement::new(false, format!("the JSON has nothing at {place}"));
     };
     match &check.equals {
         Some(wanted) => {
-            let shown = |value: &Value| named(&value.to_string());
-            Statement::new(equal(value, wanted), format!("{place} is {}", shown(value)))
-                .demanding(format!("{} expected", shown(wanted)))
+            let shown = |value: &Value| quote_name(&value.to_string());
+            FactStatement::new(equal(value, wanted), format!("{place} is {}", shown(value)))
+                .with_demand(format!("{} expected", shown(wanted)))
         }
-        None if check.schema.is_some() => Statement::new(true, "the JSON satisfies the schema"),
-        None if pointer.is_empty() => Statement::new(true, "the answer holds JSON"),
-        None => Statement::new(true, format!("the JSON has a value at {place}")),
+        None if check.schema.is_some() => FactStatement::new(true, "the JSON satisfies the schema"),
+        None if pointer.is_empty() => FactStatement::new(true, "the answer holds JSON"),
+        None => FactStatement::new(true, format!("the JSON has a value at {place}")),
     }
 }
 
@@ -149,15 +157,18 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 }
 
 /// Returns the JSON of an answer: the whole text, or each fenced block that parses.
-fn values(answer: &str) -> Vec<Value> {
+fn json_values(answer: &str) -> Vec<Value> {
     if let Ok(whole) = serde_json::from_str(answer.trim()) {
         return vec![whole];
     }
-    blocks(answer).into_iter().filter_map(|block| serde_json::from_str(block.trim()).ok()).collect()
+    fenced_blocks(answer)
+        .into_iter()
+        .filter_map(|block| serde_json::from_str(block.trim()).ok())
+        .collect()
 }
 
 /// Returns the contents of fenced code blocks.
-fn blocks(text: &str) -> Vec<&str> {
+fn fenced_blocks(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut open: Option<(usize, usize)> = None;
     let mut at = 0;

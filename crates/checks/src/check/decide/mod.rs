@@ -9,42 +9,43 @@ mod skill;
 use selftest_text::escape::terminal;
 
 use super::finding::MAX_SENTENCE;
-use super::{Check, CheckKind, CheckOutcome, CheckSummary, Finding, Observation};
+use super::{Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CheckSummary};
 use selftest_stats::score::Score;
 
 /// Maximum length of quoted foreign text in a sentence, in bytes.
 const MAX_QUOTE: usize = 80;
 /// Maximum number of findings of `all` and `any` in a sentence.
-const MAX_TOLD: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 /// Decides a check. It stays undecided if it is unusable or if the adapter does not report what it
 /// needs.
-pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
+pub fn decide(check: &Check, observation: &CheckObservation<'_>) -> CheckFinding {
     let finding = statement(check, observation).finding();
-    if let Some(why) = reason(check) {
+    if let Some(why) = undecidable_reason(check) {
         let sentence = format!("{}: {why}", finding.sentence);
-        return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
+        return CheckFinding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
     // The check's name expresses the requirement better than the pattern does.
     if check.name.is_some()
         && finding.outcome == CheckOutcome::Failed
         && matches!(check.kind, CheckKind::Regex(_))
     {
-        let sentence = format!("the answer is {}", quoted(observation.output.trim()));
-        return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
+        let sentence = format!("the answer is {}", quote_text(observation.output.trim()));
+        return CheckFinding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
     finding
 }
 
 /// Returns why a requirement cannot be decided, if its text continues after the name.
-fn reason(check: &Check) -> Option<&str> {
+fn undecidable_reason(check: &Check) -> Option<&str> {
     let (Some(name), CheckKind::Unknown(text)) = (&check.name, &check.kind) else { return None };
     text.as_str().strip_prefix(name.as_str())?.strip_prefix(": ")
 }
 
 /// Decides all checks of a case.
-pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSummary {
-    let findings: Vec<Finding> = checks.iter().map(|check| decide(check, observation)).collect();
+pub fn decide_all(checks: &[Check], observation: &CheckObservation<'_>) -> CheckSummary {
+    let findings: Vec<CheckFinding> =
+        checks.iter().map(|check| decide(check, observation)).collect();
     let (mut held, mut decided) = (0.0, 0.0);
     for (check, finding) in checks.iter().zip(&findings) {
         let weight = check.weight.get();
@@ -66,7 +67,7 @@ pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSumma
 /// An observed fact and whether it satisfies the check. Negation inverts the outcome and leaves the
 /// fact alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Statement {
+struct FactStatement {
     outcome: CheckOutcome,
     /// The observed fact: "4 lines", "calls the tool `Bash`".
     fact: String,
@@ -76,7 +77,7 @@ struct Statement {
     negated: bool,
 }
 
-impl Statement {
+impl FactStatement {
     fn new(holds: bool, fact: impl Into<String>) -> Self {
         Self { outcome: CheckOutcome::of(holds), fact: fact.into(), demand: None, negated: false }
     }
@@ -91,7 +92,7 @@ impl Statement {
     }
 
     /// Adds what was expected instead.
-    fn demanding(mut self, demand: impl Into<String>) -> Self {
+    fn with_demand(mut self, demand: impl Into<String>) -> Self {
         self.demand = Some(demand.into());
         self
     }
@@ -102,7 +103,7 @@ impl Statement {
         self
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> CheckFinding {
         let sentence = match (self.outcome, self.negated, &self.demand) {
             // A negated check fails because of the fact itself; what was expected instead does not
             // apply.
@@ -110,11 +111,11 @@ impl Statement {
             (CheckOutcome::Failed, false, Some(demand)) => format!("{}, {demand}", self.fact),
             _ => self.fact.clone(),
         };
-        Finding { outcome: self.outcome, sentence: terminal(&sentence, MAX_SENTENCE) }
+        CheckFinding { outcome: self.outcome, sentence: terminal(&sentence, MAX_SENTENCE) }
     }
 }
 
-fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
+fn statement(check: &Check, seen: &CheckObservation<'_>) -> FactStatement {
     match &check.kind {
         CheckKind::All(checks) => all(checks, seen),
         CheckKind::Any(checks) => any(checks, seen),
@@ -152,47 +153,59 @@ fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
         CheckKind::FileContains(wanted) => files::contains(wanted, seen),
         CheckKind::OnlyChanges(globs) => files::only_changes(globs, seen),
 
-        CheckKind::Unknown(_) => Statement::undecided("nobody can decide it"),
-        CheckKind::Command(command) => command::ended(command, seen),
+        CheckKind::Unknown(_) => FactStatement::undecided("nobody can decide it"),
+        CheckKind::Command(command) => command::decide_command(command, seen),
     }
 }
 
 /// Joins the sentences with the outcome `wanted` into one line.
-fn told(statements: &[Statement], wanted: CheckOutcome) -> String {
+fn join_sentences(statements: &[FactStatement], wanted: CheckOutcome) -> String {
     let agreeing: Vec<String> = statements
         .iter()
         .filter(|statement| statement.outcome == wanted)
         .map(|statement| statement.finding().sentence)
         .collect();
-    let shown = agreeing.iter().take(MAX_TOLD).cloned().collect::<Vec<_>>().join("; ");
-    match agreeing.len().saturating_sub(MAX_TOLD) {
+    let shown = agreeing.iter().take(MAX_FINDINGS).cloned().collect::<Vec<_>>().join("; ");
+    match agreeing.len().saturating_sub(MAX_FINDINGS) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
 }
 
-fn all(checks: &[Check], seen: &Observation<'_>) -> Statement {
-    let statements: Vec<Statement> = checks.iter().map(|check| statement(check, seen)).collect();
+fn all(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
+    let statements: Vec<FactStatement> =
+        checks.iter().map(|check| statement(check, seen)).collect();
     let outcomes = statements.iter().map(|statement| statement.outcome);
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and);
-    Statement { outcome, fact: told(&statements, outcome), demand: None, negated: false }
+    FactStatement {
+        outcome,
+        fact: join_sentences(&statements, outcome),
+        demand: None,
+        negated: false,
+    }
 }
 
-fn any(checks: &[Check], seen: &Observation<'_>) -> Statement {
-    let statements: Vec<Statement> = checks.iter().map(|check| statement(check, seen)).collect();
+fn any(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
+    let statements: Vec<FactStatement> =
+        checks.iter().map(|check| statement(check, seen)).collect();
     // By De Morgan: `any` is the negation of `all` over the negated outcomes.
     let outcomes = statements.iter().map(|statement| statement.outcome.negated());
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and).negated();
-    Statement { outcome, fact: told(&statements, outcome), demand: None, negated: false }
+    FactStatement {
+        outcome,
+        fact: join_sentences(&statements, outcome),
+        demand: None,
+        negated: false,
+    }
 }
 
 /// Quotes foreign text on one line.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     // Quotes inside would make it unclear where the quotation ends.
     format!("\"{}\"", terminal(text, MAX_QUOTE).replace('"', "'"))
 }
 
 /// Quotes a name or a path in backticks, on one line.
-fn named(text: &str) -> String {
+fn quote_name(text: &str) -> String {
     format!("`{}`", terminal(text, MAX_QUOTE).replace('`', "'"))
 }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::{Statement, named};
-use crate::check::{Observation, Text, ToolCall};
+use super::{FactStatement, quote_name};
+use crate::check::{CheckObservation, CheckText, ObservedToolCall};
 
 /// Tools that load a skill, in lower case without `_` and `-`: those of Claude Code, Gemini CLI and
 /// Hermes, and likely names in other agents.
@@ -20,20 +20,21 @@ const FILE: &str = "SKILL.md";
 /// Maximum nesting depth of searched arguments.
 const MAX_DEPTH: usize = 8;
 
-pub(super) fn loaded(skill: &Text, seen: &Observation<'_>) -> Statement {
+pub(super) fn loaded(skill: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
-        return Statement::not_reported("calls of tools");
+        return FactStatement::not_reported("calls of tools");
     };
-    let name = named(skill.as_str());
+    let name = quote_name(skill.as_str());
     match calls.iter().find(|call| loads(call, skill.as_str())) {
-        Some(call) => {
-            Statement::new(true, format!("loads the skill {name} with {}", named(&call.name)))
-        }
-        None => Statement::new(false, format!("does not load the skill {name}")),
+        Some(call) => FactStatement::new(
+            true,
+            format!("loads the skill {name} with {}", quote_name(&call.name)),
+        ),
+        None => FactStatement::new(false, format!("does not load the skill {name}")),
     }
 }
 
-fn loads(call: &ToolCall, skill: &str) -> bool {
+fn loads(call: &ObservedToolCall, skill: &str) -> bool {
     // Agents spell the same tool `load_skill`, `LoadSkill` or `load-skill`.
     let tool = call.name.to_lowercase().replace(['_', '-'], "");
     if TOOLS.contains(&tool.as_str()) {
@@ -43,7 +44,8 @@ fn loads(call: &ToolCall, skill: &str) -> bool {
         };
         return given.is_some_and(|given| is_name(given, skill));
     }
-    !CHANGES.iter().any(|part| tool.contains(part)) && names_file(&call.arguments, skill, 0)
+    !CHANGES.iter().any(|part| tool.contains(part))
+        && mentions_skill_file(&call.arguments, skill, 0)
 }
 
 /// Returns true for the name itself, `/ferry`, or `harbour:ferry`.
@@ -53,20 +55,20 @@ fn is_name(given: &str, skill: &str) -> bool {
 }
 
 /// Returns true if any string in the arguments contains the path of the skill's file.
-fn names_file(value: &Value, skill: &str, depth: usize) -> bool {
+fn mentions_skill_file(value: &Value, skill: &str, depth: usize) -> bool {
     match value {
-        Value::String(text) => holds_path(&text.replace('\\', "/"), skill),
+        Value::String(text) => contains_skill_path(&text.replace('\\', "/"), skill),
         Value::Array(items) if depth < MAX_DEPTH => {
-            items.iter().any(|item| names_file(item, skill, depth + 1))
+            items.iter().any(|item| mentions_skill_file(item, skill, depth + 1))
         }
         Value::Object(members) if depth < MAX_DEPTH => {
-            members.values().any(|value| names_file(value, skill, depth + 1))
+            members.values().any(|value| mentions_skill_file(value, skill, depth + 1))
         }
         _ => false,
     }
 }
 
-fn holds_path(text: &str, skill: &str) -> bool {
+fn contains_skill_path(text: &str, skill: &str) -> bool {
     let path = format!("{skill}/{FILE}");
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     text.match_indices(&path).any(|(at, _)| {
@@ -84,13 +86,13 @@ mod tests {
     use super::*;
     use crate::check::CheckOutcome;
 
-    fn outcome(calls: Option<&[ToolCall]>) -> CheckOutcome {
-        let seen = Observation { tool_calls: calls, ..Observation::default() };
-        loaded(&Text::new("ferry").unwrap(), &seen).outcome
+    fn outcome(calls: Option<&[ObservedToolCall]>) -> CheckOutcome {
+        let seen = CheckObservation { tool_calls: calls, ..CheckObservation::default() };
+        loaded(&CheckText::new("ferry").unwrap(), &seen).outcome
     }
 
-    fn call(name: &str, arguments: Value) -> ToolCall {
-        ToolCall { name: name.to_owned(), arguments }
+    fn call(name: &str, arguments: Value) -> ObservedToolCall {
+        ObservedToolCall { name: name.to_owned(), arguments }
     }
 
     #[test]

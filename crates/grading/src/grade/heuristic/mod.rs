@@ -6,13 +6,15 @@
 
 use jiff::Timestamp;
 
-use crate::grade::final_message::Shown;
-use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point};
-use crate::grade::tally::{ErrorGroup, ErrorKey, Tally};
+use crate::grade::final_message::RedactedMessage;
+use crate::grade::grade_record::{
+    ErrorCount, GradeDetails, GradeEvidence, GradePoint, GradeRecord,
+};
+use crate::grade::tally::{ErrorGroup, ErrorKey, SessionTally};
 use crate::grade::task_type::TaskType;
-use crate::grade::weights::Weights;
-use crate::grade::{ErrorClass, Level, OutcomeEvidence, SessionKind, completion, response};
-use selftest_sessions::{Event, Head, Origin, Sink, Source, Usage};
+use crate::grade::weights::GradeWeights;
+use crate::grade::{ErrorClass, GradeLevel, OutcomeEvidence, SessionKind, completion, response};
+use selftest_sessions::{Event, EventOrigin, SessionHead, SessionSink, SessionSource, TokenCounts};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -23,7 +25,7 @@ const MAX_WORDS: usize = 240;
 
 /// Result of grading a session.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Grading {
+pub enum GradingResult {
     /// The session was graded.
     Graded(Box<GradeRecord>),
     /// The session contains too little to grade. It also stays out of averages.
@@ -47,42 +49,42 @@ pub struct GradingContext<'a> {
 }
 
 /// Grades the sessions of one source as they are read.
-pub struct Heuristic<'a> {
+pub struct RuleGrader<'a> {
     context: GradingContext<'a>,
-    weights: Weights,
+    weights: GradeWeights,
     redactor: &'a Redactor,
-    own: Tally,
-    subagents: Tally,
-    gradings: Vec<Grading>,
+    own: SessionTally,
+    subagents: SessionTally,
+    gradings: Vec<GradingResult>,
 }
 
-impl<'a> Heuristic<'a> {
+impl<'a> RuleGrader<'a> {
     /// Creates a grader for one source.
-    pub fn new(context: GradingContext<'a>, weights: Weights, redactor: &'a Redactor) -> Self {
-        let (own, subagents) = (Tally::default(), Tally::default());
+    pub fn new(context: GradingContext<'a>, weights: GradeWeights, redactor: &'a Redactor) -> Self {
+        let (own, subagents) = (SessionTally::default(), SessionTally::default());
         Self { context, weights, redactor, own, subagents, gradings: Vec::new() }
     }
 
     /// Returns the results in the order of the source.
-    pub fn into_gradings(self) -> Vec<Grading> {
+    pub fn into_gradings(self) -> Vec<GradingResult> {
         self.gradings
     }
 }
 
-impl Sink for Heuristic<'_> {
+impl SessionSink for RuleGrader<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event.origin {
-            Origin::Subagent => {
+            EventOrigin::Subagent => {
                 self.subagents.add(&event);
                 // Changes and checks by a subagent are part of the work.
                 self.own.outcome.add_work(&event);
                 self.own.work.add(&event);
             }
-            Origin::Human | Origin::Agent | Origin::Harness => self.own.add(&event),
+            EventOrigin::Human | EventOrigin::Agent | EventOrigin::Harness => self.own.add(&event),
         }
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         let own = std::mem::take(&mut self.own);
         let subagents = std::mem::take(&mut self.subagents);
         // A file may contain only a subagent's work, which is then graded itself. Its prompt may be
@@ -97,14 +99,14 @@ impl Sink for Heuristic<'_> {
         } else {
             let mut own = own;
             // The cost of a session includes its subagents.
-            own.spending.join(subagents.spending);
-            Tally { request: own.request.or(subagents.request), ..own }
+            own.spending.merge(subagents.spending);
+            SessionTally { request: own.request.or(subagents.request), ..own }
         };
         self.gradings.push(self.grade(head, tally, is_subagent));
     }
 
     fn restart(&mut self) {
-        (self.own, self.subagents) = (Tally::default(), Tally::default());
+        (self.own, self.subagents) = (SessionTally::default(), SessionTally::default());
     }
 
     fn wants_outputs(&self) -> bool {
@@ -112,20 +114,20 @@ impl Sink for Heuristic<'_> {
     }
 }
 
-impl Heuristic<'_> {
-    fn grade(&self, head: Head, tally: Tally, is_subagent: bool) -> Grading {
+impl RuleGrader<'_> {
+    fn grade(&self, head: SessionHead, tally: SessionTally, is_subagent: bool) -> GradingResult {
         let said = tally.request.as_ref().map_or("", |request| &request.text);
-        let session_kind = SessionKind::of(&head, is_subagent, said);
-        let spent = tally.spending.clone().end(&head);
+        let session_kind = SessionKind::classify(&head, is_subagent, said);
+        let spent = tally.spending.clone().into_model_tokens(&head);
         let session_id = head.id;
         let Some(request) = &tally.request else {
-            return Grading::NotGradable { session_id, reason: "nobody asked for anything" };
+            return GradingResult::NotGradable { session_id, reason: "nobody asked for anything" };
         };
         if !tally.has_answered() {
-            return Grading::NotGradable { session_id, reason: "the agent never answered" };
+            return GradingResult::NotGradable { session_id, reason: "the agent never answered" };
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
-        let shown = Shown::new(&tally.response, &redacted);
+        let shown = RedactedMessage::new(&tally.response, &redacted);
         // Redacted before it is cut, since part of a secret may not be recognized.
         let redact = |text: &str| one_line(&self.redactor.apply(text), MAX_WORDS);
 
@@ -133,21 +135,21 @@ impl Heuristic<'_> {
         let indicators = completion::indicators(&tally, &self.weights.completion, &shown);
         let task_completed = sum(&indicators) > 0.0;
         let points = response::quality(&tally, &self.weights.quality, &shown);
-        let response_quality = Level::nearest(self.weights.quality.base + sum(&points));
+        let response_quality = GradeLevel::nearest(self.weights.quality.base + sum(&points));
         let recovery = recovery(&tally);
 
         let evidence = indicators.into_iter().chain(points).chain([row]).chain(recovery.evidence);
-        let clarification = tally.clarification.as_ref().map(|asked| Evidence {
-            point: Point::Clarification,
+        let clarification = tally.clarification.as_ref().map(|asked| GradeEvidence {
+            point: GradePoint::Clarification,
             worth: 0.0,
             event: Some(asked.event),
             words: asked.text.clone(),
         });
         let evidence = evidence
             .chain(clarification)
-            .map(|evidence| Evidence { words: redact(&evidence.words), ..evidence });
+            .map(|evidence| GradeEvidence { words: redact(&evidence.words), ..evidence });
 
-        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &shown, &redacted);
+        let (outcome, outcome_evidence) = tally.outcome.finish(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);
@@ -157,9 +159,9 @@ impl Heuristic<'_> {
         let tools_with_errors =
             tools_with_errors.into_iter().map(|(name, _)| name.clone()).collect();
         let duration = head.start.zip(head.end).map(|(start, end)| end.duration_since(start));
-        let events_usage = (tally.usage != Usage::default()).then_some(tally.usage);
+        let events_usage = (tally.usage != TokenCounts::default()).then_some(tally.usage);
 
-        Grading::Graded(Box::new(GradeRecord {
+        GradingResult::Graded(Box::new(GradeRecord {
             session_id,
             session_file: self.context.session_file.to_owned(),
             graded_at: self.context.graded_at,
@@ -182,10 +184,10 @@ impl Heuristic<'_> {
             outcome,
             session_kind,
             parent_session: head.parent,
-            details: Details {
+            details: GradeDetails {
                 agent: one_line(&head.agent, 80),
                 project: head.cwd.as_deref().map(&redact),
-                task_type: TaskType::of_task(&request.text, &tally.work),
+                task_type: TaskType::from_task(&request.text, &tally.work),
                 counts_at: head.start.unwrap_or(self.context.modified),
                 messages: tally.messages,
                 tool_calls: tally.tool_calls,
@@ -207,7 +209,7 @@ impl Heuristic<'_> {
     }
 
     /// Returns the errors by cause, tool and template, most frequent first.
-    fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
+    fn errors(&self, tally: &SessionTally) -> Vec<ErrorCount> {
         let mut groups: Vec<_> = tally.error_groups.iter().collect();
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
         groups.truncate(MAX_GROUPS);
@@ -239,22 +241,22 @@ pub fn warm_up() {
     drop(grade_sample());
 }
 
-fn grade_sample() -> Vec<Grading> {
+fn grade_sample() -> Vec<GradingResult> {
     let redactor = Redactor::default();
     let now = Timestamp::UNIX_EPOCH;
     let context = GradingContext { session_file: "sample.jsonl", modified: now, graded_at: now };
-    let mut rules = Heuristic::new(context, Weights::default(), &redactor);
-    let source = Source::bytes("sample.jsonl", SAMPLE);
+    let mut rules = RuleGrader::new(context, GradeWeights::default(), &redactor);
+    let source = SessionSource::bytes("sample.jsonl", SAMPLE);
     let _ = selftest_sessions::read(&source, &mut rules);
     rules.into_gradings()
 }
 
-fn sum(evidence: &[Evidence]) -> f64 {
+fn sum(evidence: &[GradeEvidence]) -> f64 {
     evidence.iter().map(|evidence| evidence.worth).sum()
 }
 
 /// Returns the distinct error classes, most frequent first.
-fn classes(tally: &Tally) -> Vec<ErrorClass> {
+fn classes(tally: &SessionTally) -> Vec<ErrorClass> {
     let mut counts = std::collections::BTreeMap::<_, u64>::new();
     for (key, group) in &tally.error_groups {
         *counts.entry(key.class).or_default() += group.count;
@@ -264,16 +266,16 @@ fn classes(tally: &Tally) -> Vec<ErrorClass> {
     classes.into_iter().map(|(class, _)| class).collect()
 }
 
-struct Recovery {
+struct ErrorRecovery {
     recovered: bool,
-    evidence: Option<Evidence>,
+    evidence: Option<GradeEvidence>,
 }
 
 /// Determines if a tool worked after the last error. A session without errors counts as recovered,
 /// but recovery rates exclude it.
-fn recovery(tally: &Tally) -> Recovery {
+fn recovery(tally: &SessionTally) -> ErrorRecovery {
     let Some(error) = tally.last_error else {
-        return Recovery { recovered: true, evidence: None };
+        return ErrorRecovery { recovered: true, evidence: None };
     };
     let (event, words) = match tally.worked_after {
         Some(event) => (event, "a tool worked after the last error"),
@@ -282,8 +284,8 @@ fn recovery(tally: &Tally) -> Recovery {
     let recovered = tally.worked_after.is_some();
     let worth = f64::from(u8::from(recovered));
     let words = words.to_owned();
-    let evidence = Evidence { point: Point::Recovery, worth, event: Some(event), words };
-    Recovery { recovered, evidence: Some(evidence) }
+    let evidence = GradeEvidence { point: GradePoint::Recovery, worth, event: Some(event), words };
+    ErrorRecovery { recovered, evidence: Some(evidence) }
 }
 
 #[cfg(test)]

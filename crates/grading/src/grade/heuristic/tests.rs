@@ -5,23 +5,23 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::grade::ErrorClass;
-use selftest_sessions::{Outcome, Role, ToolCall, ToolResult};
+use selftest_sessions::{EventRole, ToolCall, ToolOutcome, ToolResult};
 
 /// A session under construction.
 struct Script {
-    head: Head,
+    head: SessionHead,
     events: Vec<Event<'static>>,
 }
 
 fn session() -> Script {
     let time = |text: &str| Some(text.parse().unwrap());
-    let head = Head {
+    let head = SessionHead {
         id: "s1".to_owned(),
         agent: "test".to_owned(),
         models: vec!["m1".to_owned(), "m2".to_owned()],
         start: time("2026-11-16T10:00:00Z"),
         end: time("2026-11-16T10:01:30Z"),
-        ..Head::default()
+        ..SessionHead::default()
     };
     Script { head, events: Vec::new() }
 }
@@ -33,27 +33,27 @@ impl Script {
         self
     }
 
-    fn say(self, role: Role, origin: Origin, text: &str) -> Self {
+    fn say(self, role: EventRole, origin: EventOrigin, text: &str) -> Self {
         let text = text.to_owned().into();
         self.event(Event { role, origin, text, ..Event::default() })
     }
 
     fn asks(self, text: &str) -> Self {
-        self.say(Role::User, Origin::Human, text)
+        self.say(EventRole::User, EventOrigin::Human, text)
     }
 
     fn answers(self, text: &str) -> Self {
-        self.say(Role::Assistant, Origin::Agent, text)
+        self.say(EventRole::Assistant, EventOrigin::Agent, text)
     }
 
-    fn calls(self, tool: &str, outcome: Outcome, output: &str) -> Self {
+    fn calls(self, tool: &str, outcome: ToolOutcome, output: &str) -> Self {
         let name: selftest_sessions::Text<'static> = tool.to_owned().into();
         let call = ToolCall { id: "c".into(), name: name.clone(), ..ToolCall::default() };
         let text = output.to_owned().into();
         let result = ToolResult { tool: name, text, outcome, ..ToolResult::default() };
-        let (role, origin) = (Role::Assistant, Origin::Agent);
+        let (role, origin) = (EventRole::Assistant, EventOrigin::Agent);
         self.event(Event { role, origin, calls: vec![call], ..Event::default() }).event(Event {
-            role: Role::Tool,
+            role: EventRole::Tool,
             origin,
             results: vec![result],
             ..Event::default()
@@ -61,20 +61,20 @@ impl Script {
     }
 
     /// A tool's result, in a file that does not hold the call.
-    fn gives(self, tool: &str, outcome: Outcome) -> Self {
-        let (tool, role) = (tool.to_owned().into(), Role::Tool);
+    fn gives(self, tool: &str, outcome: ToolOutcome) -> Self {
+        let (tool, role) = (tool.to_owned().into(), EventRole::Tool);
         let result = ToolResult { tool, outcome, ..ToolResult::default() };
         self.event(Event { role, results: vec![result], ..Event::default() })
     }
 
-    fn grading(self) -> Grading {
+    fn grading(self) -> GradingResult {
         let context = GradingContext {
             session_file: "/s/s1.jsonl",
             modified: "2026-11-17T00:00:00Z".parse().unwrap(),
             graded_at: "2026-11-18T00:00:00Z".parse().unwrap(),
         };
         let redactor = Redactor::default();
-        let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+        let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
         self.events.into_iter().for_each(|event| heuristic.event(event));
         heuristic.end(self.head);
         heuristic.into_gradings().remove(0)
@@ -82,13 +82,13 @@ impl Script {
 
     fn grade(self) -> GradeRecord {
         match self.grading() {
-            Grading::Graded(record) => *record,
-            Grading::NotGradable { reason, .. } => panic!("not gradable: {reason}"),
+            GradingResult::Graded(record) => *record,
+            GradingResult::NotGradable { reason, .. } => panic!("not gradable: {reason}"),
         }
     }
 }
 
-fn evidence(record: &GradeRecord, point: Point) -> &Evidence {
+fn evidence(record: &GradeRecord, point: GradePoint) -> &GradeEvidence {
     record.details.evidence.iter().find(|evidence| evidence.point == point).unwrap()
 }
 
@@ -96,7 +96,7 @@ fn evidence(record: &GradeRecord, point: Point) -> &Evidence {
 fn a_plain_success() {
     let record = session()
         .asks("Please fix the login bug")
-        .calls("bash", Outcome::Ok, "fine")
+        .calls("bash", ToolOutcome::Ok, "fine")
         .answers("All done: see https://example.org/1 for details.")
         .grade();
     assert!(record.task_completed && record.errors_recovered);
@@ -108,11 +108,11 @@ fn a_plain_success() {
     assert_eq!(record.task_summary.as_deref(), Some("Please fix the login bug"));
     assert_eq!(record.details.task_type, TaskType::Debugging);
     assert_eq!(record.details.counts_at.to_string(), "2026-11-16T10:00:00Z");
-    let done = evidence(&record, Point::SaysDone);
+    let done = evidence(&record, GradePoint::SaysDone);
     assert_eq!((done.event, done.worth), (Some(3), 1.0));
     assert!(done.words.starts_with("All done"));
     assert_eq!(
-        evidence(&record, Point::Efficiency).words,
+        evidence(&record, GradePoint::Efficiency).words,
         "1 tool calls, 0 errors in 2 model calls"
     );
 }
@@ -121,11 +121,11 @@ fn a_plain_success() {
 fn errors_are_counted_classed_and_traced() {
     let record = session()
         .asks("run it")
-        .calls("bash", Outcome::Failed, "cat: x: No such file or directory")
-        .calls("bash", Outcome::Failed, "cat: y: No such file or directory")
-        .calls("fetch", Outcome::Failed, "Connection refused, password=hunter2secret99")
-        .calls("bash", Outcome::Rejected, "the user said no")
-        .calls("bash", Outcome::Ok, "fine")
+        .calls("bash", ToolOutcome::Failed, "cat: x: No such file or directory")
+        .calls("bash", ToolOutcome::Failed, "cat: y: No such file or directory")
+        .calls("fetch", ToolOutcome::Failed, "Connection refused, password=hunter2secret99")
+        .calls("bash", ToolOutcome::Rejected, "the user said no")
+        .calls("bash", ToolOutcome::Ok, "fine")
         .answers("I was unable to do the whole of it.")
         .grade();
     assert_eq!((record.total_errors, record.total_api_calls), (3, 6));
@@ -141,7 +141,7 @@ fn errors_are_counted_classed_and_traced() {
     assert!(!record.details.errors[1].example.contains("hunter2"));
     assert_eq!(record.details.tools["bash"].calls, 4);
     assert_eq!(record.details.rejected_calls, 1);
-    assert_eq!(evidence(&record, Point::Recovery).event, Some(10));
+    assert_eq!(evidence(&record, GradePoint::Recovery).event, Some(10));
 }
 
 #[test]
@@ -150,11 +150,12 @@ fn every_class_is_named_however_many_kinds_of_errors_there_are() {
     let mut script = session().asks("run it");
     for (one, other) in NAMES.iter().flat_map(|one| NAMES.map(|other| (one, other))) {
         for _ in 0..2 {
-            script = script.calls(&format!("{one}-{other}"), Outcome::Failed, "No such file: x");
+            script =
+                script.calls(&format!("{one}-{other}"), ToolOutcome::Failed, "No such file: x");
         }
     }
     let record =
-        script.calls("fetch", Outcome::Failed, "Connection refused").answers("No.").grade();
+        script.calls("fetch", ToolOutcome::Failed, "Connection refused").answers("No.").grade();
     assert_eq!((record.total_errors, record.details.errors.len()), (129, MAX_GROUPS));
     let found: BTreeSet<ErrorClass> = record.error_types.iter().copied().collect();
     assert!(found.contains(&ErrorClass::NetworkError), "{found:?}");
@@ -164,11 +165,11 @@ fn every_class_is_named_however_many_kinds_of_errors_there_are() {
 fn a_result_without_its_call_is_a_call_of_its_tool() {
     let record = session()
         .asks("run it")
-        .gives("terminal", Outcome::Failed)
-        .gives("terminal", Outcome::Ok)
-        .calls("bash", Outcome::Ok, "fine")
-        .calls("terminal", Outcome::Ok, "fine")
-        .calls("bash", Outcome::Pending, "")
+        .gives("terminal", ToolOutcome::Failed)
+        .gives("terminal", ToolOutcome::Ok)
+        .calls("bash", ToolOutcome::Ok, "fine")
+        .calls("terminal", ToolOutcome::Ok, "fine")
+        .calls("bash", ToolOutcome::Pending, "")
         .answers("That is how it is, and no more can be said.")
         .grade();
     let calls = |tool| record.details.tools[tool].calls;
@@ -181,7 +182,7 @@ fn a_result_without_its_call_is_a_call_of_its_tool() {
 fn the_example_of_an_error_is_the_exception_not_the_traceback() {
     let words = "Exit code 1\nTraceback (most recent call last):\n  File \"a.py\", line 5\n    \
                  d['id']\nKeyError: 'id', password=hunter2secret99";
-    let script = session().asks("run it").calls("bash", Outcome::Failed, words);
+    let script = session().asks("run it").calls("bash", ToolOutcome::Failed, words);
     let record = script.answers("That is how it is, and no more can be said.").grade();
     assert_eq!(record.details.errors[0].example, "KeyError: 'id', password=[redacted]");
 }
@@ -190,21 +191,21 @@ fn the_example_of_an_error_is_the_exception_not_the_traceback() {
 fn an_error_at_the_end_is_not_recovered_from() {
     let record = session()
         .asks("run it")
-        .calls("bash", Outcome::Ok, "fine")
-        .calls("bash", Outcome::Failed, "Permission denied")
+        .calls("bash", ToolOutcome::Ok, "fine")
+        .calls("bash", ToolOutcome::Failed, "Permission denied")
         .answers("That is how it is, and no more can be said.")
         .grade();
     assert!(!record.errors_recovered);
-    assert_eq!(evidence(&record, Point::Recovery).event, Some(4));
+    assert_eq!(evidence(&record, GradePoint::Recovery).event, Some(4));
 }
 
 #[test]
 fn only_the_sessions_own_agent_counts() {
     let record = session()
-        .say(Role::User, Origin::Harness, "<environment>deploy</environment>")
+        .say(EventRole::User, EventOrigin::Harness, "<environment>deploy</environment>")
         .asks("a poem, please")
-        .say(Role::User, Origin::Subagent, "fix everything")
-        .say(Role::Assistant, Origin::Subagent, "sub answer, failed")
+        .say(EventRole::User, EventOrigin::Subagent, "fix everything")
+        .say(EventRole::Assistant, EventOrigin::Subagent, "sub answer, failed")
         .answers("Roses are red, violets are blue.")
         .grade();
     assert_eq!(record.total_api_calls, 1);
@@ -212,12 +213,12 @@ fn only_the_sessions_own_agent_counts() {
     assert_eq!(record.details.task_type, TaskType::General);
 
     let alone = session()
-        .say(Role::User, Origin::Subagent, "fix everything")
-        .say(Role::Assistant, Origin::Subagent, "It is all finished by now.")
+        .say(EventRole::User, EventOrigin::Subagent, "fix everything")
+        .say(EventRole::Assistant, EventOrigin::Subagent, "It is all finished by now.")
         .grade();
     assert!(alone.task_completed);
     let own_file = session()
-        .say(Role::User, Origin::Subagent, "fix everything")
+        .say(EventRole::User, EventOrigin::Subagent, "fix everything")
         .answers("It is all finished by now.")
         .grade();
     assert_eq!(own_file.details.task_type, TaskType::Debugging);
@@ -226,8 +227,8 @@ fn only_the_sessions_own_agent_counts() {
 #[test]
 fn continued_calls_are_one_call_and_one_response() {
     let text = |text: &'static str, continues| Event {
-        role: Role::Assistant,
-        origin: Origin::Agent,
+        role: EventRole::Assistant,
+        origin: EventOrigin::Agent,
         text: text.into(),
         continues,
         ..Event::default()
@@ -238,7 +239,7 @@ fn continued_calls_are_one_call_and_one_response() {
         .event(text("is done", true))
         .grade();
     assert_eq!(record.total_api_calls, 1);
-    let done = evidence(&record, Point::SaysDone);
+    let done = evidence(&record, GradePoint::SaysDone);
     assert!(done.words.contains("is done"));
     assert_eq!(done.event, Some(2), "the message that says it");
     let record = session()
@@ -247,9 +248,9 @@ fn continued_calls_are_one_call_and_one_response() {
         .event(text("and this is the second: see https://example.org", true))
         .event(text("```\ncode\n```", true))
         .grade();
-    assert_eq!(evidence(&record, Point::NamesOutput).event, Some(1));
-    assert_eq!(evidence(&record, Point::HasLinks).event, Some(2));
-    assert_eq!(evidence(&record, Point::HasCode).event, Some(3));
+    assert_eq!(evidence(&record, GradePoint::NamesOutput).event, Some(1));
+    assert_eq!(evidence(&record, GradePoint::HasLinks).event, Some(2));
+    assert_eq!(evidence(&record, GradePoint::HasCode).event, Some(3));
 }
 
 #[test]
@@ -261,13 +262,13 @@ fn asking_back_is_noted_when_a_person_answers() {
         .answers("Now it is better than before.")
         .grade();
     assert!(record.had_user_clarification);
-    let asked = evidence(&record, Point::Clarification);
+    let asked = evidence(&record, GradePoint::Clarification);
     assert_eq!((asked.event, asked.words.as_str()), (Some(1), "Which file do you mean?"));
 
     let at_end = session().asks("make it better").answers("Anything else?").grade();
     assert!(!at_end.had_user_clarification);
     let tool =
-        session().asks("go").calls("AskUserQuestion", Outcome::Ok, "yes").answers("ok").grade();
+        session().asks("go").calls("AskUserQuestion", ToolOutcome::Ok, "yes").answers("ok").grade();
     assert!(tool.had_user_clarification);
 }
 
@@ -276,18 +277,18 @@ fn the_end_decides_not_the_middle() {
     let record = session()
         .asks("go")
         .answers("Step one is done, on we go to the next.")
-        .calls("bash", Outcome::Pending, "")
+        .calls("bash", ToolOutcome::Pending, "")
         .grade();
     assert_eq!(record.details.pending_calls, 1);
     assert!(!record.task_completed);
-    assert_eq!(evidence(&record, Point::ShortResponse).event, None);
+    assert_eq!(evidence(&record, GradePoint::ShortResponse).event, None);
 }
 
 #[test]
 fn an_empty_session_is_not_gradable() {
     let reason = |script: Script| match script.grading() {
-        Grading::NotGradable { reason, .. } => reason,
-        Grading::Graded(_) => "graded",
+        GradingResult::NotGradable { reason, .. } => reason,
+        GradingResult::Graded(_) => "graded",
     };
     assert_eq!(reason(session()), "nobody asked for anything");
     assert_eq!(reason(session().answers("hello")), "nobody asked for anything");
@@ -297,14 +298,14 @@ fn an_empty_session_is_not_gradable() {
     assert_eq!(reason(blank), "the agent never answered");
     assert_eq!(reason(session().asks("hello").answers("hi")), "graded");
     assert_eq!(reason(session().asks("hello").answers("hi").answers("")), "graded");
-    assert_eq!(reason(session().asks("hello").calls("bash", Outcome::Ok, "")), "graded");
+    assert_eq!(reason(session().asks("hello").calls("bash", ToolOutcome::Ok, "")), "graded");
 }
 
 #[test]
 fn an_infinite_loop_is_seen() {
     let mut script = session().asks("loop");
     for _ in 0..60 {
-        script = script.calls("bash", Outcome::Failed, "Request timed out");
+        script = script.calls("bash", ToolOutcome::Failed, "Request timed out");
     }
     let record = script.grade();
     assert!(record.had_repeated_errors && record.had_infinite_loop_risk);
@@ -314,7 +315,7 @@ fn an_infinite_loop_is_seen() {
 
     let mut long = session().asks("long");
     for _ in 0..51 {
-        long = long.calls("bash", Outcome::Ok, "fine");
+        long = long.calls("bash", ToolOutcome::Ok, "fine");
     }
     assert!(long.grade().had_infinite_loop_risk);
 }
@@ -323,7 +324,7 @@ fn an_infinite_loop_is_seen() {
 fn a_tool_name_for_each_call_fills_no_memory() {
     let mut script = session().asks("go");
     for number in 0..700 {
-        script = script.calls(&format!("tool{number}"), Outcome::Ok, "");
+        script = script.calls(&format!("tool{number}"), ToolOutcome::Ok, "");
     }
     let record = script.grade();
     assert_eq!(record.details.tools.len(), 501);
@@ -345,7 +346,7 @@ fn no_cut_bares_a_secret() {
 
 #[test]
 fn the_sample_triggers_most_rules() {
-    let [Grading::Graded(grade)] = &grade_sample()[..] else { panic!("no grade") };
+    let [GradingResult::Graded(grade)] = &grade_sample()[..] else { panic!("no grade") };
     assert_eq!((grade.total_errors, grade.details.corrections), (1, 1));
     assert_eq!(grade.outcome, crate::grade::TaskOutcome::Contradicted);
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum CheckKind {
+pub(super) enum ShellCheckKind {
     Tests,
     Build,
     Lint,
@@ -15,19 +15,19 @@ pub(super) enum CheckKind {
 
 /// A check run by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Check {
-    pub(super) kind: CheckKind,
+pub(super) struct ShellCheck {
+    pub(super) kind: ShellCheckKind,
     /// Files and folders to which the check is limited.
     pub(super) targets: Vec<String>,
     /// True if the command's exit code 0 means that the check passed. Not the case before a pipe,
     /// `;` or `||`.
-    pub(super) code_tells: bool,
+    pub(super) exit_code_is_reliable: bool,
 }
 
 /// A relevant step of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
-    Check(Check),
+pub(super) enum CommandStep {
+    Check(ShellCheck),
     /// Files are changed.
     Change,
     /// The work is merged.
@@ -36,7 +36,7 @@ pub(super) enum Step {
 
 /// Operator between two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum ShellOperator {
     And,
     Or,
     Pipe,
@@ -44,11 +44,11 @@ enum Link {
 }
 
 /// A simple command and the operator after it.
-struct Segment<'a> {
+struct SimpleCommand<'a> {
     words: Vec<Cow<'a, str>>,
     /// Files that its output is redirected to.
     outputs: Vec<Cow<'a, str>>,
-    next: Link,
+    next: ShellOperator,
 }
 
 /// Maximum number of bytes of a command to parse.
@@ -59,38 +59,39 @@ const MAX_SEGMENTS: usize = 64;
 const SCRIPT: &str = ".sh";
 
 /// Returns the relevant steps of a command, in order.
-pub(super) fn steps(command: &str) -> Vec<Step> {
+pub(super) fn parse_steps(command: &str) -> Vec<CommandStep> {
     let command = &command[..command.floor_char_boundary(MAX_LOOKED_AT)];
-    let segments = segments(command);
+    let segments = split_commands(command);
     let keeps_pipe_codes = command.contains("pipefail");
     let mut steps = Vec::new();
     // Saving the output of a check to a file does not count as a change.
     let mut is_printed = false;
     for (at, segment) in segments.iter().enumerate() {
-        is_printed &= segments[at - usize::from(at > 0)].next == Link::Pipe;
+        is_printed &= segments[at - usize::from(at > 0)].next == ShellOperator::Pipe;
         let words = without_wrappers(&segment.words);
-        if let Some(kind) = check(words) {
+        if let Some(kind) = check_kind(words) {
             let later = &segments[at..segments.len() - 1];
             // The exit code survives `&&` and, with pipefail, a pipe.
             let behind = later.iter().all(|one| match one.next {
-                Link::And => true,
-                Link::Pipe => keeps_pipe_codes,
-                Link::Or | Link::Then => false,
+                ShellOperator::And => true,
+                ShellOperator::Pipe => keeps_pipe_codes,
+                ShellOperator::Or | ShellOperator::Then => false,
             });
             // After `||` the check may not have run at all.
-            let is_alternative = at > 0 && segments[at - 1].next == Link::Or;
-            steps.push(Step::Check(Check {
+            let is_alternative = at > 0 && segments[at - 1].next == ShellOperator::Or;
+            steps.push(CommandStep::Check(ShellCheck {
                 kind,
-                targets: targets(words),
-                code_tells: behind && !is_alternative,
+                targets: check_targets(words),
+                exit_code_is_reliable: behind && !is_alternative,
             }));
             is_printed = true;
         } else if is_merge(words) {
-            steps.push(Step::Merge);
+            steps.push(CommandStep::Merge);
         } else if !is_printed
-            && (changes(words, &segment.words) || segment.outputs.iter().any(|path| matters(path)))
+            && (changes_files(words, &segment.words)
+                || segment.outputs.iter().any(|path| affects_tests(path)))
         {
-            steps.push(Step::Change);
+            steps.push(CommandStep::Change);
         }
     }
     steps
@@ -98,7 +99,7 @@ pub(super) fn steps(command: &str) -> Vec<Step> {
 
 /// Returns true if changing this file can affect test results. Notes, logs and files outside the
 /// project cannot.
-pub(super) fn matters(path: &str) -> bool {
+pub(super) fn affects_tests(path: &str) -> bool {
     const ELSEWHERE: [&str; 5] = ["/dev/", "/tmp/", "/var/tmp/", "/private/tmp/", "/proc/"];
     const NOTES: [&str; 7] = ["md", "mdx", "rst", "adoc", "log", "out", "patch"];
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -111,12 +112,13 @@ pub(super) fn matters(path: &str) -> bool {
 
 /// Splits a command at `&&`, `||`, `|`, `;` and newlines outside of quotes. Skips the text of
 /// here-documents.
-fn segments(command: &str) -> Vec<Segment<'_>> {
+fn split_commands(command: &str) -> Vec<SimpleCommand<'_>> {
     let mut found = Vec::new();
-    let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
-    let (mut word, mut has_word, mut quote) = (Word::new(command), false, None::<char>);
+    let mut now =
+        SimpleCommand { words: Vec::new(), outputs: Vec::new(), next: ShellOperator::Then };
+    let (mut word, mut has_word, mut quote) = (ShellWord::new(command), false, None::<char>);
     let mut redirects = false;
-    let mut chars = Chars { text: command, at: 0 };
+    let mut chars = CharCursor { text: command, at: 0 };
     let mut heredocs: Vec<String> = Vec::new();
     while let Some((at, c)) = chars.next() {
         if let Some(open) = quote {
@@ -184,12 +186,12 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
                 }
                 continue;
             }
-            '&' if chars.next_if('&') => Some(Link::And),
+            '&' if chars.next_if('&') => Some(ShellOperator::And),
             // `&>` redirects both streams.
             '&' if chars.rest().starts_with('>') => continue,
-            '|' if chars.next_if('|') => Some(Link::Or),
-            '|' => Some(Link::Pipe),
-            '&' | ';' | '\n' => Some(Link::Then),
+            '|' if chars.next_if('|') => Some(ShellOperator::Or),
+            '|' => Some(ShellOperator::Pipe),
+            '&' | ';' | '\n' => Some(ShellOperator::Then),
             // Grouped commands are read as if they were not grouped.
             '(' | ')' | '{' | '}' if !has_word => None,
             c if c.is_whitespace() => None,
@@ -217,8 +219,9 @@ fn segments(command: &str) -> Vec<Segment<'_>> {
         if let Some(link) = link
             && !(now.words.is_empty() && now.outputs.is_empty())
         {
-            let next = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
-            found.push(Segment { next: link, ..std::mem::replace(&mut now, next) });
+            let next =
+                SimpleCommand { words: Vec::new(), outputs: Vec::new(), next: ShellOperator::Then };
+            found.push(SimpleCommand { next: link, ..std::mem::replace(&mut now, next) });
             if found.len() >= MAX_SEGMENTS {
                 return found;
             }
@@ -241,13 +244,13 @@ fn is_arithmetic(before: &str) -> bool {
 }
 
 /// Cursor over the characters of a command.
-struct Chars<'a> {
+struct CharCursor<'a> {
     text: &'a str,
     /// Byte offset of the next character.
     at: usize,
 }
 
-impl<'a> Chars<'a> {
+impl<'a> CharCursor<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -295,7 +298,7 @@ fn is_plain(byte: u8) -> bool {
 
 /// A word being parsed. It borrows from the command unless quotes or escapes inside it force a
 /// copy.
-struct Word<'a> {
+struct ShellWord<'a> {
     command: &'a str,
     from: usize,
     to: usize,
@@ -303,7 +306,7 @@ struct Word<'a> {
     owned: Option<String>,
 }
 
-impl<'a> Word<'a> {
+impl<'a> ShellWord<'a> {
     fn new(command: &'a str) -> Self {
         Self { command, from: 0, to: 0, owned: None }
     }
@@ -331,7 +334,7 @@ impl<'a> Word<'a> {
 }
 
 /// Moves past the line that ends a here-document.
-fn skip_heredoc(name: &str, chars: &mut Chars<'_>) {
+fn skip_heredoc(name: &str, chars: &mut CharCursor<'_>) {
     for line in chars.rest().split_inclusive('\n') {
         chars.at += line.len();
         if line.trim() == name {
@@ -433,8 +436,8 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Returns the kind of check that the words run.
-fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
-    use CheckKind::{Build, Ci, Lint, Tests};
+fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
+    use ShellCheckKind::{Build, Ci, Lint, Tests};
     /// Flags that only print what would be run, or that never finish.
     const IDLE: [&str; 11] = [
         "--help",
@@ -594,7 +597,7 @@ fn check(words: &[Cow<'_, str>]) -> Option<CheckKind> {
 }
 
 /// Returns the files and folders that a check is limited to.
-fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
+fn check_targets(words: &[Cow<'_, str>]) -> Vec<String> {
     const MAX: usize = 20;
     let is_file = |word: &&Cow<'_, str>| {
         // pytest selects single tests with `file.py::test`.
@@ -630,15 +633,17 @@ fn is_merge(words: &[Cow<'_, str>]) -> bool {
 }
 
 /// Returns true if the words change files of the project.
-fn changes(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
+fn changes_files(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| &**word);
     let has_flag = |flag: &str| words.iter().skip(1).any(|word| word.starts_with(flag));
     let paths = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
     match base_name(word(0)) {
         "sed" | "gsed" => has_flag("-i") || has_flag("--in-place"),
         "perl" => words.iter().skip(1).any(|word| word.starts_with("-p") && word.contains('i')),
-        "tee" | "touch" | "rm" | "mv" | "truncate" | "patch" => paths().any(|path| matters(path)),
-        "cp" => paths().next_back().is_some_and(|path| matters(path)),
+        "tee" | "touch" | "rm" | "mv" | "truncate" | "patch" => {
+            paths().any(|path| affects_tests(path))
+        }
+        "cp" => paths().next_back().is_some_and(|path| affects_tests(path)),
         "apply_patch" => true,
         "git" => {
             matches!(

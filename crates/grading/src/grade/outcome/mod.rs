@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-pub(super) use tools::{is_editor, is_shell, without_server};
+pub(super) use tools::{is_editor, is_shell, strip_mcp_server};
 pub(super) use track::OutcomeTracker;
 
 /// Outcome of a task.

@@ -10,7 +10,7 @@ use crate::english;
 
 /// Exit status of a command, as far as it reveals the result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum CheckExit {
     /// Exit code 0 of the check itself.
     Zero,
     /// A nonzero exit code.
@@ -21,11 +21,11 @@ pub(super) enum Exit {
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CheckResult {
+pub(super) enum CheckVerdict {
     Passed,
     Failed,
     /// The check did not run, or had nothing to check.
-    Nothing,
+    DidNotRun,
 }
 
 /// Numbers of bytes examined at the start and end of an output. The tail is longer because
@@ -40,7 +40,7 @@ const NOTHING: &str = r"(?mi)\bno tests? (?:ran|found|to run|files? found|were e
 static WORDS: LazyLock<RegexSet> = LazyLock::new(|| english::regex_set([FAILS, PASSES, NOTHING]));
 
 /// Determines the result of a check from its exit code and output.
-pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
+pub(super) fn check_result(exit: CheckExit, words: &str) -> CheckVerdict {
     let looked_at: String = if words.len() <= MAX_HEAD + MAX_TAIL {
         words.to_owned()
     } else {
@@ -50,15 +50,15 @@ pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
     let found = WORDS.matches(&looked_at);
     let (fails, passes, nothing) = (found.matched(0), found.matched(1), found.matched(2));
     match exit {
-        _ if fails && exit != Exit::NonZero && nothing && !passes => CheckResult::Nothing,
-        Exit::Zero | Exit::Unknown if fails => CheckResult::Failed,
-        Exit::Zero if nothing && !passes => CheckResult::Nothing,
-        Exit::Zero => CheckResult::Passed,
-        Exit::Unknown if passes => CheckResult::Passed,
-        Exit::Unknown => CheckResult::Nothing,
-        Exit::NonZero if nothing && !fails => CheckResult::Nothing,
-        Exit::NonZero if !fails && did_not_run(words) => CheckResult::Nothing,
-        Exit::NonZero => CheckResult::Failed,
+        _ if fails && exit != CheckExit::NonZero && nothing && !passes => CheckVerdict::DidNotRun,
+        CheckExit::Zero | CheckExit::Unknown if fails => CheckVerdict::Failed,
+        CheckExit::Zero if nothing && !passes => CheckVerdict::DidNotRun,
+        CheckExit::Zero => CheckVerdict::Passed,
+        CheckExit::Unknown if passes => CheckVerdict::Passed,
+        CheckExit::Unknown => CheckVerdict::DidNotRun,
+        CheckExit::NonZero if nothing && !fails => CheckVerdict::DidNotRun,
+        CheckExit::NonZero if !fails && did_not_run(words) => CheckVerdict::DidNotRun,
+        CheckExit::NonZero => CheckVerdict::Failed,
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
 /// the work.
 fn did_not_run(words: &str) -> bool {
     matches!(
-        ErrorClass::of(words, None),
+        ErrorClass::classify(words, None),
         ErrorClass::ToolNotFound
             | ErrorClass::FileNotFound
             | ErrorClass::PermissionDenied
@@ -82,15 +82,15 @@ mod tests {
 
     #[test]
     fn summaries_of_runners() {
-        use CheckResult::{Failed, Nothing, Passed};
+        use CheckVerdict::{DidNotRun, Failed, Passed};
         for (words, alone, at_zero) in [
             ("===== 5 passed, 1 warning in 0.2s =====", Passed, Passed),
             ("1 failed, 4 passed in 0.2s", Failed, Failed),
             ("12 passed, 1 xfailed in 2s", Passed, Passed),
-            ("collected 0 items\n== no tests ran in 0.01s ==", Nothing, Nothing),
+            ("collected 0 items\n== no tests ran in 0.01s ==", DidNotRun, DidNotRun),
             ("test result: ok. 12 passed; 0 failed; 0 ignored", Passed, Passed),
             ("test result: FAILED. 3 passed; 1 failed", Failed, Failed),
-            ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed", Nothing, Nothing),
+            ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed", DidNotRun, DidNotRun),
             ("ok  \tgithub.com/a/b\t0.3s", Passed, Passed),
             ("--- FAIL: TestX (0.00s)\nFAIL\tgithub.com/a/b", Failed, Failed),
             ("Ran 3 tests in 0.1s\n\nOK", Passed, Passed),
@@ -102,26 +102,26 @@ mod tests {
             ("20 examples, 0 failures", Passed, Passed),
             ("All checks passed!", Passed, Passed),
             ("  42 passing (1s)\n  2 failing", Failed, Failed),
-            ("", Nothing, Passed),
-            ("hello", Nothing, Passed),
+            ("", DidNotRun, Passed),
+            ("hello", DidNotRun, Passed),
         ] {
-            assert_eq!(read(Exit::Unknown, words), alone, "{words}");
-            assert_eq!(read(Exit::Zero, words), at_zero, "{words}");
+            assert_eq!(check_result(CheckExit::Unknown, words), alone, "{words}");
+            assert_eq!(check_result(CheckExit::Zero, words), at_zero, "{words}");
         }
     }
 
     #[test]
     fn a_check_that_could_not_run_says_nothing() {
         for (words, expected) in [
-            ("bash: pytest: command not found", CheckResult::Nothing),
-            ("/usr/bin/python: No module named pytest", CheckResult::Nothing),
-            ("Command timed out after 2m", CheckResult::Nothing),
-            ("npm error Missing script: \"test\"", CheckResult::Nothing),
-            ("2 failed, 1 passed", CheckResult::Failed),
-            ("assertion `left == right` failed", CheckResult::Failed),
-            ("", CheckResult::Failed),
+            ("bash: pytest: command not found", CheckVerdict::DidNotRun),
+            ("/usr/bin/python: No module named pytest", CheckVerdict::DidNotRun),
+            ("Command timed out after 2m", CheckVerdict::DidNotRun),
+            ("npm error Missing script: \"test\"", CheckVerdict::DidNotRun),
+            ("2 failed, 1 passed", CheckVerdict::Failed),
+            ("assertion `left == right` failed", CheckVerdict::Failed),
+            ("", CheckVerdict::Failed),
         ] {
-            assert_eq!(read(Exit::NonZero, words), expected, "{words}");
+            assert_eq!(check_result(CheckExit::NonZero, words), expected, "{words}");
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::grade::GradeRecord;
-use crate::grade::heuristic::{Grading, GradingContext, Heuristic};
-use crate::grade::weights::Weights;
+use crate::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
+use crate::grade::weights::GradeWeights;
 use selftest_sessions::{
-    Event, Head, Mark, Origin, Outcome, Role, Sink as _, Text, ToolCall, ToolResult,
+    Event, EventMark, EventOrigin, EventRole, SessionHead, SessionSink as _, Text, ToolCall,
+    ToolOutcome, ToolResult,
 };
 use selftest_text::redact::Redactor;
 
@@ -16,7 +17,7 @@ enum Does {
     /// A person does.
     Asks(&'static str),
     /// A command that ends so and prints that.
-    Runs(&'static str, Outcome, &'static str),
+    Runs(&'static str, ToolOutcome, &'static str),
     Edits(&'static str),
     Writes(&'static str),
     IsStopped,
@@ -30,7 +31,7 @@ fn grade(steps: &[Does]) -> GradeRecord {
     let redactor = Redactor::default();
     let at = jiff::Timestamp::UNIX_EPOCH;
     let context = GradingContext { session_file: "s.jsonl", modified: at, graded_at: at };
-    let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+    let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
     let mut number = 0;
     for step in steps {
         for mut event in events(*step, number) {
@@ -39,17 +40,21 @@ fn grade(steps: &[Does]) -> GradeRecord {
             heuristic.event(event);
         }
     }
-    heuristic.end(Head { id: "s".to_owned(), agent: "test".to_owned(), ..Head::default() });
+    heuristic.end(SessionHead {
+        id: "s".to_owned(),
+        agent: "test".to_owned(),
+        ..SessionHead::default()
+    });
     match heuristic.into_gradings().remove(0) {
-        Grading::Graded(record) => *record,
-        Grading::NotGradable { reason, .. } => panic!("{reason}"),
+        GradingResult::Graded(record) => *record,
+        GradingResult::NotGradable { reason, .. } => panic!("{reason}"),
     }
 }
 
 fn events(step: Does, number: u64) -> Vec<Event<'static>> {
     let agent = |text: &'static str, calls| Event {
-        role: Role::Assistant,
-        origin: Origin::Agent,
+        role: EventRole::Assistant,
+        origin: EventOrigin::Agent,
         text: Text::from(text),
         calls,
         ..Event::default()
@@ -63,14 +68,19 @@ fn events(step: Does, number: u64) -> Vec<Event<'static>> {
     let result = |outcome, text: &'static str| {
         let result =
             ToolResult { call_id: id.clone(), outcome, text: text.into(), ..ToolResult::default() };
-        Event { role: Role::Tool, origin: Origin::Agent, results: vec![result], ..Event::default() }
+        Event {
+            role: EventRole::Tool,
+            origin: EventOrigin::Agent,
+            results: vec![result],
+            ..Event::default()
+        }
     };
     let edit = |tool, path: &str| call(tool, format!(r#"{{"file_path":"{path}","x":"y"}}"#));
     match step {
         Says(text) => vec![agent(text, Vec::new())],
         Asks(text) => vec![Event {
-            role: Role::User,
-            origin: Origin::Human,
+            role: EventRole::User,
+            origin: EventOrigin::Human,
             text: text.into(),
             ..Event::default()
         }],
@@ -78,16 +88,16 @@ fn events(step: Does, number: u64) -> Vec<Event<'static>> {
             let arguments = serde_json::json!({ "command": command }).to_string();
             vec![agent("", vec![call("Bash", arguments)]), result(outcome, output)]
         }
-        Edits(path) => vec![agent("", vec![edit("Edit", path)]), result(Outcome::Ok, "")],
-        Writes(path) => vec![agent("", vec![edit("Write", path)]), result(Outcome::Ok, "")],
+        Edits(path) => vec![agent("", vec![edit("Edit", path)]), result(ToolOutcome::Ok, "")],
+        Writes(path) => vec![agent("", vec![edit("Write", path)]), result(ToolOutcome::Ok, "")],
         IsJudged(passed) => vec![Event {
-            mark: Some(if passed { Mark::VerifierPassed } else { Mark::VerifierFailed }),
+            mark: Some(if passed { EventMark::VerifierPassed } else { EventMark::VerifierFailed }),
             text: if passed { "reward: 1.0" } else { "reward: 0.0" }.into(),
             ..Event::default()
         }],
         IsStopped => vec![Event {
-            role: Role::User,
-            mark: Some(Mark::Interrupted),
+            role: EventRole::User,
+            mark: Some(EventMark::Interrupted),
             text: "[Request interrupted by user]".into(),
             ..Event::default()
         }],
@@ -100,8 +110,8 @@ fn outcome(steps: &[Does]) -> (TaskOutcome, Vec<OutcomeSign>) {
 }
 
 const TASK: Does = Asks("fix the login");
-const PASSES: Does = Runs("pytest -q", Outcome::Ok, "12 passed in 0.4s");
-const FAILS: Does = Runs("pytest -q", Outcome::Failed, "1 failed, 11 passed");
+const PASSES: Does = Runs("pytest -q", ToolOutcome::Ok, "12 passed in 0.4s");
+const FAILS: Does = Runs("pytest -q", ToolOutcome::Failed, "1 failed, 11 passed");
 const DONE: Does = Says("Done: the login is fixed and works again.");
 
 #[test]
@@ -120,11 +130,12 @@ fn tests_after_the_last_change_verify() {
 fn a_change_after_the_tests_leaves_the_claim() {
     let steps = [TASK, Edits("src/a.py"), PASSES, Edits("src/b.py"), DONE];
     assert_eq!(outcome(&steps), (TaskOutcome::Claimed, vec![OutcomeSign::Claims]));
-    let by_shell = [TASK, Edits("a.py"), PASSES, Runs("sed -i s/a/b/ a.py", Outcome::Ok, ""), DONE];
+    let by_shell =
+        [TASK, Edits("a.py"), PASSES, Runs("sed -i s/a/b/ a.py", ToolOutcome::Ok, ""), DONE];
     assert_eq!(outcome(&by_shell).0, TaskOutcome::Claimed);
     let notes = [TASK, Edits("src/a.py"), PASSES, Writes("SUMMARY.md"), DONE];
     assert_eq!(outcome(&notes).0, TaskOutcome::Verified, "notes change no behaviour");
-    let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", Outcome::Ok, ""), DONE];
+    let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", ToolOutcome::Ok, ""), DONE];
     assert_eq!(outcome(&kept).0, TaskOutcome::Verified, "a check's own words");
 }
 
@@ -137,9 +148,9 @@ fn the_file_is_known_where_a_call_is_cut_or_names_it_twice() {
         (r#"{"file_path":"/w/notes.md","path":"/w/notes.md"}"#.to_owned(), "/w/notes.md", true),
     ] {
         let text = Text::from(arguments);
-        let mended = text.mended_json();
-        let work = tools::work("Write", mended.as_deref().unwrap_or(&text));
-        assert_eq!(work, tools::ToolWork::Edit { path: path.into(), is_whole });
+        let mended = text.repaired_json();
+        let work = tools::tool_effect("Write", mended.as_deref().unwrap_or(&text));
+        assert_eq!(work, tools::ToolEffect::Edit { path: path.into(), is_whole });
     }
 }
 
@@ -149,28 +160,31 @@ fn what_does_not_verify() {
         ("nothing was changed", &[TASK, PASSES, DONE][..]),
         (
             "a pipe hides the code",
-            &[TASK, Edits("a.py"), Runs("pytest | tail", Outcome::Ok, ""), DONE],
+            &[TASK, Edits("a.py"), Runs("pytest | tail", ToolOutcome::Ok, ""), DONE],
         ),
-        ("nothing ran", &[TASK, Edits("a.py"), Runs("pytest", Outcome::Ok, "no tests ran"), DONE]),
-        ("refused", &[TASK, Edits("a.py"), Runs("pytest", Outcome::Rejected, ""), DONE]),
+        (
+            "nothing ran",
+            &[TASK, Edits("a.py"), Runs("pytest", ToolOutcome::Ok, "no tests ran"), DONE],
+        ),
+        ("refused", &[TASK, Edits("a.py"), Runs("pytest", ToolOutcome::Rejected, ""), DONE]),
         (
             "its own test",
             &[
                 TASK,
                 Edits("a.py"),
                 Writes("tests/test_new.py"),
-                Runs("pytest tests/test_new.py", Outcome::Ok, "1 passed"),
+                Runs("pytest tests/test_new.py", ToolOutcome::Ok, "1 passed"),
                 DONE,
             ],
         ),
-        ("a linter", &[TASK, Edits("a.py"), Runs("ruff check", Outcome::Ok, ""), DONE]),
+        ("a linter", &[TASK, Edits("a.py"), Runs("ruff check", ToolOutcome::Ok, ""), DONE]),
         (
             "a build",
             &[
                 TASK,
-                Runs("cargo build", Outcome::Failed, "error: could not compile"),
+                Runs("cargo build", ToolOutcome::Failed, "error: could not compile"),
                 Edits("a.rs"),
-                Runs("cargo build", Outcome::Ok, "Finished `dev` profile"),
+                Runs("cargo build", ToolOutcome::Ok, "Finished `dev` profile"),
                 DONE,
             ],
         ),
@@ -180,7 +194,7 @@ fn what_does_not_verify() {
                 TASK,
                 Edits("a.py"),
                 FAILS,
-                Runs("pytest tests/test_a.py", Outcome::Ok, "3 passed"),
+                Runs("pytest tests/test_a.py", ToolOutcome::Ok, "3 passed"),
                 DONE,
             ],
         ),
@@ -193,8 +207,8 @@ fn what_does_not_verify() {
 #[test]
 fn what_verifies_beside_tests() {
     for steps in [
-        [TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", Outcome::Ok, "merged"), DONE],
-        [TASK, Edits("a.py"), Runs("pytest | tail -3", Outcome::Ok, "4 passed in 1s"), DONE],
+        [TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", ToolOutcome::Ok, "merged"), DONE],
+        [TASK, Edits("a.py"), Runs("pytest | tail -3", ToolOutcome::Ok, "4 passed in 1s"), DONE],
     ] {
         assert_eq!(outcome(&steps).0, TaskOutcome::Verified);
     }
@@ -206,9 +220,9 @@ fn a_last_run_that_failed_contradicts() {
     assert_eq!(found, TaskOutcome::Contradicted);
     assert_eq!(signs, [OutcomeSign::TestsFailed, OutcomeSign::Claims]);
     let hidden =
-        [TASK, Edits("a.py"), Runs("pytest; true", Outcome::Ok, "2 failed, 1 passed"), DONE];
+        [TASK, Edits("a.py"), Runs("pytest; true", ToolOutcome::Ok, "2 failed, 1 passed"), DONE];
     assert_eq!(outcome(&hidden).0, TaskOutcome::Contradicted);
-    let missing = Runs("pytest", Outcome::Failed, "bash: pytest: command not found");
+    let missing = Runs("pytest", ToolOutcome::Failed, "bash: pytest: command not found");
     assert_eq!(outcome(&[TASK, Edits("a.py"), missing, DONE]).0, TaskOutcome::Claimed);
     let asked_for = [Asks("run the tests"), FAILS, Says("One test is red.")];
     assert_eq!(outcome(&asked_for).0, TaskOutcome::Unknown, "that was the task");
@@ -249,7 +263,7 @@ fn a_first_message_objects_to_nothing() {
 fn words_are_redacted_and_short() {
     let long = "pytest -q ".to_owned() + &"x".repeat(5000);
     let long: &'static str = Box::leak(long.into_boxed_str());
-    let grade = grade(&[TASK, Edits("a.py"), Runs(long, Outcome::Ok, "1 passed"), DONE]);
+    let grade = grade(&[TASK, Edits("a.py"), Runs(long, ToolOutcome::Ok, "1 passed"), DONE]);
     assert!(grade.details.outcome_evidence.iter().all(|one| one.words.len() <= 300));
     assert_eq!(grade.outcome, TaskOutcome::Verified);
 }

@@ -66,7 +66,7 @@ const EDITORS: [&str; 30] = [
 
 /// Effect of a tool call, as far as it matters for outcomes.
 #[derive(Debug, PartialEq)]
-pub(super) enum ToolWork<'a> {
+pub(super) enum ToolEffect<'a> {
     /// Runs a command.
     Command(Cow<'a, str>),
     /// Changes a file. The path is empty if the call does not name one.
@@ -112,7 +112,7 @@ impl<'a> EditArguments<'a> {
 }
 
 /// Strips the server prefix that MCP adds to a tool's name.
-pub(in crate::grade) fn without_server(tool: &str) -> &str {
+pub(in crate::grade) fn strip_mcp_server(tool: &str) -> &str {
     // Names are short and every call has one, so setting up a substring search would take longer.
     let joint = tool.as_bytes().windows(2).rposition(|two| two == b"__");
     joint.map_or(tool, |at| &tool[at + 2..])
@@ -120,7 +120,7 @@ pub(in crate::grade) fn without_server(tool: &str) -> &str {
 
 /// Returns true if the tool runs shell commands.
 pub(in crate::grade) fn is_shell(tool: &str) -> bool {
-    let name = without_server(tool);
+    let name = strip_mcp_server(tool);
     SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -130,61 +130,64 @@ pub(in crate::grade) fn is_editor(tool: &str) -> bool {
 }
 
 /// Determines the effect of a call.
-pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
-    let name = without_server(tool);
+pub(super) fn tool_effect<'a>(tool: &str, arguments: &'a str) -> ToolEffect<'a> {
+    let name = strip_mcp_server(tool);
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     let text = arguments.trim_start();
     let is_json = text.starts_with(['{', '[']);
     if is(&EDITORS) {
-        return edit(name, text, is_json);
+        return edit_effect(name, text, is_json);
     }
     if is(&SHELLS) && is_json {
-        return command(text).map_or(ToolWork::Other, ToolWork::Command);
+        return shell_command(text).map_or(ToolEffect::Other, ToolEffect::Command);
     }
     // Some formats name a call after the first word of its command.
     if !is_json && !text.is_empty() && (is(&SHELLS) || text.starts_with(tool)) {
-        return ToolWork::Command(text.into());
+        return ToolEffect::Command(text.into());
     }
-    ToolWork::Other
+    ToolEffect::Other
 }
 
-fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
+fn edit_effect<'a>(name: &str, text: &'a str, is_json: bool) -> ToolEffect<'a> {
     if !is_json {
         // Either `create src/x.py`, or the text of a patch.
         let mut words = text.split_whitespace();
         let is_command = words.next().is_some_and(|word| word.eq_ignore_ascii_case(name));
         let path = words.next().filter(|_| is_command).unwrap_or_default();
         if is_command && path == "view" {
-            return ToolWork::Other;
+            return ToolEffect::Other;
         }
-        return ToolWork::Edit { path: path.into(), is_whole: name.eq_ignore_ascii_case("create") };
+        return ToolEffect::Edit {
+            path: path.into(),
+            is_whole: name.eq_ignore_ascii_case("create"),
+        };
     }
     let arguments: EditArguments<'_> = serde_json::from_str(text).unwrap_or_default();
     let command = arguments.command.as_deref().unwrap_or_default();
     // Some editing tools also have a command that only reads.
     if command == "view" {
-        return ToolWork::Other;
+        return ToolEffect::Other;
     }
     let name = name.to_ascii_lowercase();
     let is_whole = command == "create" || name.starts_with("write") || name.starts_with("create");
-    ToolWork::Edit { path: arguments.into_path(), is_whole }
+    ToolEffect::Edit { path: arguments.into_path(), is_whole }
 }
 
 /// Arguments of shell tools in the spellings of different agents. The first one present is used.
 #[derive(Deserialize)]
 struct ShellArguments<'a> {
     #[serde(borrow)]
-    command: Option<Words<'a>>,
+    command: Option<CommandText<'a>>,
     #[serde(borrow)]
-    cmd: Option<Words<'a>>,
+    cmd: Option<CommandText<'a>>,
     #[serde(borrow)]
-    script: Option<Words<'a>>,
+    script: Option<CommandText<'a>>,
     #[serde(borrow, rename = "CommandLine")]
-    command_line: Option<Words<'a>>,
+    command_line: Option<CommandText<'a>>,
     #[serde(borrow)]
-    code: Option<Words<'a>>,
+    code: Option<CommandText<'a>>,
     #[serde(borrow)]
-    input: Option<Words<'a>>,
+    input: Option<CommandText<'a>>,
     run_in_background: Option<Value>,
     is_background: Option<Value>,
     background: Option<Value>,
@@ -192,14 +195,14 @@ struct ShellArguments<'a> {
 
 /// A command given as a string or as an argument list, whose last element is the shell's script.
 /// `None` for any other JSON type.
-struct Words<'a>(Option<Cow<'a, str>>);
+struct CommandText<'a>(Option<Cow<'a, str>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for CommandText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // A raw value lets long commands be borrowed instead of copied.
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         Ok(Self(match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Said<'_>>(raw).ok().map(|said| said.0),
+            Some(b'"') => serde_json::from_str::<BorrowedText<'_>>(raw).ok().map(|said| said.0),
             Some(b'[') => {
                 let words: Vec<Value> = serde_json::from_str(raw).unwrap_or_default();
                 words.last().and_then(Value::as_str).map(|word| word.to_owned().into())
@@ -211,13 +214,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
 
 /// A string that is borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Said<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Returns the command in the arguments of a shell tool. A background command is ignored, because
 /// it is still running when its result arrives.
-fn command(json: &str) -> Option<Cow<'_, str>> {
+fn shell_command(json: &str) -> Option<Cow<'_, str>> {
     if json.starts_with('[') {
-        return serde_json::from_str::<Words<'_>>(json).ok()?.0;
+        return serde_json::from_str::<CommandText<'_>>(json).ok()?.0;
     }
     let shell: ShellArguments<'_> = serde_json::from_str(json).ok()?;
     let in_background = [shell.run_in_background, shell.is_background, shell.background];

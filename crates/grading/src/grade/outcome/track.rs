@@ -6,16 +6,16 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::command::{Check, CheckKind, Step, matters, steps};
-use super::output::{self, CheckResult, Exit};
-use super::tools::{ToolWork, work};
+use super::command::{CommandStep, ShellCheck, ShellCheckKind, affects_tests, parse_steps};
+use super::output::{self, CheckExit, CheckVerdict};
+use super::tools::{ToolEffect, tool_effect};
 use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
 use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
-use crate::grade::final_message::{FinalMessage, Shown};
-use crate::signal::{self, Objection, Request};
-use selftest_sessions::{Event, Mark, Origin, Outcome, Role, ToolResult};
+use crate::grade::final_message::{FinalMessage, RedactedMessage};
+use crate::signal::{self, Objection, RequestWords};
+use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
 
 /// Maximum numbers of calls awaiting a result, and of stored runs.
 const MAX_OPEN: usize = 64;
@@ -33,8 +33,8 @@ static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A run of a check.
 #[derive(Debug, Clone)]
-struct Run {
-    check: Check,
+struct CheckRun {
+    check: ShellCheck,
     command: String,
     event: u64,
     /// True if it ran only tests created in the same session.
@@ -43,44 +43,50 @@ struct Run {
 
 /// A call awaiting its result.
 #[derive(Debug)]
-struct Open {
+struct PendingCall {
     call_id: String,
-    steps: Vec<Step>,
+    steps: Vec<CommandStep>,
     command: String,
 }
 
 /// Tracks the outcome of a session's task.
 #[derive(Debug, Default)]
 pub(in crate::grade) struct OutcomeTracker {
-    open: Vec<Open>,
+    open: Vec<PendingCall>,
     has_changed: bool,
     /// Base names of files that the agent created.
     created: BTreeSet<String>,
     /// Runs since the last change, oldest first.
-    passed: Vec<Run>,
-    failed: Vec<Run>,
+    passed: Vec<CheckRun>,
+    failed: Vec<CheckRun>,
     merged: Option<OutcomeEvidence>,
     /// Verdicts of verifiers.
     verdicts: Vec<OutcomeEvidence>,
     objection: Option<OutcomeEvidence>,
     corrections: u64,
     has_answered: bool,
-    previous: Option<Request>,
+    previous: Option<RequestWords>,
 }
 
 impl OutcomeTracker {
     /// Processes an event.
     pub(in crate::grade) fn add(&mut self, event: &Event<'_>) {
         match event.mark {
-            Some(Mark::Interrupted) => self.object(OutcomeSign::UserInterrupts, event),
-            Some(Mark::VerifierPassed) => self.judge(OutcomeSign::VerifierPassed, event),
-            Some(Mark::VerifierFailed) => self.judge(OutcomeSign::VerifierFailed, event),
-            _ if event.role == Role::User && event.origin == Origin::Human => {
+            Some(EventMark::Interrupted) => {
+                self.record_objection(OutcomeSign::UserInterrupts, event)
+            }
+            Some(EventMark::VerifierPassed) => {
+                self.record_verdict(OutcomeSign::VerifierPassed, event)
+            }
+            Some(EventMark::VerifierFailed) => {
+                self.record_verdict(OutcomeSign::VerifierFailed, event)
+            }
+            _ if event.role == EventRole::User && event.origin == EventOrigin::Human => {
                 self.add_request(event);
             }
             _ => {}
         }
-        self.has_answered |= event.role == Role::Assistant;
+        self.has_answered |= event.role == EventRole::Assistant;
         self.add_work(event);
     }
 
@@ -88,26 +94,26 @@ impl OutcomeTracker {
     pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
         for call in &event.calls {
             // Truncated arguments are no longer valid JSON, so the path could not be read.
-            let whole = call.arguments.mended_json();
-            match work(&call.name, whole.as_deref().unwrap_or(&call.arguments)) {
-                ToolWork::Edit { path, is_whole } => self.change(&path, is_whole),
-                ToolWork::Command(command) => {
-                    let steps = steps(&command);
+            let whole = call.arguments.repaired_json();
+            match tool_effect(&call.name, whole.as_deref().unwrap_or(&call.arguments)) {
+                ToolEffect::Edit { path, is_whole } => self.record_change(&path, is_whole),
+                ToolEffect::Command(command) => {
+                    let steps = parse_steps(&command);
                     if !steps.is_empty() && self.open.len() < MAX_OPEN {
                         let call_id = call.id.as_str().to_owned();
                         let end = command.floor_char_boundary(MAX_WORDS);
                         let command = command[..end].to_owned();
-                        self.open.push(Open { call_id, steps, command });
+                        self.open.push(PendingCall { call_id, steps, command });
                     }
                 }
-                ToolWork::Other => {}
+                ToolEffect::Other => {}
             }
         }
         for result in &event.results {
             let known = self.open.iter().position(|open| open.call_id == result.call_id.as_str());
             if let Some(at) = known {
                 let open = self.open.remove(at);
-                self.end_command(open, event.number, result);
+                self.finish_command(open, event.number, result);
             }
         }
     }
@@ -115,7 +121,7 @@ impl OutcomeTracker {
     /// Returns true if the output of a check is pending. It is needed even if the call succeeded,
     /// since it contains the result.
     pub(in crate::grade) fn awaits_output(&self) -> bool {
-        let is_check = |step: &Step| matches!(step, Step::Check(_));
+        let is_check = |step: &CommandStep| matches!(step, CommandStep::Check(_));
         self.open.iter().any(|open| open.steps.iter().any(is_check))
     }
 
@@ -124,13 +130,13 @@ impl OutcomeTracker {
     pub(in crate::grade) fn failed_check(&self, call_id: &str) -> Option<FailedCheck> {
         let open = self.open.iter().find(|open| open.call_id == call_id)?;
         open.steps.iter().find_map(|step| match step {
-            Step::Check(check) => match check.kind {
-                CheckKind::Tests => Some(FailedCheck::Tests),
-                CheckKind::Build => Some(FailedCheck::Build),
-                CheckKind::Lint => Some(FailedCheck::Lint),
-                CheckKind::Ci => None,
+            CommandStep::Check(check) => match check.kind {
+                ShellCheckKind::Tests => Some(FailedCheck::Tests),
+                ShellCheckKind::Build => Some(FailedCheck::Build),
+                ShellCheckKind::Lint => Some(FailedCheck::Lint),
+                ShellCheckKind::Ci => None,
             },
-            Step::Change | Step::Merge => None,
+            CommandStep::Change | CommandStep::Merge => None,
         })
     }
 
@@ -145,9 +151,9 @@ impl OutcomeTracker {
             return;
         }
         let (objection, request) = if self.has_answered {
-            signal::objection(text, self.previous.as_ref())
+            signal::classify_objection(text, self.previous.as_ref())
         } else {
-            (None, Request::of(text))
+            (None, RequestWords::from_message(text))
         };
         self.previous = Some(request);
         match objection {
@@ -158,26 +164,26 @@ impl OutcomeTracker {
                     Objection::Reverts => OutcomeSign::UserReverts,
                     Objection::AsksAgain => OutcomeSign::UserAsksAgain,
                 };
-                self.object(sign, event);
+                self.record_objection(sign, event);
             }
             // The person continues with something else, so the objection counts as resolved.
             None => self.objection = None,
         }
     }
 
-    fn object(&mut self, sign: OutcomeSign, event: &Event<'_>) {
+    fn record_objection(&mut self, sign: OutcomeSign, event: &Event<'_>) {
         self.corrections += 1;
-        self.objection = Some(evidence(sign, event));
+        self.objection = Some(event_evidence(sign, event));
     }
 
-    fn judge(&mut self, sign: OutcomeSign, event: &Event<'_>) {
+    fn record_verdict(&mut self, sign: OutcomeSign, event: &Event<'_>) {
         if self.verdicts.len() < MAX_RUNS {
-            self.verdicts.push(evidence(sign, event));
+            self.verdicts.push(event_evidence(sign, event));
         }
     }
 
-    fn change(&mut self, path: &str, is_whole: bool) {
-        if !path.is_empty() && !matters(path) {
+    fn record_change(&mut self, path: &str, is_whole: bool) {
+        if !path.is_empty() && !affects_tests(path) {
             return;
         }
         // Earlier results do not apply to the changed files.
@@ -188,70 +194,73 @@ impl OutcomeTracker {
         // A check that runs concurrently with the change may not have seen it.
         self.open
             .iter_mut()
-            .for_each(|open| open.steps.retain(|step| !matches!(step, Step::Check(_))));
+            .for_each(|open| open.steps.retain(|step| !matches!(step, CommandStep::Check(_))));
         if is_whole && self.created.len() < MAX_CREATED {
             self.created.insert(base_name(path).to_owned());
         }
     }
 
-    fn end_command(&mut self, open: Open, event: u64, result: &ToolResult<'_>) {
-        let Open { steps, command, .. } = open;
+    fn finish_command(&mut self, open: PendingCall, event: u64, result: &ToolResult<'_>) {
+        let PendingCall { steps, command, .. } = open;
         // A rejected call, or one without a result, had no effect.
-        if matches!(result.outcome, Outcome::Rejected | Outcome::Pending) {
+        if matches!(result.outcome, ToolOutcome::Rejected | ToolOutcome::Pending) {
             return;
         }
         // With several checks, a failure does not tell which one failed.
-        let is_alone = steps.iter().filter(|step| matches!(step, Step::Check(_))).count() == 1;
+        let is_alone =
+            steps.iter().filter(|step| matches!(step, CommandStep::Check(_))).count() == 1;
         for step in steps {
             match step {
-                Step::Change => self.change("", false),
-                Step::Merge => {
-                    if result.outcome == Outcome::Ok {
+                CommandStep::Change => self.record_change("", false),
+                CommandStep::Merge => {
+                    if result.outcome == ToolOutcome::Ok {
                         let (sign, words) = (OutcomeSign::Merged, command.clone());
                         self.merged = Some(OutcomeEvidence { sign, event, words });
                     }
                 }
-                Step::Check(check) => {
+                CommandStep::Check(check) => {
                     let words = if result.error.is_empty() { &result.text } else { &result.error };
                     let exit = match (result.outcome, result.exit_code) {
-                        (Outcome::Ok, None | Some(0)) if check.code_tells => Exit::Zero,
-                        (Outcome::Failed, _) if is_alone => Exit::NonZero,
-                        _ => Exit::Unknown,
+                        (ToolOutcome::Ok, None | Some(0)) if check.exit_code_is_reliable => {
+                            CheckExit::Zero
+                        }
+                        (ToolOutcome::Failed, _) if is_alone => CheckExit::NonZero,
+                        _ => CheckExit::Unknown,
                     };
-                    let said = output::read(exit, words);
+                    let said = output::check_result(exit, words);
                     let is_own = !check.targets.is_empty()
                         && check.targets.iter().all(|path| self.created.contains(base_name(path)));
-                    let run = Run { check, command: command.clone(), event, is_own };
-                    self.end_check(run, said);
+                    let run = CheckRun { check, command: command.clone(), event, is_own };
+                    self.finish_check(run, said);
                 }
             }
         }
     }
 
-    fn end_check(&mut self, run: Run, said: CheckResult) {
+    fn finish_check(&mut self, run: CheckRun, said: CheckVerdict) {
         match said {
-            CheckResult::Passed => {
+            CheckVerdict::Passed => {
                 // A repeated run without a change in between replaces the earlier result.
                 self.failed.retain(|failed| failed.command != run.command);
-                push(&mut self.passed, run);
+                push_run(&mut self.passed, run);
             }
-            CheckResult::Failed => {
+            CheckVerdict::Failed => {
                 self.passed.retain(|passed| passed.command != run.command);
-                push(&mut self.failed, run);
+                push_run(&mut self.failed, run);
             }
-            CheckResult::Nothing => {}
+            CheckVerdict::DidNotRun => {}
         }
     }
 
     /// Returns the outcome of the task with its evidence: decisive events first, then the agent's
     /// claim.
-    pub(in crate::grade) fn end(
+    pub(in crate::grade) fn finish(
         &self,
         response: &FinalMessage,
-        shown: &Shown<'_>,
+        shown: &RedactedMessage<'_>,
         redact: &dyn Fn(&str) -> String,
     ) -> (TaskOutcome, Vec<OutcomeEvidence>) {
-        let claim = claim(response, shown);
+        let claim = final_claim(response, shown);
         let (outcome, mut evidence) = self.decide(claim.is_some());
         for one in &mut evidence {
             one.words = redact(&one.words);
@@ -315,38 +324,39 @@ impl OutcomeTracker {
     }
 }
 
-impl Run {
+impl CheckRun {
     fn evidence(&self, passed: bool) -> OutcomeEvidence {
         let sign = match (self.check.kind, passed) {
-            (CheckKind::Tests, true) if self.is_own => OutcomeSign::OwnTestsPassed,
-            (CheckKind::Tests, true) => OutcomeSign::TestsPassed,
-            (CheckKind::Tests, false) => OutcomeSign::TestsFailed,
-            (CheckKind::Build, true) => OutcomeSign::BuildPassed,
-            (CheckKind::Build, false) => OutcomeSign::BuildFailed,
-            (CheckKind::Lint, true) => OutcomeSign::LintPassed,
-            (CheckKind::Lint, false) => OutcomeSign::LintFailed,
-            (CheckKind::Ci, true) => OutcomeSign::CiPassed,
-            (CheckKind::Ci, false) => OutcomeSign::CiFailed,
+            (ShellCheckKind::Tests, true) if self.is_own => OutcomeSign::OwnTestsPassed,
+            (ShellCheckKind::Tests, true) => OutcomeSign::TestsPassed,
+            (ShellCheckKind::Tests, false) => OutcomeSign::TestsFailed,
+            (ShellCheckKind::Build, true) => OutcomeSign::BuildPassed,
+            (ShellCheckKind::Build, false) => OutcomeSign::BuildFailed,
+            (ShellCheckKind::Lint, true) => OutcomeSign::LintPassed,
+            (ShellCheckKind::Lint, false) => OutcomeSign::LintFailed,
+            (ShellCheckKind::Ci, true) => OutcomeSign::CiPassed,
+            (ShellCheckKind::Ci, false) => OutcomeSign::CiFailed,
         };
         OutcomeEvidence { sign, event: self.event, words: self.command.clone() }
     }
 }
 
 /// Returns the agent's final claim that the task is done.
-fn claim(response: &FinalMessage, shown: &Shown<'_>) -> Option<OutcomeEvidence> {
-    let at = completion::find(response.text(), &CLAIM)?.start();
-    let words = completion::said(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
+fn final_claim(response: &FinalMessage, shown: &RedactedMessage<'_>) -> Option<OutcomeEvidence> {
+    let at = completion::find_unnegated(response.text(), &CLAIM)?.start();
+    let words =
+        completion::find_excerpt(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
     let event = response.event_at(at)?;
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }
 
 /// Creates evidence from the event's own text.
-fn evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
+fn event_evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
     let words = event.text[..event.text.floor_char_boundary(MAX_WORDS)].to_owned();
     OutcomeEvidence { sign, event: event.number, words }
 }
 
-fn push(runs: &mut Vec<Run>, run: Run) {
+fn push_run(runs: &mut Vec<CheckRun>, run: CheckRun) {
     // A repeated command replaces its earlier run.
     runs.retain(|known| known.command != run.command);
     if runs.len() >= MAX_RUNS {

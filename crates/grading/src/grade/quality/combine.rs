@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::rubric::Dimension;
+use super::rubric::QualityDimension;
 use crate::grade::QualityGrade;
 
 // The doc comments of this type and of `Spread` are descriptions in the schema of the MCP tools.
@@ -14,34 +14,34 @@ use crate::grade::QualityGrade;
 /// Average over the models, using the latest version of the rubric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Average")]
-pub struct Combined {
+pub struct CombinedQuality {
     /// Version of the rubric.
     pub rubric_version: u32,
     /// Number of models that graded the session by it.
     pub models: usize,
     /// Was the problem solved?
-    pub problem_solved: Option<Spread>,
+    pub problem_solved: Option<ScoreSpread>,
     /// Were tests added?
-    pub tests_added: Option<Spread>,
+    pub tests_added: Option<ScoreSpread>,
     /// Is the code clean?
-    pub code_clean: Option<Spread>,
+    pub code_clean: Option<ScoreSpread>,
     /// Were edge cases handled?
-    pub edge_cases: Option<Spread>,
+    pub edge_cases: Option<ScoreSpread>,
     /// Average of the models' overall scores.
-    pub overall: Option<Spread>,
+    pub overall: Option<ScoreSpread>,
 }
 
-impl Combined {
+impl CombinedQuality {
     /// Returns the overall score and each dimension as pairs of name and value.
-    pub fn rows(&self) -> [(&'static str, Option<Spread>); 5] {
-        let of = |dimension: Dimension| match dimension {
-            Dimension::ProblemSolved => self.problem_solved,
-            Dimension::TestsAdded => self.tests_added,
-            Dimension::CodeClean => self.code_clean,
-            Dimension::EdgeCases => self.edge_cases,
+    pub fn rows(&self) -> [(&'static str, Option<ScoreSpread>); 5] {
+        let of = |dimension: QualityDimension| match dimension {
+            QualityDimension::ProblemSolved => self.problem_solved,
+            QualityDimension::TestsAdded => self.tests_added,
+            QualityDimension::CodeClean => self.code_clean,
+            QualityDimension::EdgeCases => self.edge_cases,
         };
         let [solved, tests, code, edges] =
-            Dimension::ALL.map(|dimension| (dimension.name(), of(dimension)));
+            QualityDimension::ALL.map(|dimension| (dimension.name(), of(dimension)));
         [("overall", self.overall), solved, tests, code, edges]
     }
 }
@@ -49,7 +49,7 @@ impl Combined {
 /// Mean over the models with a score; null if no model has one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Consensus")]
-pub struct Spread {
+pub struct ScoreSpread {
     /// Mean score, 0 to 1.
     pub mean: f64,
     /// Highest minus lowest score; 0 if all models agree or there is only one.
@@ -58,8 +58,8 @@ pub struct Spread {
     pub models: usize,
 }
 
-impl Spread {
-    fn of(scores: impl Iterator<Item = f64>) -> Option<Self> {
+impl ScoreSpread {
+    fn from_scores(scores: impl Iterator<Item = f64>) -> Option<Self> {
         let scores: Vec<f64> = scores.collect();
         if scores.is_empty() {
             return None;
@@ -77,7 +77,7 @@ impl Spread {
 
 /// Combines the grades of one session: the latest of each model by the latest rubric version.
 /// Returns `None` without grades.
-pub fn combine(grades: &[QualityGrade]) -> Option<Combined> {
+pub fn combine_grades(grades: &[QualityGrade]) -> Option<CombinedQuality> {
     let rubric_version = grades.iter().map(|grade| grade.rubric_version).max()?;
     let mut latest: BTreeMap<&str, &QualityGrade> = BTreeMap::new();
     for grade in grades.iter().filter(|grade| grade.rubric_version == rubric_version) {
@@ -87,9 +87,9 @@ pub fn combine(grades: &[QualityGrade]) -> Option<Combined> {
         }
     }
     let spread = |score: fn(&QualityGrade) -> Option<f64>| {
-        Spread::of(latest.values().filter_map(|grade| score(grade)))
+        ScoreSpread::from_scores(latest.values().filter_map(|grade| score(grade)))
     };
-    Some(Combined {
+    Some(CombinedQuality {
         rubric_version,
         models: latest.len(),
         problem_solved: spread(|grade| grade.problem_solved),

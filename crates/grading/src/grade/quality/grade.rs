@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::quality_settings::QualityWeights;
-use super::reading::{MAX_EVIDENCE, MAX_REASONING, MAX_SUMMARY, QualityReading, bounded};
-use super::rubric::{Dimension, FIRST_OWN_VERSION};
-use selftest_sessions::LeftOut;
+use super::reading::{MAX_EVIDENCE, MAX_REASONING, MAX_SUMMARY, QualityReading, truncate_chars};
+use super::rubric::{FIRST_OWN_VERSION, QualityDimension};
+use selftest_sessions::OmissionCounts;
 use utoipa::ToSchema;
 
 /// Grade of a session by one model with one version of the rubric. Scores range from 0 to 1; `None`
@@ -42,7 +42,7 @@ pub struct QualityGrade {
 
 /// Facts of a grade that do not come from the model.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub struct QualityContext<'a> {
     /// ID of the session.
     pub session_id: &'a str,
     /// Full name of the model.
@@ -50,7 +50,7 @@ pub struct About<'a> {
     /// Current time.
     pub ts: Timestamp,
     /// Parts that the transcript leaves out.
-    pub left_out: &'a LeftOut,
+    pub left_out: &'a OmissionCounts,
     /// Estimated number of tokens in the transcript.
     pub transcript_tokens: u32,
     /// Version of the rubric in the prompt; see [`super::rubric_version`].
@@ -60,7 +60,7 @@ pub struct About<'a> {
 /// A model's note on one dimension, stored in the details of a grade.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Note {
+pub struct DimensionNote {
     /// Quote from the session.
     pub evidence: String,
     /// Reason for the score.
@@ -69,39 +69,39 @@ pub struct Note {
     pub unsupported: bool,
 }
 
-impl Dimension {
+impl QualityDimension {
     /// Returns the dimension's score in a grade.
     pub fn score_of(self, grade: &QualityGrade) -> Option<f64> {
         match self {
-            Dimension::ProblemSolved => grade.problem_solved,
-            Dimension::TestsAdded => grade.tests_added,
-            Dimension::CodeClean => grade.code_clean,
-            Dimension::EdgeCases => grade.edge_cases,
+            QualityDimension::ProblemSolved => grade.problem_solved,
+            QualityDimension::TestsAdded => grade.tests_added,
+            QualityDimension::CodeClean => grade.code_clean,
+            QualityDimension::EdgeCases => grade.edge_cases,
         }
     }
 
     /// Returns the dimension's note in a grade, or `None` if the details contain no readable note.
-    pub fn note_of(self, grade: &QualityGrade) -> Option<Note> {
+    pub fn note_of(self, grade: &QualityGrade) -> Option<DimensionNote> {
         let note = grade.details.as_ref()?.get("dimensions")?.get(self.name())?;
-        Note::deserialize(note).ok()
+        DimensionNote::deserialize(note).ok()
     }
 }
 
 impl QualityReading {
     /// Converts the reading to a grade for storage. Texts are truncated again here, whatever their
     /// origin.
-    pub fn into_grade(self, about: About<'_>, weights: &QualityWeights) -> QualityGrade {
-        let weights_of: Map<String, Value> = Dimension::ALL
+    pub fn into_grade(self, about: QualityContext<'_>, weights: &QualityWeights) -> QualityGrade {
+        let weights_of: Map<String, Value> = QualityDimension::ALL
             .iter()
-            .map(|dimension| (dimension.name().to_owned(), json!(weights.of(*dimension))))
+            .map(|dimension| (dimension.name().to_owned(), json!(weights.weight(*dimension))))
             .collect();
         let notes: Map<String, Value> = self
             .dimensions
             .iter()
             .map(|reading| {
-                let note = Note {
-                    evidence: bounded(&reading.evidence, MAX_EVIDENCE),
-                    reasoning: bounded(&reading.reasoning, MAX_REASONING),
+                let note = DimensionNote {
+                    evidence: truncate_chars(&reading.evidence, MAX_EVIDENCE),
+                    reasoning: truncate_chars(&reading.reasoning, MAX_REASONING),
                     unsupported: reading.unsupported,
                 };
                 (reading.dimension.name().to_owned(), json!(note))
@@ -110,12 +110,12 @@ impl QualityReading {
         let details = json!({
             "weights": weights_of,
             "dimensions": notes,
-            "unsupported": self.unsupported(),
+            "unsupported": self.unsupported_count(),
             "left_out": about.left_out,
             "transcript_tokens": about.transcript_tokens,
             "prompt_edited": about.rubric_version >= FIRST_OWN_VERSION,
         });
-        let score = |dimension: Dimension| {
+        let score = |dimension: QualityDimension| {
             let reading = self.dimensions.iter().find(|reading| reading.dimension == dimension)?;
             reading.score.map(f64::from)
         };
@@ -124,12 +124,12 @@ impl QualityReading {
             model: about.model.to_owned(),
             rubric_version: about.rubric_version,
             ts: about.ts,
-            problem_solved: score(Dimension::ProblemSolved),
-            tests_added: score(Dimension::TestsAdded),
-            code_clean: score(Dimension::CodeClean),
-            edge_cases: score(Dimension::EdgeCases),
+            problem_solved: score(QualityDimension::ProblemSolved),
+            tests_added: score(QualityDimension::TestsAdded),
+            code_clean: score(QualityDimension::CodeClean),
+            edge_cases: score(QualityDimension::EdgeCases),
             overall: self.overall(weights),
-            reasoning: Some(bounded(&self.summary, MAX_SUMMARY))
+            reasoning: Some(truncate_chars(&self.summary, MAX_SUMMARY))
                 .filter(|summary| !summary.is_empty()),
             details: Some(details),
         }

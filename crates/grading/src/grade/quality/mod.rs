@@ -14,9 +14,9 @@ mod rubric;
 #[cfg(test)]
 mod tests;
 
-pub use combine::{Combined, Spread, combine};
-pub use grade::{About, Note, QualityGrade};
+pub use combine::{CombinedQuality, ScoreSpread, combine_grades};
+pub use grade::{DimensionNote, QualityContext, QualityGrade};
 pub use prompt::{TEMPLATE, render, rubric_version};
 pub use quality_settings::{QualitySettings, QualityWeights};
 pub use reading::{DimensionReading, QualityReader, QualityReading, reply_schema};
-pub use rubric::{Dimension, FIRST_OWN_VERSION, RUBRIC_VERSION, rubric_name};
+pub use rubric::{FIRST_OWN_VERSION, QualityDimension, RUBRIC_VERSION, rubric_name};

@@ -5,17 +5,17 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::reading::schema_in_prompt;
-use super::rubric::{Description, Dimension, FIRST_OWN_VERSION, RUBRIC_VERSION};
-use selftest_models::fence::{Nonce, fence};
-use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+use super::rubric::{DimensionDescription, FIRST_OWN_VERSION, QualityDimension, RUBRIC_VERSION};
+use selftest_models::fence::{FenceNonce, fence};
+use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_text::digest;
 
 /// Path of the grader's template under `prompts/`.
 pub const TEMPLATE: &str = "grade/session_v1.md";
 
 #[derive(Serialize)]
-struct Values<'a> {
-    dimensions: [Description; 4],
+struct QualityPromptValues<'a> {
+    dimensions: [DimensionDescription; 4],
     names: [&'static str; 4],
     schema: String,
     nonce: &'a str,
@@ -26,11 +26,11 @@ struct Values<'a> {
 pub fn render(
     library: &PromptLibrary,
     transcript: &str,
-    nonce: &Nonce,
-) -> Result<Rendered, PromptError> {
-    let values = Values {
-        dimensions: Dimension::ALL.map(Dimension::description),
-        names: Dimension::ALL.map(Dimension::name),
+    nonce: &FenceNonce,
+) -> Result<RenderedPrompt, PromptError> {
+    let values = QualityPromptValues {
+        dimensions: QualityDimension::ALL.map(QualityDimension::description),
+        names: QualityDimension::ALL.map(QualityDimension::name),
         schema: schema_in_prompt().to_string(),
         nonce: nonce.as_str(),
         transcript: fence("TRANSCRIPT", transcript, nonce),
@@ -39,7 +39,7 @@ pub fn render(
 }
 
 /// Returns the built-in template.
-pub(super) fn built_in() -> &'static str {
+pub(super) fn built_in_template() -> &'static str {
     let found = crate::prompts::BUILT_IN.iter().find(|(name, _)| *name == TEMPLATE);
     found.map_or("", |(_, text)| text)
 }
@@ -50,10 +50,10 @@ pub(super) fn built_in() -> &'static str {
 /// rubric, whose version is derived from its digest and the built-in version. Grades by different
 /// texts are therefore never mixed, and reverting an edit makes the earlier grades valid again.
 pub fn rubric_version(library: &PromptLibrary) -> u32 {
-    let built_in = digest::of_bytes(built_in().as_bytes());
+    let built_in = digest::sha256_hex(built_in_template().as_bytes());
     match library.digests().get(TEMPLATE) {
         Some(own) if *own != built_in => {
-            let digest = digest::of_json(json!([RUBRIC_VERSION, own]));
+            let digest = digest::json_sha256_hex(json!([RUBRIC_VERSION, own]));
             let number = digest.get(..8).and_then(|first| u32::from_str_radix(first, 16).ok());
             // Keeps the version within 31 bits.
             FIRST_OWN_VERSION + number.unwrap_or_default() % FIRST_OWN_VERSION

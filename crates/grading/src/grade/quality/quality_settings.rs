@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rubric::Dimension;
+use super::rubric::QualityDimension;
 use selftest_models::DEFAULT_THINK_TOKENS;
 use selftest_stats::score::Weight;
 
@@ -72,18 +72,18 @@ pub struct QualityWeights {
 
 impl QualityWeights {
     /// Returns the weight of a dimension.
-    pub const fn of(&self, dimension: Dimension) -> f64 {
+    pub const fn weight(&self, dimension: QualityDimension) -> f64 {
         match dimension {
-            Dimension::ProblemSolved => self.problem_solved.get(),
-            Dimension::TestsAdded => self.tests_added.get(),
-            Dimension::CodeClean => self.code_clean.get(),
-            Dimension::EdgeCases => self.edge_cases_handled.get(),
+            QualityDimension::ProblemSolved => self.problem_solved.get(),
+            QualityDimension::TestsAdded => self.tests_added.get(),
+            QualityDimension::CodeClean => self.code_clean.get(),
+            QualityDimension::EdgeCases => self.edge_cases_handled.get(),
         }
     }
 
     /// Returns the sum of the weights, rounded to six decimals.
     pub fn sum(&self) -> f64 {
-        let sum: f64 = Dimension::ALL.iter().map(|dimension| self.of(*dimension)).sum();
+        let sum: f64 = QualityDimension::ALL.iter().map(|dimension| self.weight(*dimension)).sum();
         (sum * 1e6).round() / 1e6
     }
 }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::quality_settings::QualityWeights;
-use super::rubric::Dimension;
+use super::rubric::QualityDimension;
 use selftest_models::fence::neutralise;
 use selftest_models::structured::StrictReader;
-use selftest_models::structured::{Unreadable, scores};
+use selftest_models::structured::{ReplyError, score_schema};
 use selftest_stats::score::Score;
 
 /// Maximum length of a quote, in characters.
@@ -30,38 +30,38 @@ const MIN_QUOTE: usize = 8;
 /// Each dimension has quote, reasoning and score, in the order in which a model should think,
 /// followed by a summary. Every string is bounded, so that replies are finite.
 pub fn reply_schema() -> Value {
-    schema_with(&dimension(&scores()))
+    schema_with(&dimension_schema(&score_schema()))
 }
 
 /// Returns the schema as stated in the prompt, with repeated parts written only once.
 pub(super) fn schema_in_prompt() -> Value {
     let mut schema = schema_with(&json!({ "$ref": "#/$defs/dimension" }));
     schema["$defs"] = json!({
-        "dimension": dimension(&json!({ "$ref": "#/$defs/score" })),
-        "score": scores(),
+        "dimension": dimension_schema(&json!({ "$ref": "#/$defs/score" })),
+        "score": score_schema(),
     });
     schema
 }
 
 fn schema_with(dimension: &Value) -> Value {
-    let mut fields = Dimension::ALL.map(|one| (one.name(), dimension.clone())).to_vec();
-    fields.push(("summary", text_of(MAX_SUMMARY)));
-    object(fields)
+    let mut fields = QualityDimension::ALL.map(|one| (one.name(), dimension.clone())).to_vec();
+    fields.push(("summary", string_schema(MAX_SUMMARY)));
+    object_schema(fields)
 }
 
-fn dimension(score: &Value) -> Value {
-    object(vec![
-        ("evidence", text_of(MAX_EVIDENCE)),
-        ("reasoning", text_of(MAX_REASONING)),
+fn dimension_schema(score: &Value) -> Value {
+    object_schema(vec![
+        ("evidence", string_schema(MAX_EVIDENCE)),
+        ("reasoning", string_schema(MAX_REASONING)),
         ("score", score.clone()),
     ])
 }
 
-fn text_of(most: usize) -> Value {
+fn string_schema(most: usize) -> Value {
     json!({ "type": "string", "maxLength": most })
 }
 
-fn object(fields: Vec<(&str, Value)>) -> Value {
+fn object_schema(fields: Vec<(&str, Value)>) -> Value {
     let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     json!({
         "type": "object",
@@ -76,7 +76,7 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DimensionReading {
     /// The dimension.
-    pub dimension: Dimension,
+    pub dimension: QualityDimension,
     /// Passage quoted from the transcript, on one line.
     pub evidence: String,
     /// The model's reasoning, on one line.
@@ -104,7 +104,7 @@ impl QualityReading {
         let (mut sum, mut total) = (0.0, 0.0);
         for reading in &self.dimensions {
             let Some(score) = reading.score else { continue };
-            let weight = weights.of(reading.dimension);
+            let weight = weights.weight(reading.dimension);
             scored += 1;
             sum += weight * score.get();
             total += weight;
@@ -113,7 +113,7 @@ impl QualityReading {
     }
 
     /// Returns the number of dimensions whose quote is not in the transcript.
-    pub fn unsupported(&self) -> usize {
+    pub fn unsupported_count(&self) -> usize {
         self.dimensions.iter().filter(|reading| reading.unsupported).count()
     }
 }
@@ -134,18 +134,18 @@ impl QualityReader {
     }
 
     /// Parses a complete reply. `transcript` is the text that the model was shown.
-    pub fn read(&self, reply: &str, transcript: &str) -> Result<QualityReading, Unreadable> {
+    pub fn read(&self, reply: &str, transcript: &str) -> Result<QualityReading, ReplyError> {
         let value = self.0.read(reply)?;
         reading(&value, transcript)
-            .ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
+            .ok_or_else(|| ReplyError::malformed("a field has the wrong type"))
     }
 }
 
 /// Converts a validated object. `None` cannot happen after validation, but would mean that there is
 /// no grade.
 fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
-    let transcript = Transcript::new(transcript);
-    let dimensions: Option<Vec<_>> = Dimension::ALL
+    let transcript = TranscriptText::new(transcript);
+    let dimensions: Option<Vec<_>> = QualityDimension::ALL
         .into_iter()
         .map(|dimension| {
             let part = value.get(dimension.name())?;
@@ -155,22 +155,22 @@ fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
                 number => Some(Score::new(number.as_f64()?).ok()?),
             };
             // Without a score, no quote is needed.
-            let supported = score.filter(|_| transcript.holds(evidence));
+            let supported = score.filter(|_| transcript.contains_quote(evidence));
             Some(DimensionReading {
                 dimension,
-                evidence: bounded(evidence, MAX_EVIDENCE),
-                reasoning: bounded(part.get("reasoning")?.as_str()?, MAX_REASONING),
+                evidence: truncate_chars(evidence, MAX_EVIDENCE),
+                reasoning: truncate_chars(part.get("reasoning")?.as_str()?, MAX_REASONING),
                 score: supported,
                 unsupported: score != supported,
             })
         })
         .collect();
-    let summary = bounded(value.get("summary")?.as_str()?, MAX_SUMMARY);
+    let summary = truncate_chars(value.get("summary")?.as_str()?, MAX_SUMMARY);
     Some(QualityReading { dimensions: dimensions?.try_into().ok()?, summary })
 }
 
 /// Truncates a text to `most` characters on one line.
-pub(super) fn bounded(words: &str, most: usize) -> String {
+pub(super) fn truncate_chars(words: &str, most: usize) -> String {
     // A character has up to four bytes.
     selftest_text::one_line(words, most * 4).chars().take(most).collect()
 }
@@ -180,7 +180,7 @@ pub(super) fn bounded(words: &str, most: usize) -> String {
 /// The transcript's own lines (counts, omissions) and the labels of its events are written by this
 /// program, so they are not evidence of what happened in the session. Untrusted text never starts a
 /// line there, which makes them distinguishable.
-struct Transcript {
+struct TranscriptText {
     /// All text of the session, joined by spaces.
     folded: String,
     /// The same text, line by line.
@@ -189,7 +189,7 @@ struct Transcript {
     labels: BTreeSet<String>,
 }
 
-impl Transcript {
+impl TranscriptText {
     fn new(transcript: &str) -> Self {
         // The model saw the neutralised text, so quotes are compared with that.
         let shown = neutralise(transcript);
@@ -206,7 +206,7 @@ impl Transcript {
             } else {
                 continue;
             };
-            let said = folded(said);
+            let said = fold_whitespace(said);
             if !said.is_empty() {
                 words.folded.push_str(&said);
                 words.folded.push(' ');
@@ -217,12 +217,12 @@ impl Transcript {
     }
 
     /// Returns true if the quote occurs in the transcript, ignoring whitespace and labels.
-    fn holds(&self, quote: &str) -> bool {
-        let quoted = folded(&neutralise(quote));
+    fn contains_quote(&self, quote: &str) -> bool {
+        let quoted = fold_whitespace(&neutralise(quote));
         // A model may quote labels along with the text.
         let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
         let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
-        let quote = folded(&said);
+        let quote = fold_whitespace(&said);
         if quote.chars().count() < MIN_QUOTE {
             return !quote.is_empty() && self.lines.contains(&quote);
         }
@@ -236,6 +236,6 @@ fn split_label(line: &str) -> Option<(&str, &str)> {
     Some(line.split_at(end))
 }
 
-fn folded(text: &str) -> String {
+fn fold_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

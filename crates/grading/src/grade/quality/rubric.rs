@@ -20,7 +20,7 @@ pub fn rubric_name(version: u32) -> String {
 
 /// An aspect of a session's quality (docs/spec/session-quality.md#dimensions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Dimension {
+pub enum QualityDimension {
     /// The user's request was fulfilled.
     #[serde(rename = "problem_solved")]
     ProblemSolved,
@@ -37,52 +37,52 @@ pub enum Dimension {
 
 /// The meaning of one score of a dimension.
 #[derive(Debug, Serialize)]
-pub(super) struct Anchor {
+pub(super) struct ScoreAnchor {
     score: f64,
     meaning: &'static str,
 }
 
 /// Description of a dimension for the prompt.
 #[derive(Debug, Serialize)]
-pub(super) struct Description {
+pub(super) struct DimensionDescription {
     name: &'static str,
     question: &'static str,
-    anchors: [Anchor; 4],
+    anchors: [ScoreAnchor; 4],
     unknown: &'static str,
 }
 
-impl Dimension {
+impl QualityDimension {
     /// All dimensions, in the order of the reply.
-    pub const ALL: [Dimension; 4] = [
-        Dimension::ProblemSolved,
-        Dimension::TestsAdded,
-        Dimension::CodeClean,
-        Dimension::EdgeCases,
+    pub const ALL: [QualityDimension; 4] = [
+        QualityDimension::ProblemSolved,
+        QualityDimension::TestsAdded,
+        QualityDimension::CodeClean,
+        QualityDimension::EdgeCases,
     ];
 
     /// Returns the field of the reply, which is also the key of the weight.
     pub const fn name(self) -> &'static str {
         match self {
-            Dimension::ProblemSolved => "problem_solved",
-            Dimension::TestsAdded => "tests_added",
-            Dimension::CodeClean => "code_clean",
-            Dimension::EdgeCases => "edge_cases_handled",
+            QualityDimension::ProblemSolved => "problem_solved",
+            QualityDimension::TestsAdded => "tests_added",
+            QualityDimension::CodeClean => "code_clean",
+            QualityDimension::EdgeCases => "edge_cases_handled",
         }
     }
 
     /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
-            Dimension::ProblemSolved => "Problem solved",
-            Dimension::TestsAdded => "Tests added",
-            Dimension::CodeClean => "Code clean",
-            Dimension::EdgeCases => "Edge cases handled",
+            QualityDimension::ProblemSolved => "Problem solved",
+            QualityDimension::TestsAdded => "Tests added",
+            QualityDimension::CodeClean => "Code clean",
+            QualityDimension::EdgeCases => "Edge cases handled",
         }
     }
 
-    pub(super) fn description(self) -> Description {
+    pub(super) fn description(self) -> DimensionDescription {
         let (question, meanings, unknown) = match self {
-            Dimension::ProblemSolved => (
+            QualityDimension::ProblemSolved => (
                 "Was what the user asked for done in the end?",
                 [
                     "Done, and shown to work or accepted by the user",
@@ -92,7 +92,7 @@ impl Dimension {
                 ],
                 "the outcome is not shown",
             ),
-            Dimension::TestsAdded => (
+            QualityDimension::TestsAdded => (
                 "Were tests added or adapted for what was changed, and run?",
                 [
                     "Tests for the change were written and pass",
@@ -102,7 +102,7 @@ impl Dimension {
                 ],
                 "no code was to be changed",
             ),
-            Dimension::CodeClean => (
+            QualityDimension::CodeClean => (
                 "Is the code that was written clear, small and in the style of what is around it?",
                 [
                     "Clear and minimal; a reviewer would take it as it is",
@@ -112,7 +112,7 @@ impl Dimension {
                 ],
                 "no code is shown",
             ),
-            Dimension::EdgeCases => (
+            QualityDimension::EdgeCases => (
                 "Were edge cases, wrong input and failures thought of?",
                 [
                     "The relevant ones are handled or tested",
@@ -125,7 +125,7 @@ impl Dimension {
         };
         let [best, good, poor, worst] = meanings;
         let anchors = [(1.0, best), (0.7, good), (0.3, poor), (0.0, worst)]
-            .map(|(score, meaning)| Anchor { score, meaning });
-        Description { name: self.name(), question, anchors, unknown }
+            .map(|(score, meaning)| ScoreAnchor { score, meaning });
+        DimensionDescription { name: self.name(), question, anchors, unknown }
     }
 }

@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::prompt::built_in;
+use super::prompt::built_in_template;
 use super::reading::schema_in_prompt;
 use super::*;
 use crate::grade::QualityGrade;
-use selftest_models::fence::Nonce;
+use selftest_models::fence::FenceNonce;
 use selftest_models::prompts::PromptLibrary;
-use selftest_models::structured::Unreadable;
-use selftest_sessions::LeftOut;
+use selftest_models::structured::ReplyError;
+use selftest_sessions::OmissionCounts;
 use selftest_text::digest;
 
 const TRANSCRIPT: &str = "Session of demo.\n4 events: 1 user prompts.\n[1 user] Fix the   parser\n  on empty input\n\
@@ -24,9 +24,9 @@ const RUBRIC_DIGESTS: [(u32, &str); 1] =
 
 #[test]
 fn a_changed_rubric_has_a_new_version() {
-    let dimensions = Dimension::ALL.map(|dimension| json!(dimension.description()));
-    let rubric = json!([built_in(), dimensions, schema_in_prompt()]);
-    let found = digest::of_json(rubric);
+    let dimensions = QualityDimension::ALL.map(|dimension| json!(dimension.description()));
+    let rubric = json!([built_in_template(), dimensions, schema_in_prompt()]);
+    let found = digest::json_sha256_hex(rubric);
     let recorded = RUBRIC_DIGESTS.iter().find(|(version, _)| *version == RUBRIC_VERSION);
     assert_eq!(
         recorded.map(|(_, digest)| *digest),
@@ -53,10 +53,10 @@ fn library(own: Option<&str>) -> PromptLibrary {
 #[test]
 fn the_whole_prompt() {
     let library = library(None);
-    let nonce = Nonce::fresh();
+    let nonce = FenceNonce::random();
     let prompt = render(&library, TRANSCRIPT, &nonce).unwrap();
     assert!(!prompt.system.contains(nonce.as_str()), "the prefix must stay the same");
-    assert_eq!(prompt.system, render(&library, "other", &Nonce::fresh()).unwrap().system);
+    assert_eq!(prompt.system, render(&library, "other", &FenceNonce::random()).unwrap().system);
     let user = prompt.user.replace(nonce.as_str(), "<nonce>");
     insta::assert_snapshot!(format!("{}\n=====\n{user}", prompt.system));
 }
@@ -64,7 +64,7 @@ fn the_whole_prompt() {
 #[test]
 fn an_edited_prompt_is_another_rubric() {
     assert_eq!(rubric_version(&library(None)), RUBRIC_VERSION);
-    assert_eq!(rubric_version(&library(Some(built_in()))), RUBRIC_VERSION);
+    assert_eq!(rubric_version(&library(Some(built_in_template()))), RUBRIC_VERSION);
     assert_eq!(
         rubric_version(&PromptLibrary::new(std::path::Path::new("."), crate::prompts::BUILT_IN)),
         RUBRIC_VERSION
@@ -92,7 +92,7 @@ fn good() -> Value {
     })
 }
 
-fn read(reply: &str) -> Result<QualityReading, Unreadable> {
+fn read(reply: &str) -> Result<QualityReading, ReplyError> {
     QualityReader::new().read(reply, TRANSCRIPT)
 }
 
@@ -104,10 +104,10 @@ fn scores(reading: &QualityReading) -> [Option<f64>; 4] {
 fn a_good_reply_is_read() {
     let reading = read(&good().to_string()).unwrap();
     assert_eq!(scores(&reading), [Some(0.7), None, Some(1.0), Some(0.05)]);
-    assert_eq!(reading.unsupported(), 0);
+    assert_eq!(reading.unsupported_count(), 0);
     assert_eq!(reading.summary, "The parser was fixed.");
     let dimensions: Vec<_> = reading.dimensions.iter().map(|part| part.dimension).collect();
-    assert_eq!(dimensions, Dimension::ALL);
+    assert_eq!(dimensions, QualityDimension::ALL);
     // 0.4 · 0.7 + 0.2 · 1 + 0.2 · 0.05 = 0.49, of 0.8.
     assert_eq!(reading.overall(&QualityWeights::default()), Some(0.6125));
 }
@@ -173,12 +173,12 @@ fn broken_replies_are_malformed() {
     ] {
         let broken = whole.replacen(from, to, 1);
         assert_ne!(broken, whole, "{from}");
-        assert!(matches!(read(&broken), Err(Unreadable::Malformed(_))), "{broken}");
+        assert!(matches!(read(&broken), Err(ReplyError::Malformed(_))), "{broken}");
     }
     for field in ["problem_solved", "tests_added", "code_clean", "edge_cases_handled", "summary"] {
         let mut without = good();
         without.as_object_mut().unwrap().remove(field);
-        let Err(Unreadable::Malformed(faults)) = read(&without.to_string()) else {
+        let Err(ReplyError::Malformed(faults)) = read(&without.to_string()) else {
             panic!("{field}")
         };
         assert!(faults.join("\n").contains(field), "{faults:?}");
@@ -186,13 +186,13 @@ fn broken_replies_are_malformed() {
     for field in ["/summary", "/code_clean/evidence", "/code_clean/reasoning"] {
         let mut long = good();
         *long.pointer_mut(field).unwrap() = json!("é".repeat(201));
-        assert!(matches!(read(&long.to_string()), Err(Unreadable::Malformed(_))), "{field}");
+        assert!(matches!(read(&long.to_string()), Err(ReplyError::Malformed(_))), "{field}");
     }
     let deep = "{\"problem_solved\":".repeat(9999);
     for broken in ["", "It is good: 0.9.", "{}", "[]", "null", "0.9", deep.as_str()] {
-        assert!(matches!(read(broken), Err(Unreadable::Malformed(_))), "{broken:.40}");
+        assert!(matches!(read(broken), Err(ReplyError::Malformed(_))), "{broken:.40}");
     }
-    assert!(matches!(read("I'm sorry, but I can't grade this."), Err(Unreadable::Refused(_))));
+    assert!(matches!(read("I'm sorry, but I can't grade this."), Err(ReplyError::Refused(_))));
 }
 
 #[test]
@@ -201,8 +201,8 @@ fn both_schemas_accept_the_same() {
     off_grid["code_clean"]["score"] = json!(0.33);
     for schema in [reply_schema(), schema_in_prompt()] {
         let schema = selftest_schema::Schema::compile(&schema).unwrap();
-        assert!(schema.is_met_by(&good()));
-        assert!(!schema.is_met_by(&off_grid));
+        assert!(schema.is_valid(&good()));
+        assert!(!schema.is_valid(&off_grid));
     }
 }
 
@@ -223,11 +223,17 @@ fn the_overall_score_needs_two_dimensions() {
     assert_eq!((grade.problem_solved, grade.overall), (None, None));
 }
 
-const LEFT_OUT: LeftOut =
-    LeftOut { events: 9, user_prompts: 1, answers: 2, tool_calls: 3, results: 4, shortened: 5 };
+const LEFT_OUT: OmissionCounts = OmissionCounts {
+    events: 9,
+    user_prompts: 1,
+    answers: 2,
+    tool_calls: 3,
+    results: 4,
+    shortened: 5,
+};
 
-fn about() -> About<'static> {
-    About {
+fn about() -> QualityContext<'static> {
+    QualityContext {
         session_id: "s1",
         model: "ollama/small:1b",
         ts: Timestamp::UNIX_EPOCH,
@@ -275,8 +281,8 @@ fn grade(model: &str, version: u32, day: i64, solved: Option<f64>) -> QualityGra
 
 #[test]
 fn several_models_are_one_mean_and_a_spread() {
-    assert_eq!(combine(&[]), None);
-    let combined = combine(&[
+    assert_eq!(combine_grades(&[]), None);
+    let combined = combine_grades(&[
         grade("a", 2, 9, Some(0.9)),
         // Not the latest of its model, and not the latest version.
         grade("a", 2, 1, Some(0.0)),
@@ -286,10 +292,10 @@ fn several_models_are_one_mean_and_a_spread() {
     ])
     .unwrap();
     assert_eq!((combined.rubric_version, combined.models), (2, 3));
-    let solved = Spread { mean: 0.75, spread: 0.3, models: 2 };
+    let solved = ScoreSpread { mean: 0.75, spread: 0.3, models: 2 };
     assert_eq!(combined.problem_solved, Some(solved));
     assert_eq!(combined.tests_added, None);
-    assert_eq!(combined.edge_cases, Some(Spread { mean: 0.05, spread: 0.0, models: 3 }));
+    assert_eq!(combined.edge_cases, Some(ScoreSpread { mean: 0.05, spread: 0.0, models: 3 }));
     assert_eq!(json!(combined)["overall"]["models"], 3);
 }
 

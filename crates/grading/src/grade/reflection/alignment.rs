@@ -17,15 +17,15 @@ const STOPWORDS: [&str; 55] = [
 
 /// Number of the goal's words used by a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Alignment {
+pub(super) struct GoalAlignment {
     pub(super) used: usize,
     /// Number of distinct words in the goal; at least 1.
     pub(super) of: usize,
 }
 
-impl Alignment {
+impl GoalAlignment {
     /// Compares goal and summary. Returns `None` if the goal has no comparable words.
-    pub(super) fn of(goal: &str, summary: &str) -> Option<Self> {
+    pub(super) fn measure(goal: &str, summary: &str) -> Option<Self> {
         let (goal, summary) = (stems(goal), stems(summary));
         let used = goal.intersection(&summary).count();
         (!goal.is_empty()).then_some(Self { used, of: goal.len() })
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn counts(goal: &str, summary: &str) -> Option<(usize, usize)> {
-        Alignment::of(goal, summary).map(|Alignment { used, of }| (used, of))
+        GoalAlignment::measure(goal, summary).map(|GoalAlignment { used, of }| (used, of))
     }
 
     /// docs/spec/reflections.md#criteria, goal alignment: how it is measured here.

@@ -34,9 +34,9 @@ pub struct Reflection {
 
 impl Reflection {
     /// Extracts the fields of a document.
-    pub fn of(document: &Map<String, Value>) -> Self {
-        let text = |key: &str| document.get(key).and_then(words);
-        let confidence = document.get("confidence").and_then(number);
+    pub fn from_document(document: &Map<String, Value>) -> Self {
+        let text = |key: &str| document.get(key).and_then(text_value);
+        let confidence = document.get("confidence").and_then(float_value);
         Self {
             reflection_id: text("reflection_id").or_else(|| text("id")),
             project_id: text("project_id"),
@@ -45,7 +45,9 @@ impl Reflection {
             summary: text("summary"),
             confidence: confidence.filter(|value| (0.0..=1.0).contains(value)),
             tags: document.get("tags").map(tags).unwrap_or_default(),
-            loop_count: ["loop", "loop_count"].iter().find_map(|key| whole(document.get(*key)?)),
+            loop_count: ["loop", "loop_count"]
+                .iter()
+                .find_map(|key| integer_value(document.get(*key)?)),
             made_at: text("timestamp").and_then(|text| text.parse().ok()),
         }
     }
@@ -53,7 +55,7 @@ impl Reflection {
 
 /// Returns a non-empty trimmed text. Numbers are converted to text, and lists of strings are joined
 /// as lines.
-fn words(value: &Value) -> Option<String> {
+fn text_value(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
@@ -66,7 +68,7 @@ fn words(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn float_value(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
@@ -74,7 +76,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-fn whole(value: &Value) -> Option<u64> {
+fn integer_value(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
         Value::String(text) => text.trim().parse().ok(),
@@ -99,7 +101,7 @@ fn tags(value: &Value) -> Vec<String> {
 /// Error for a text that contains something other than reflections.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct UnreadableReflections {
+pub struct ReadReflectionsError {
     /// Line number, from 1.
     pub line: usize,
     /// Description of the error and the expected value.
@@ -108,7 +110,7 @@ pub struct UnreadableReflections {
 
 /// Parses all reflections in a text: JSON objects, either consecutive or in arrays, as in a JSON or
 /// JSON Lines file. An empty text contains none.
-pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflections> {
+pub fn parse_reflections(text: &str) -> Result<Vec<Map<String, Value>>, ReadReflectionsError> {
     let mut found = Vec::new();
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     loop {
@@ -116,7 +118,7 @@ pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflect
         let line = |offset: usize| text[..offset].matches('\n').count() + 1;
         // The reported line is where the value starts, after any whitespace.
         let begins = start + (text[start..].len() - text[start..].trim_start().len());
-        let not_an_object = |value: &Value| UnreadableReflections {
+        let not_an_object = |value: &Value| ReadReflectionsError {
             line: line(begins),
             why: format!("expected a JSON object, found {}", kind(value)),
         };
@@ -137,7 +139,7 @@ pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflect
                 // serde_json appends the position, which is reported separately.
                 let why = why.split(" at line ").next().unwrap_or_default();
                 let why = format!("not JSON: {}", one_line(why, 200));
-                return Err(UnreadableReflections { line: error.line().max(1), why });
+                return Err(ReadReflectionsError { line: error.line().max(1), why });
             }
         }
     }
@@ -162,7 +164,7 @@ mod tests {
 
     fn read(document: Value) -> Reflection {
         let Value::Object(document) = document else { panic!("{document}") };
-        Reflection::of(&document)
+        Reflection::from_document(&document)
     }
 
     #[test]
@@ -213,11 +215,11 @@ mod tests {
             "{\"n\":1}\n\n{\"n\":2}\n",
             "\n{\n\"n\":1}\n[{\"n\":2}]",
         ] {
-            let found = read_all(text).unwrap();
+            let found = parse_reflections(text).unwrap();
             let numbers: Vec<_> = found.iter().map(|document| document["n"].as_u64()).collect();
             assert_eq!(numbers, [Some(1), Some(2)], "{text}");
         }
-        assert!(read_all(" \n").unwrap().is_empty());
+        assert!(parse_reflections(" \n").unwrap().is_empty());
     }
 
     #[test]
@@ -228,15 +230,15 @@ mod tests {
             ("{}\n{\"n\":", "line 2: not JSON: EOF while parsing a value"),
             ("{}\nI reflect\n", "line 2: not JSON: expected value"),
         ] {
-            assert_eq!(read_all(text).unwrap_err().to_string(), expected, "{text}");
+            assert_eq!(parse_reflections(text).unwrap_err().to_string(), expected, "{text}");
         }
-        assert!(read_all(&"[".repeat(100_000)).unwrap_err().why.contains("recursion"));
+        assert!(parse_reflections(&"[".repeat(100_000)).unwrap_err().why.contains("recursion"));
     }
 
     proptest! {
         #[test]
         fn nothing_panics(text in "[\\[\\]{}:,\"a0.\\- \né]{0,40}") {
-            let _ = read_all(&text);
+            let _ = parse_reflections(&text);
         }
     }
 }

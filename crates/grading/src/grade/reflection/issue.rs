@@ -47,7 +47,7 @@ impl IssueCode {
 
 /// An issue with a reflection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Issue {
+pub struct ReflectionIssue {
     /// Kind of issue.
     pub code: IssueCode,
     /// Description on one line. Parts of it may be untrusted.
@@ -56,7 +56,7 @@ pub struct Issue {
     pub deduction: f64,
 }
 
-impl Issue {
+impl ReflectionIssue {
     /// Creates an issue with the deduction of its code.
     pub fn new(code: IssueCode, text: impl Into<String>) -> Self {
         Self { code, text: text.into(), deduction: f64::from(code.hundredths()) / 100.0 }

@@ -17,16 +17,16 @@ mod trend;
 #[cfg(test)]
 mod tests;
 
-pub use document::{Reflection, UnreadableReflections, read_all};
-pub use issue::{Issue, IssueCode};
+pub use document::{ReadReflectionsError, Reflection, parse_reflections};
+pub use issue::{IssueCode, ReflectionIssue};
 pub use reflection_settings::{
     AdaptiveThreshold, AgentCriteria, HookSettings, ReflectionCriteria, ReflectionSettings,
 };
-pub use rules::{AgentRules, CriteriaFault, ReflectionRules};
-pub use score::{ReflectionGrade, grade};
+pub use rules::{AgentRules, CriteriaError, ReflectionRules};
+pub use score::{ReflectionGrade, grade_reflection};
 pub use stored::{
     ProjectReflections, ReflectionScore, ReflectionScores, StoredReflection, WeakReflection,
     WeakReflections,
 };
-pub use threshold::{HISTORY, MIN_SCORES, ThresholdProposal, in_force};
-pub use trend::{ReflectionWeek, ScoredAt, trend};
+pub use threshold::{HISTORY, MIN_SCORES, ThresholdProposal, effective_threshold};
+pub use trend::{ReflectionWeek, TimedScore, trend};

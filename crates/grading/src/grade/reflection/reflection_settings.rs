@@ -122,7 +122,7 @@ pub struct AgentCriteria {
 
 impl AgentCriteria {
     /// Merges the agent's requirements with those for all agents.
-    pub fn over(&self, all: &ReflectionCriteria) -> ReflectionCriteria {
+    pub fn merge_with(&self, all: &ReflectionCriteria) -> ReflectionCriteria {
         let own = self.clone();
         // A schema of the agent in either form replaces both forms of the general one.
         let (schema, schema_file) = match (own.schema, own.schema_file) {

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::reflection_settings::{ReflectionCriteria, ReflectionSettings};
-use selftest_schema::{Schema, SchemaFault};
+use selftest_schema::{Schema, SchemaError};
 use selftest_text::one_line;
 
 /// Maximum number of schema errors listed in an issue.
@@ -16,14 +16,14 @@ const MAX_NAMED: usize = 3;
 /// Error for criteria that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`grade.reflection.{}` {why}", .key.replace('/', "."))]
-pub struct CriteriaFault {
+pub struct CriteriaError {
     /// Key below `grade.reflection`, separated by slashes, such as `criteria/tag_pattern`.
     pub key: String,
     /// Description of the problem, phrased to follow the key.
     pub why: String,
 }
 
-impl CriteriaFault {
+impl CriteriaError {
     fn is_same(&self, other: &Self) -> bool {
         let name = |key: &str| key.rsplit('/').next().map(ToOwned::to_owned);
         name(&self.key) == name(&other.key) && self.why == other.why
@@ -44,8 +44,8 @@ impl ReflectionRules {
     pub fn new(
         settings: &ReflectionSettings,
         read: impl Fn(&Path) -> Result<Value, String>,
-    ) -> Result<Self, Vec<CriteriaFault>> {
-        let mut faults: Vec<CriteriaFault> = Vec::new();
+    ) -> Result<Self, Vec<CriteriaError>> {
+        let mut faults: Vec<CriteriaError> = Vec::new();
         let mut compile = |key: &str, criteria: ReflectionCriteria| {
             let rules = AgentRules::new(key, criteria, &read);
             rules
@@ -60,7 +60,7 @@ impl ReflectionRules {
         let all = compile("criteria", settings.criteria.clone());
         let mut agents = HashMap::new();
         for (name, own) in &settings.agents {
-            let criteria = own.over(&settings.criteria);
+            let criteria = own.merge_with(&settings.criteria);
             if let Some(rules) = compile(&format!("agents/{name}"), criteria) {
                 agents.insert(name.to_lowercase(), rules);
             }
@@ -69,7 +69,7 @@ impl ReflectionRules {
     }
 
     /// Returns the criteria for an agent.
-    pub fn of(&self, agent: Option<&str>) -> &AgentRules {
+    pub fn for_agent(&self, agent: Option<&str>) -> &AgentRules {
         let own = agent.and_then(|agent| self.agents.get(&agent.to_lowercase()));
         own.unwrap_or(&self.all)
     }
@@ -88,10 +88,10 @@ impl AgentRules {
         key: &str,
         criteria: ReflectionCriteria,
         read: impl Fn(&Path) -> Result<Value, String>,
-    ) -> Result<Self, Vec<CriteriaFault>> {
+    ) -> Result<Self, Vec<CriteriaError>> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, why: String| {
-            faults.push(CriteriaFault { key: format!("{key}/{name}"), why });
+            faults.push(CriteriaError { key: format!("{key}/{name}"), why });
         };
         if criteria.summary_min_chars > criteria.summary_max_chars {
             let (least, most) = (criteria.summary_min_chars, criteria.summary_max_chars);
@@ -111,9 +111,10 @@ impl AgentRules {
             (Some(_), Some(_)) => ("schema_file", Err("excludes `schema`".to_owned())),
             (Some(schema), None) => ("schema", Ok(Value::Object(schema.clone()))),
             (None, Some(file)) => ("schema_file", read(file)),
-            (None, None) => ("schema", Ok(built_in())),
+            (None, None) => ("schema", Ok(default_schema())),
         };
-        let schema = schema.and_then(|schema| compiled(&schema)).map_err(|why| fault(name, why));
+        let schema =
+            schema.and_then(|schema| compile_schema(&schema)).map_err(|why| fault(name, why));
         match (tag, schema) {
             (Ok(tag), Ok(schema)) if faults.is_empty() => Ok(Self { criteria, tag, schema }),
             _ => Err(faults),
@@ -126,7 +127,7 @@ impl AgentRules {
     }
 
     /// Returns the loop number in the tags, such as 3 for `loop_3`.
-    pub fn loop_of(&self, tags: &[String]) -> Option<u64> {
+    pub fn loop_number(&self, tags: &[String]) -> Option<u64> {
         let named = tags.iter().find(|tag| self.is_loop_tag(tag))?;
         let digits = named.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
         digits.parse().ok()
@@ -134,7 +135,7 @@ impl AgentRules {
 
     /// Describes how a document differs from the expected schema, or returns `None` if it matches.
     pub(super) fn schema_fault(&self, document: &Value) -> Option<String> {
-        let mut faults = self.schema.faults(document);
+        let mut faults = self.schema.errors(document);
         // The values are left out, since they are untrusted and may be long.
         let named: Vec<String> = faults
             .by_ref()
@@ -148,7 +149,7 @@ impl AgentRules {
 
 /// Default schema. docs/spec/reflections.md#criteria mentions a structure without showing it, so
 /// this requires what its criteria examine.
-fn built_in() -> Value {
+fn default_schema() -> Value {
     json!({
         "type": "object",
         "required": ["goal", "summary", "confidence", "tags"],
@@ -161,9 +162,9 @@ fn built_in() -> Value {
     })
 }
 
-fn compiled(schema: &Value) -> Result<Schema, String> {
+fn compile_schema(schema: &Value) -> Result<Schema, String> {
     Schema::compile(schema).map_err(|fault| {
-        let SchemaFault { place, masked, .. } = fault;
+        let SchemaError { pointer: place, masked_message: masked, .. } = fault;
         let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
         format!("is no JSON Schema{at}: {}", one_line(&masked, 200))
     })

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::alignment::Alignment;
+use super::alignment::GoalAlignment;
 use super::document::Reflection;
-use super::issue::{Issue, IssueCode};
+use super::issue::{IssueCode, ReflectionIssue};
 use super::rules::AgentRules;
 use selftest_stats::score::{Score, Threshold};
 
@@ -15,7 +15,7 @@ pub struct ReflectionGrade {
     /// 1.0 minus the deductions, at least 0.0. Summed in hundredths, so that it is exact.
     pub score: Score,
     /// Issues, in the order of [`IssueCode::ALL`].
-    pub issues: Vec<Issue>,
+    pub issues: Vec<ReflectionIssue>,
 }
 
 impl ReflectionGrade {
@@ -26,38 +26,38 @@ impl ReflectionGrade {
 }
 
 /// Grades a document by the rules for its agent.
-pub fn grade(document: &Map<String, Value>, rules: &AgentRules) -> ReflectionGrade {
-    let reflection = Reflection::of(document);
+pub fn grade_reflection(document: &Map<String, Value>, rules: &AgentRules) -> ReflectionGrade {
+    let reflection = Reflection::from_document(document);
     let mut issues = Vec::new();
     if let Some(fault) = rules.schema_fault(&Value::Object(document.clone())) {
         let text = format!("not of the expected schema: {fault}");
-        issues.push(Issue::new(IssueCode::SchemaMismatch, text));
+        issues.push(ReflectionIssue::new(IssueCode::SchemaMismatch, text));
     }
-    issues.extend(confidence(&reflection, rules));
+    issues.extend(confidence_issue(&reflection, rules));
     if !reflection.tags.iter().any(|tag| rules.is_loop_tag(tag)) {
         let text = match reflection.tags.len() {
             0 => "there are no tags, and so none that refers to a loop".to_owned(),
             count => format!("none of the tags ({count}) refers to a loop"),
         };
-        issues.push(Issue::new(IssueCode::LoopTagMissing, text));
+        issues.push(ReflectionIssue::new(IssueCode::LoopTagMissing, text));
     }
     let summary = reflection.summary.as_deref().unwrap_or_default();
-    issues.extend(alignment(reflection.goal.as_deref(), summary, rules));
-    issues.extend(length(summary, rules));
+    issues.extend(alignment_issue(reflection.goal.as_deref(), summary, rules));
+    issues.extend(length_issue(summary, rules));
     let lost = issues.iter().map(|issue| issue.code.hundredths()).fold(0, u8::saturating_add);
     let hundredths = 100_u8.saturating_sub(lost);
     let score = Score::new(f64::from(hundredths) / 100.0).expect("0 to 100 hundredths");
     ReflectionGrade { score, issues }
 }
 
-fn confidence(reflection: &Reflection, rules: &AgentRules) -> Option<Issue> {
+fn confidence_issue(reflection: &Reflection, rules: &AgentRules) -> Option<ReflectionIssue> {
     let least = rules.criteria.min_confidence.get();
     match reflection.confidence {
-        None => Some(Issue::new(
+        None => Some(ReflectionIssue::new(
             IssueCode::ConfidenceMissing,
             "there is no confidence that is a number from 0 to 1",
         )),
-        Some(confidence) if confidence < least => Some(Issue::new(
+        Some(confidence) if confidence < least => Some(ReflectionIssue::new(
             IssueCode::LowConfidence,
             format!("the confidence is {confidence}, below {least}"),
         )),
@@ -65,27 +65,31 @@ fn confidence(reflection: &Reflection, rules: &AgentRules) -> Option<Issue> {
     }
 }
 
-fn alignment(goal: Option<&str>, summary: &str, rules: &AgentRules) -> Option<Issue> {
+fn alignment_issue(
+    goal: Option<&str>,
+    summary: &str,
+    rules: &AgentRules,
+) -> Option<ReflectionIssue> {
     let least = rules.criteria.min_goal_overlap.get();
-    let Some(found) = goal.and_then(|goal| Alignment::of(goal, summary)) else {
+    let Some(found) = goal.and_then(|goal| GoalAlignment::measure(goal, summary)) else {
         let text = match goal {
             None => "there is no goal to compare the summary with",
             Some(_) => "the goal has no words to compare the summary with",
         };
-        return Some(Issue::new(IssueCode::GoalMissing, text));
+        return Some(ReflectionIssue::new(IssueCode::GoalMissing, text));
     };
-    let Alignment { used, of } = found;
+    let GoalAlignment { used, of } = found;
     (found.share() < least).then(|| {
         let least = least * 100.0;
         let text = format!(
             "the summary uses {used} of the {of} words of the goal, expected at least {least:.0} %"
         );
-        Issue::new(IssueCode::GoalMisaligned, text)
+        ReflectionIssue::new(IssueCode::GoalMisaligned, text)
     })
 }
 
 /// Checks the length of the trimmed summary, in characters rather than bytes.
-fn length(summary: &str, rules: &AgentRules) -> Option<Issue> {
+fn length_issue(summary: &str, rules: &AgentRules) -> Option<ReflectionIssue> {
     let count = summary.chars().count() as u64;
     let (least, most) = (rules.criteria.summary_min_chars, rules.criteria.summary_max_chars);
     let (code, limit) = if count < u64::from(least) {
@@ -95,5 +99,5 @@ fn length(summary: &str, rules: &AgentRules) -> Option<Issue> {
     } else {
         return None;
     };
-    Some(Issue::new(code, format!("the summary has {count} characters, {limit}")))
+    Some(ReflectionIssue::new(code, format!("the summary has {count} characters, {limit}")))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::issue::Issue;
+use super::issue::ReflectionIssue;
 
 /// A reflection as submitted, with secrets removed.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ pub struct ReflectionScore {
     /// True if the score is below the threshold.
     pub weak: bool,
     /// Issues of the reflection.
-    pub issues: Vec<Issue>,
+    pub issues: Vec<ReflectionIssue>,
     /// Time of grading.
     pub timestamp: Timestamp,
     /// Time when the agent wrote it, if stated; otherwise the time of submission.

@@ -39,7 +39,7 @@ fn rules(settings: &ReflectionSettings) -> ReflectionRules {
 }
 
 fn graded(document: &Map<String, Value>) -> (f64, Vec<&'static str>) {
-    let grade = grade(document, rules(&ReflectionSettings::default()).of(None));
+    let grade = grade_reflection(document, rules(&ReflectionSettings::default()).for_agent(None));
     (grade.score.get(), grade.issues.iter().map(|issue| issue.code.name()).collect())
 }
 
@@ -99,7 +99,8 @@ fn section_scoring_system_weak_is_below() {
     let settings = ReflectionSettings::default();
     assert_eq!(settings.weak_threshold.get(), 0.6);
     let is_weak = |changes: Value| {
-        grade(&with(changes), rules(&settings).of(None)).is_weak(settings.weak_threshold)
+        grade_reflection(&with(changes), rules(&settings).for_agent(None))
+            .is_weak(settings.weak_threshold)
     };
     assert!(!is_weak(json!({ "tags": {} })), "0.6");
     assert!(is_weak(json!({ "tags": {}, "summary": "The login page retries" })), "0.5");
@@ -116,7 +117,8 @@ fn section_grading_criteria_1_schema_compliance() {
         (json!({ "tags": ["loop:2", 7] }), "/tags/1"),
     ] {
         let document = with(changes.clone());
-        let grade = grade(&document, rules(&ReflectionSettings::default()).of(None));
+        let grade =
+            grade_reflection(&document, rules(&ReflectionSettings::default()).for_agent(None));
         let issue = &grade.issues[0];
         assert_eq!((issue.code, issue.deduction), (IssueCode::SchemaMismatch, 0.3), "{changes}");
         assert!(issue.text.contains(part), "{}", issue.text);
@@ -131,9 +133,12 @@ fn section_grading_criteria_1_the_schema_is_configured() {
     let Value::Object(schema) = json!({ "required": ["mood"] }) else { panic!() };
     let criteria = ReflectionCriteria { schema: Some(schema), ..ReflectionCriteria::default() };
     let settings = ReflectionSettings { criteria, ..ReflectionSettings::default() };
-    assert_eq!(grade(&with(json!({})), rules(&settings).of(None)).score.get(), 0.7);
+    assert_eq!(
+        grade_reflection(&with(json!({})), rules(&settings).for_agent(None)).score.get(),
+        0.7
+    );
     let moody = with(json!({ "mood": 1, "tags": "loop 2" }));
-    assert_eq!(grade(&moody, rules(&settings).of(None)).score.get(), 1.0);
+    assert_eq!(grade_reflection(&moody, rules(&settings).for_agent(None)).score.get(), 1.0);
 }
 
 /// docs/spec/reflections.md#criteria: confidence.
@@ -152,7 +157,8 @@ fn section_grading_criteria_2_a_missing_confidence_is_no_confidence() {
     let Value::Object(anything) = json!({}) else { panic!() };
     let criteria = ReflectionCriteria { schema: Some(anything), ..ReflectionCriteria::default() };
     let settings = ReflectionSettings { criteria, ..ReflectionSettings::default() };
-    let grade = grade(&with(json!({ "confidence": null })), rules(&settings).of(None));
+    let grade =
+        grade_reflection(&with(json!({ "confidence": null })), rules(&settings).for_agent(None));
     assert_eq!((grade.score.get(), grade.issues.len()), (1.0, 1));
     assert_eq!(grade.issues[0].deduction, 0.0);
 }
@@ -168,7 +174,7 @@ fn section_grading_criteria_3_loop_references() {
     }
     let rules = rules(&ReflectionSettings::default());
     let loop_of = |tags: &[&str]| {
-        rules.of(None).loop_of(&tags.iter().map(ToString::to_string).collect::<Vec<_>>())
+        rules.for_agent(None).loop_number(&tags.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     assert_eq!(loop_of(&["step:9", "loop_12", "loop:3"]), Some(12));
     assert_eq!(loop_of(&["loop:planning"]), None);
@@ -215,7 +221,7 @@ fn section_future_enhancements_agent_specific_grading() {
     ]);
     let settings = ReflectionSettings { agents, ..ReflectionSettings::default() };
     let rules = rules(&settings);
-    let score = |agent| grade(&with(json!({})), rules.of(agent)).score.get();
+    let score = |agent| grade_reflection(&with(json!({})), rules.for_agent(agent)).score.get();
     assert_eq!(score(Some("hal")), 1.0);
     assert_eq!(score(Some("SAGE")), 0.9);
     assert_eq!(score(Some("Critic")), 0.8);
@@ -273,7 +279,7 @@ fn issues_say_it_in_words() {
         "goal": "Deploy the shop", "summary": "Did stuff", "confidence": 0.3, "tags": ["done"],
         "extra": "<script>",
     }));
-    let grade = grade(&worst, rules(&ReflectionSettings::default()).of(None));
+    let grade = grade_reflection(&worst, rules(&ReflectionSettings::default()).for_agent(None));
     let words: Vec<String> =
         grade.issues.iter().map(|issue| format!("-{} {}", issue.deduction, issue.text)).collect();
     insta::assert_snapshot!(words.join("\n"));
@@ -305,7 +311,7 @@ proptest! {
         let keys = ["goal", "summary", "confidence", "tags", "loop", "agent"];
         let document = keys.iter().map(ToString::to_string).zip(fields).collect();
         let rules = rules(&ReflectionSettings::default());
-        let grade = grade(&document, rules.of(None));
+        let grade = grade_reflection(&document, rules.for_agent(None));
         let lost: f64 = grade.issues.iter().map(|issue| issue.deduction).sum();
         prop_assert!((grade.score.get() - (1.0 - lost).max(0.0)).abs() < 1e-9);
         let threshold = Threshold::new(threshold).unwrap();

@@ -33,7 +33,7 @@ pub struct ThresholdProposal {
 
 impl ThresholdProposal {
     /// Computes a proposal from past scores. Returns `None` with fewer than [`MIN_SCORES`].
-    pub fn of(scores: &[f64]) -> Option<Self> {
+    pub fn from_scores(scores: &[f64]) -> Option<Self> {
         let found = quantile(scores, SHARE)?;
         let threshold = Threshold::new(found.value).ok()?;
         Some(Self { threshold, interval: found.interval, scores: scores.len() })
@@ -44,12 +44,12 @@ impl ThresholdProposal {
 ///
 /// A proposal applies only if configured, and can only raise the threshold. A threshold that sank
 /// with the agent's own scores would hide their decline.
-pub fn in_force(settings: &ReflectionSettings, past: &[f64]) -> Threshold {
+pub fn effective_threshold(settings: &ReflectionSettings, past: &[f64]) -> Threshold {
     let configured = settings.weak_threshold;
     match settings.adaptive {
         AdaptiveThreshold::Propose => configured,
         AdaptiveThreshold::Apply => {
-            let proposed = ThresholdProposal::of(past).map(|proposal| proposal.threshold);
+            let proposed = ThresholdProposal::from_scores(past).map(|proposal| proposal.threshold);
             proposed.filter(|proposed| *proposed > configured).unwrap_or(configured)
         }
     }
@@ -72,14 +72,15 @@ mod tests {
     #[test]
     fn section_future_enhancements_adaptive_thresholds() {
         // Proposed from history with its interval …
-        let proposal = ThresholdProposal::of(&good(40)).unwrap();
+        let proposal = ThresholdProposal::from_scores(&good(40)).unwrap();
         assert_eq!((proposal.threshold.get(), proposal.scores), (0.75, 40));
         assert_eq!(proposal.interval, Interval { low: 0.75, high: 0.9 });
         // … from enough of it …
-        assert_eq!(ThresholdProposal::of(&good(MIN_SCORES - 1)), None);
-        assert!(ThresholdProposal::of(&good(MIN_SCORES)).is_some());
+        assert_eq!(ThresholdProposal::from_scores(&good(MIN_SCORES - 1)), None);
+        assert!(ThresholdProposal::from_scores(&good(MIN_SCORES)).is_some());
         // … and applied only where the configuration says so.
-        let in_force = |adaptive, past: &[f64]| in_force(&settings(adaptive), past).get();
+        let in_force =
+            |adaptive, past: &[f64]| effective_threshold(&settings(adaptive), past).get();
         assert_eq!(in_force(AdaptiveThreshold::Propose, &good(40)), 0.6);
         assert_eq!(in_force(AdaptiveThreshold::Apply, &good(40)), 0.75);
         assert_eq!(in_force(AdaptiveThreshold::Apply, &good(35)), 0.6);
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn bad_reflections_do_not_lower_the_bar() {
         let bad = vec![0.3; 100];
-        assert_eq!(ThresholdProposal::of(&bad).unwrap().threshold.get(), 0.3);
-        assert_eq!(in_force(&settings(AdaptiveThreshold::Apply), &bad).get(), 0.6);
+        assert_eq!(ThresholdProposal::from_scores(&bad).unwrap().threshold.get(), 0.3);
+        assert_eq!(effective_threshold(&settings(AdaptiveThreshold::Apply), &bad).get(), 0.6);
     }
 }

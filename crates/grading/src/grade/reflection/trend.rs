@@ -14,7 +14,7 @@ const MAX_WEEKS: u8 = 26;
 
 /// A score and the time of its reflection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScoredAt {
+pub struct TimedScore {
     /// Time of the reflection.
     pub made_at: Timestamp,
     /// Score, 0.0 to 1.0.
@@ -41,23 +41,26 @@ pub struct ReflectionWeek {
 
 /// Returns the weeks between the first and the last reflection, oldest first and at most 26. Weeks
 /// without reflections in between are included.
-pub fn trend(scores: &[ScoredAt]) -> Vec<ReflectionWeek> {
-    let mut weeks = BTreeMap::<Week, Vec<&ScoredAt>>::new();
+pub fn trend(scores: &[TimedScore]) -> Vec<ReflectionWeek> {
+    let mut weeks = BTreeMap::<Week, Vec<&TimedScore>>::new();
     for scored in scores {
-        weeks.entry(Week::of(scored.made_at)).or_default().push(scored);
+        weeks.entry(Week::containing(scored.made_at)).or_default().push(scored);
     }
     let (Some(first), Some(last)) = (weeks.keys().next(), weeks.keys().next_back()) else {
         return Vec::new();
     };
-    let mut shown: Vec<Week> =
-        (0..MAX_WEEKS).rev().map(|back| last.before(back)).filter(|week| week >= first).collect();
+    let mut shown: Vec<Week> = (0..MAX_WEEKS)
+        .rev()
+        .map(|back| last.weeks_earlier(back))
+        .filter(|week| week >= first)
+        .collect();
     // `Week::before` saturates at the first representable week, which could then repeat.
     shown.dedup();
     let scored = |week: &Week| weeks.get(week).map_or(&[][..], Vec::as_slice);
-    shown.iter().map(|week| summed(*week, scored(week))).collect()
+    shown.iter().map(|week| summarize_week(*week, scored(week))).collect()
 }
 
-fn summed(week: Week, scored: &[&ScoredAt]) -> ReflectionWeek {
+fn summarize_week(week: Week, scored: &[&TimedScore]) -> ReflectionWeek {
     let scores: Vec<f64> = scored.iter().map(|scored| scored.score).collect();
     let within = |end: f64| rounded(end.clamp(0.0, 1.0));
     ReflectionWeek {
@@ -74,9 +77,9 @@ fn summed(week: Week, scored: &[&ScoredAt]) -> ReflectionWeek {
 mod tests {
     use super::*;
 
-    fn at(day: &str, score: f64) -> ScoredAt {
+    fn at(day: &str, score: f64) -> TimedScore {
         let made_at = format!("{day}T12:00:00Z").parse().unwrap();
-        ScoredAt { made_at, score, weak: score < 0.6 }
+        TimedScore { made_at, score, weak: score < 0.6 }
     }
 
     /// docs/spec/reflections.md#trends.
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(weeks.len(), usize::from(MAX_WEEKS));
         assert_eq!((weeks[0].count, weeks[25].count), (0, 1));
         let ends = [Timestamp::MIN, Timestamp::MAX];
-        let ends = ends.map(|made_at| ScoredAt { made_at, score: 0.5, weak: true });
+        let ends = ends.map(|made_at| TimedScore { made_at, score: 0.5, weak: true });
         assert_eq!(trend(&ends).len(), usize::from(MAX_WEEKS));
         assert_eq!(trend(&ends[..1]).len(), 1);
     }

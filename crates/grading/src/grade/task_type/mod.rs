@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use words::Said;
+use words::RequestHint;
 pub use work::TaskWork;
 
 /// The specified task types.
@@ -77,21 +77,21 @@ const PATTERNS: [(TaskType, &str); 10] = [
 
 impl TaskType {
     /// Infers the type from a request alone.
-    pub fn of(request: &str) -> Self {
-        Self::of_task(request, &TaskWork::default())
+    pub fn from_request(request: &str) -> Self {
+        Self::from_task(request, &TaskWork::default())
     }
 
     /// Infers the type of a task.
     ///
     /// The words of the request decide. The work done decides if they are not informative, and
     /// corrects the type if they match only cues outside the specification's table.
-    pub fn of_task(request: &str, work: &TaskWork) -> Self {
-        match words::said(request) {
-            Said::Table(task_type) => task_type,
+    pub fn from_task(request: &str, work: &TaskWork) -> Self {
+        match words::classify_request(request) {
+            RequestHint::TableWord(task_type) => task_type,
             // The cues are about software development, so they say nothing about other work.
-            Said::Cues(_) if work.is_foreign() => TaskType::General,
-            Said::Cues(task_type) => work.corrected(task_type),
-            Said::Nothing => work.by_itself(),
+            RequestHint::Cues(_) if work.is_non_developer() => TaskType::General,
+            RequestHint::Cues(task_type) => work.correct_type(task_type),
+            RequestHint::Unclear => work.task_type(),
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             (&["hello", "", "thank you"], TaskType::General),
         ] {
             for word in words {
-                assert_eq!(TaskType::of(word), expected, "{word}");
+                assert_eq!(TaskType::from_request(word), expected, "{word}");
             }
         }
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn words_are_whole_and_cues_weigh_rows() {
         for word in ["the latest contest", "prefix the path", "sprint", "rebuilding", "attest"] {
-            assert_eq!(TaskType::of(word), TaskType::General, "{word}");
+            assert_eq!(TaskType::from_request(word), TaskType::General, "{word}");
         }
         for (request, expected) in [
             ("fix the failing test on the server", TaskType::Debugging),
@@ -136,10 +136,10 @@ mod tests {
             ("# Problem Statement\nWe can license this under MIT", TaskType::Documentation),
             ("```\nfix the bug\n``` rename it", TaskType::Refactoring),
         ] {
-            assert_eq!(TaskType::of(request), expected, "{request}");
+            assert_eq!(TaskType::from_request(request), expected, "{request}");
         }
         let long = format!("{} fix it", "word ".repeat(1000));
-        assert_eq!(TaskType::of(&long), TaskType::General);
+        assert_eq!(TaskType::from_request(&long), TaskType::General);
     }
 
     #[test]

@@ -134,7 +134,7 @@ const CUES: [(TaskType, i32, bool, &str); 16] = [
     ),
 ];
 
-struct Patterns {
+struct RequestPatterns {
     table: Vec<Regex>,
     cues: RegexSet,
     foreign: Regex,
@@ -144,11 +144,11 @@ struct Patterns {
     question: Regex,
 }
 
-static PATTERNS_OF_WORDS: LazyLock<Patterns> = LazyLock::new(|| {
+static PATTERNS_OF_WORDS: LazyLock<RequestPatterns> = LazyLock::new(|| {
     let cues = CUES.map(|(_, _, follows_opening, pattern)| {
         if follows_opening { format!("(?i){OPENING}{pattern}") } else { format!("(?i){pattern}") }
     });
-    Patterns {
+    RequestPatterns {
         table: PATTERNS.iter().map(|(_, pattern)| english::regex(pattern)).collect(),
         cues: english::regex_set(cues.iter().map(String::as_str)),
         foreign: english::regex(FOREIGN),
@@ -161,17 +161,17 @@ static PATTERNS_OF_WORDS: LazyLock<Patterns> = LazyLock::new(|| {
 
 /// The type that a request's words suggest, and the kind of evidence for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum RequestHint {
     /// A word from the specification's table is near the start, and only one row matches.
-    Table(TaskType),
+    TableWord(TaskType),
     /// The cues have the most points for this type.
     Cues(TaskType),
     /// The words are not informative.
-    Nothing,
+    Unclear,
 }
 
 /// Returns the type suggested by the words of a request.
-pub(super) fn said(request: &str) -> Said {
+pub(super) fn classify_request(request: &str) -> RequestHint {
     let patterns = &*PATTERNS_OF_WORDS;
     let text = &request[..request.floor_char_boundary(MAX_LOOKED_AT)];
     let own = own_words(text, patterns);
@@ -183,7 +183,7 @@ pub(super) fn said(request: &str) -> Said {
     if let [(row, at)] = rows[..]
         && at < MAX_BEGINNING
     {
-        return Said::Table(row);
+        return RequestHint::TableWord(row);
     }
     let mut points = [0; TaskType::ALL.len()];
     for (row, at) in rows {
@@ -205,11 +205,11 @@ pub(super) fn said(request: &str) -> Said {
             best = (task_type, points[task_type as usize]);
         }
     }
-    if best.0 == TaskType::General { Said::Nothing } else { Said::Cues(best.0) }
+    if best.0 == TaskType::General { RequestHint::Unclear } else { RequestHint::Cues(best.0) }
 }
 
 /// Returns the start of the user's own text, on one line.
-fn own_words(text: &str, patterns: &Patterns) -> String {
+fn own_words(text: &str, patterns: &RequestPatterns) -> String {
     let task = patterns.heading.find(text).map_or(text, |heading| &text[heading.end()..]);
     let own = patterns.foreign.replace_all(task, " ");
     let own = patterns.name.replace_all(&own, " file ");

@@ -10,7 +10,7 @@ use regex::RegexSet;
 
 use super::TaskType;
 use crate::english;
-use crate::grade::outcome::{is_editor, is_shell, without_server};
+use crate::grade::outcome::{is_editor, is_shell, strip_mcp_server};
 use selftest_sessions::Event;
 
 /// Maximum number of calls to examine; more would not change the type.
@@ -72,7 +72,7 @@ pub struct TaskWork {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileKind {
+enum ChangedFileKind {
     Code,
     Test,
     Notes,
@@ -87,7 +87,7 @@ impl TaskWork {
                 return;
             }
             self.calls += 1;
-            let name = without_server(&call.name);
+            let name = strip_mcp_server(&call.name);
             let arguments = call.arguments.trim_start();
             let arguments = &arguments[..arguments.floor_char_boundary(MAX_LOOKED_AT)];
             if is_editor(name) {
@@ -105,11 +105,11 @@ impl TaskWork {
     fn edit(&mut self, name: &str, arguments: &str) {
         let is_json = arguments.starts_with('{');
         let path = if is_json {
-            if value(arguments, "command") == Some("view") {
+            if json_string_value(arguments, "command") == Some("view") {
                 self.reads += 1;
                 return;
             }
-            FILES.iter().find_map(|key| value(arguments, key))
+            FILES.iter().find_map(|key| json_string_value(arguments, key))
         } else {
             // A command line such as `create src/x.py`.
             let mut words = arguments.split_whitespace();
@@ -121,16 +121,16 @@ impl TaskWork {
             return;
         }
         match file_kind(path) {
-            FileKind::Code => self.code += 1,
-            FileKind::Test => self.tests += 1,
-            FileKind::Notes => self.notes += 1,
-            FileKind::Settings => self.settings += 1,
+            ChangedFileKind::Code => self.code += 1,
+            ChangedFileKind::Test => self.tests += 1,
+            ChangedFileKind::Notes => self.notes += 1,
+            ChangedFileKind::Settings => self.settings += 1,
         }
     }
 
     fn command(&mut self, arguments: &str) {
         self.commands += 1;
-        let command = ["command", "cmd"].iter().find_map(|key| value(arguments, key));
+        let command = ["command", "cmd"].iter().find_map(|key| json_string_value(arguments, key));
         // Without JSON, the arguments are the command line itself.
         for kind in &COMMANDS.matches(command.unwrap_or(arguments)) {
             let count = match kind {
@@ -145,7 +145,7 @@ impl TaskWork {
     }
 
     /// Returns true if tools were called but none is a developer's tool.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(super) fn is_non_developer(&self) -> bool {
         self.calls > 0 && *self == Self { calls: self.calls, ..Self::default() }
     }
 
@@ -154,10 +154,10 @@ impl TaskWork {
     }
 
     /// Infers the type from the work alone.
-    pub(super) fn by_itself(&self) -> TaskType {
+    pub(super) fn task_type(&self) -> TaskType {
         let changes = self.changes();
         if changes > 0 {
-            return self.of_one_kind().unwrap_or(TaskType::FeatureImpl);
+            return self.single_kind().unwrap_or(TaskType::FeatureImpl);
         }
         match self {
             _ if self.pushes > 0 => TaskType::Deployment,
@@ -169,7 +169,7 @@ impl TaskWork {
     }
 
     /// Returns the type if all changes are of one kind other than code.
-    fn of_one_kind(&self) -> Option<TaskType> {
+    fn single_kind(&self) -> Option<TaskType> {
         let kinds = [
             (self.notes, TaskType::Documentation),
             (self.tests, TaskType::Testing),
@@ -181,8 +181,8 @@ impl TaskWork {
 
     /// Corrects a type suggested by cues. A question that led to code is a feature, and a feature
     /// that consists only of text or settings is documentation or infrastructure.
-    pub(super) fn corrected(&self, said: TaskType) -> TaskType {
-        match (said, self.of_one_kind()) {
+    pub(super) fn correct_type(&self, said: TaskType) -> TaskType {
+        match (said, self.single_kind()) {
             (TaskType::Research, _) if self.code > 0 => TaskType::FeatureImpl,
             (TaskType::FeatureImpl | TaskType::Testing, Some(TaskType::Documentation)) => {
                 TaskType::Documentation
@@ -194,7 +194,7 @@ impl TaskWork {
 }
 
 /// Returns the raw text under a key of a JSON object.
-fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+fn json_string_value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let mut rest = json;
     loop {
         let at = memmem::find(rest.as_bytes(), key.as_bytes())?;
@@ -212,7 +212,7 @@ fn value<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     }
 }
 
-fn file_kind(path: &str) -> FileKind {
+fn file_kind(path: &str) -> ChangedFileKind {
     const NOTES: [&str; 5] = ["md", "mdx", "rst", "adoc", "txt"];
     const SETTINGS: [&str; 10] =
         ["yml", "yaml", "toml", "ini", "cfg", "conf", "tf", "lock", "env", "gitignore"];
@@ -222,7 +222,7 @@ fn file_kind(path: &str) -> FileKind {
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_named = |names: &[&str]| names.iter().any(|beginning| name.starts_with(beginning));
     if NOTES.contains(&extension) || is_named(&["readme", "license", "changelog"]) {
-        return FileKind::Notes;
+        return ChangedFileKind::Notes;
     }
     let in_tests = parts
         .take(2)
@@ -231,7 +231,7 @@ fn file_kind(path: &str) -> FileKind {
         || stem.ends_with("_test")
         || stem.rsplit_once('.').is_some_and(|(_, inner)| matches!(inner, "test" | "spec"));
     if in_tests || is_test {
-        return FileKind::Test;
+        return ChangedFileKind::Test;
     }
     let is_settings = SETTINGS.contains(&extension)
         || matches!(
@@ -242,7 +242,7 @@ fn file_kind(path: &str) -> FileKind {
         || name == "vercel.json"
         || (name.starts_with('.') && (name.ends_with("rc") || stem.ends_with("rc")))
         || path.contains(".github/");
-    if is_settings { FileKind::Settings } else { FileKind::Code }
+    if is_settings { ChangedFileKind::Settings } else { ChangedFileKind::Code }
 }
 
 #[cfg(test)]
@@ -284,35 +284,35 @@ mod tests {
             (&[("str_replace_editor", r#"{"command":"view","path":"a.rs"}"#)], TaskType::General),
             (&[("Write", r#"{"file_path":"/h/.claude/plans/p.md"}"#)], TaskType::General),
         ] {
-            assert_eq!(work(calls).by_itself(), expected, "{calls:?}");
+            assert_eq!(work(calls).task_type(), expected, "{calls:?}");
         }
     }
 
     #[test]
     fn what_was_done_corrects_what_cues_say() {
         let code = work(&[("Edit", r#"{"file_path":"a.rs"}"#)]);
-        assert_eq!(code.corrected(TaskType::Research), TaskType::FeatureImpl);
-        assert_eq!(code.corrected(TaskType::Debugging), TaskType::Debugging);
+        assert_eq!(code.correct_type(TaskType::Research), TaskType::FeatureImpl);
+        assert_eq!(code.correct_type(TaskType::Debugging), TaskType::Debugging);
         let notes = work(&[("Edit", r#"{"file_path":"a.md"}"#)]);
-        assert_eq!(notes.corrected(TaskType::FeatureImpl), TaskType::Documentation);
-        assert_eq!(notes.corrected(TaskType::Debugging), TaskType::Debugging);
+        assert_eq!(notes.correct_type(TaskType::FeatureImpl), TaskType::Documentation);
+        assert_eq!(notes.correct_type(TaskType::Debugging), TaskType::Debugging);
     }
 
     #[test]
     fn tools_of_other_trades_are_foreign() {
-        assert!(work(&[("get_user_details", "{}")]).is_foreign());
-        assert!(!work(&[("get_user_details", "{}"), ("Read", "{}")]).is_foreign());
-        assert!(!work(&[]).is_foreign());
+        assert!(work(&[("get_user_details", "{}")]).is_non_developer());
+        assert!(!work(&[("get_user_details", "{}"), ("Read", "{}")]).is_non_developer());
+        assert!(!work(&[]).is_non_developer());
         let booked = work(&[("book_flight", "{}")]);
-        assert_eq!(TaskType::of_task("I want to change my flight", &booked), TaskType::General);
+        assert_eq!(TaskType::from_task("I want to change my flight", &booked), TaskType::General);
     }
 
     #[test]
     fn values_are_found_as_they_are_written() {
-        assert_eq!(value(r#"{"path" : "a\"b", "x": 1}"#, "path"), Some(r#"a\"b"#));
-        assert_eq!(value(r#"{"xpath":"n","path":"y"#, "path"), Some("y"));
-        assert_eq!(value(r#"{"path":["a"]}"#, "path"), None);
-        assert_eq!(value(r#"{"a":"path"#, "path"), None);
-        assert_eq!(value("", "path"), None);
+        assert_eq!(json_string_value(r#"{"path" : "a\"b", "x": 1}"#, "path"), Some(r#"a\"b"#));
+        assert_eq!(json_string_value(r#"{"xpath":"n","path":"y"#, "path"), Some("y"));
+        assert_eq!(json_string_value(r#"{"path":["a"]}"#, "path"), None);
+        assert_eq!(json_string_value(r#"{"a":"path"#, "path"), None);
+        assert_eq!(json_string_value("", "path"), None);
     }
 }

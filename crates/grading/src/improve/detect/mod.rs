@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::gap::{FoundGap, GapEvidence, GapKind};
+use super::gap::{DetectedGap, GapEvidence, GapKind};
 use super::gap_settings::GapSettings;
 use crate::grade::patterns::session_score;
 use crate::grade::share::rounded;
-use crate::grade::{ErrorCause, GradeRecord, Share, TaskType};
+use crate::grade::{ErrorCause, GradeRecord, Proportion, TaskType};
 use selftest_stats::mean;
 use selftest_text::digest;
 use selftest_text::one_line;
@@ -59,7 +59,7 @@ pub fn detect(
     requests: &[RepeatedRequest],
     known: &[KnownRequest],
     settings: &GapSettings,
-) -> Vec<FoundGap> {
+) -> Vec<DetectedGap> {
     let mut records: Vec<&GradeRecord> = records.iter().filter(|record| record.is_task()).collect();
     // Newest first, so that the newest sessions are kept as evidence.
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
@@ -73,7 +73,7 @@ pub fn detect(
 
 /// Returns true if a closed gap has reappeared. The sessions after the closing must reach the gap's
 /// minimum on their own, since the window still includes earlier ones.
-pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> bool {
+pub fn has_reappeared(gap: &DetectedGap, closed_at: Timestamp, settings: &GapSettings) -> bool {
     let least = match gap.kind {
         GapKind::ToolError => settings.error_sessions,
         GapKind::UnknownTool => settings.unknown_tool_sessions,
@@ -86,18 +86,18 @@ pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> 
     sessions.len() as u64 >= least.min(MAX_EVIDENCE as u64)
 }
 
-fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
-    type Met<'a> = Vec<(&'a GradeRecord, u64, GapEvidence)>;
-    let mut groups: BTreeMap<(ErrorCause, &str), Met<'_>> = BTreeMap::new();
+fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<DetectedGap> {
+    type ErrorOccurrences<'a> = Vec<(&'a GradeRecord, u64, GapEvidence)>;
+    let mut groups: BTreeMap<(ErrorCause, &str), ErrorOccurrences<'_>> = BTreeMap::new();
     for record in newest_first {
         for error in record.details.errors.iter().filter(|error| error.count > 0) {
-            let evidence = evidence(record, Some(error.first_event), &error.example);
+            let evidence = gap_evidence(record, Some(error.first_event), &error.example);
             let met = groups.entry((error.cause, &error.tool)).or_default();
             met.push((record, error.count, evidence));
         }
     }
-    let gap = |((cause, tool), met): ((ErrorCause, &str), Met<'_>)| {
-        let sessions = distinct(met.iter().map(|(record, _, _)| *record));
+    let gap = |((cause, tool), met): ((ErrorCause, &str), ErrorOccurrences<'_>)| {
+        let sessions = count_sessions(met.iter().map(|(record, _, _)| *record));
         let is_unknown = cause == ErrorCause::ToolNotFound;
         let least =
             if is_unknown { settings.unknown_tool_sessions } else { settings.error_sessions };
@@ -117,7 +117,7 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Fou
                 format!("{shown} failed with {cause} {occurrences} times in {sessions} sessions");
             (GapKind::ToolError, format!("tool_error:{cause}:{tool}"), words)
         };
-        Some(FoundGap {
+        Some(DetectedGap {
             kind,
             key,
             subject: shown,
@@ -132,7 +132,7 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Fou
     groups.into_iter().filter_map(gap).collect()
 }
 
-fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
+fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<DetectedGap> {
     let gap = |task_type: TaskType| {
         let own: Vec<&GradeRecord> = newest_first
             .iter()
@@ -144,7 +144,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
             return None;
         }
         let completed = own.iter().filter(|record| record.task_completed).count() as u64;
-        let rate = Share::new(completed, sessions);
+        let rate = Proportion::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
         // Rounded so that floating-point error does not push a mean of exactly the limit below it.
         let score = rounded(mean(&scores)?);
@@ -160,13 +160,13 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let words = |record: &GradeRecord| {
             let done = if record.task_completed { "completed" } else { "not completed" };
             let request = record.task_summary.as_deref().unwrap_or("(no request)");
-            evidence(
+            gap_evidence(
                 record,
                 None,
                 &format!("{done}, score {:.1}: {request}", session_score(record)),
             )
         };
-        Some(FoundGap {
+        Some(DetectedGap {
             kind: GapKind::LowTaskType,
             key: format!("low_task_type:{task_type}"),
             subject: task_type.name().to_owned(),
@@ -186,7 +186,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
 }
 
 /// Similar requests, represented by the first one.
-struct Cluster<'a> {
+struct RequestCluster<'a> {
     key: String,
     text: String,
     words: WordSet,
@@ -198,19 +198,19 @@ fn repeated_requests(
     requests: &[RepeatedRequest],
     known: &[KnownRequest],
     settings: &GapSettings,
-) -> Vec<FoundGap> {
+) -> Vec<DetectedGap> {
     let mut requests: Vec<&RepeatedRequest> = requests.iter().collect();
     requests.sort_by_key(|one| (one.at, &one.session_id, one.event));
     let first = requests.len().saturating_sub(MAX_REQUESTS);
     let cluster = |key: String, text: &str| {
-        let (words, text) = (WordSet::of(text), one_line(text, MAX_WORDS));
-        Cluster { key, text, words, members: Vec::new() }
+        let (words, text) = (WordSet::from_text(text), one_line(text, MAX_WORDS));
+        RequestCluster { key, text, words, members: Vec::new() }
     };
     // Known gaps come first, so that similar requests are assigned to them.
-    let mut clusters: Vec<Cluster<'_>> =
+    let mut clusters: Vec<RequestCluster<'_>> =
         known.iter().map(|one| cluster(one.key.clone(), &one.text)).collect();
     for request in &requests[first..] {
-        let words = WordSet::of(&request.text);
+        let words = WordSet::from_text(&request.text);
         if words.jaccard(&words) == 0.0 {
             // A request without significant words resembles no other.
             continue;
@@ -218,7 +218,7 @@ fn repeated_requests(
         let found =
             clusters.iter().position(|cluster| cluster.words.jaccard(&words) >= MIN_SIMILARITY);
         let at = found.unwrap_or_else(|| {
-            let name = &digest::of_bytes(request.text.as_bytes())[..12];
+            let name = &digest::sha256_hex(request.text.as_bytes())[..12];
             clusters.push(cluster(format!("repeated_request:{name}"), &request.text));
             clusters.len() - 1
         });
@@ -228,7 +228,7 @@ fn repeated_requests(
         .iter()
         .map(|record| (record.session_id.as_str(), record.details.task_type))
         .collect();
-    let gap = |cluster: Cluster<'_>| {
+    let gap = |cluster: RequestCluster<'_>| {
         let ids: BTreeSet<&str> =
             cluster.members.iter().map(|one| one.session_id.as_str()).collect();
         let sessions = ids.len() as u64;
@@ -241,7 +241,7 @@ fn repeated_requests(
             .iter()
             .map(|one| {
                 let known = types.get(one.session_id.as_str()).copied();
-                known.unwrap_or_else(|| TaskType::of(&one.text))
+                known.unwrap_or_else(|| TaskType::from_request(&one.text))
             })
             .collect();
         let newest_first = cluster.members.iter().rev().take(MAX_EVIDENCE);
@@ -251,7 +251,7 @@ fn repeated_requests(
             at: one.at,
             words: one_line(&one.text, MAX_WORDS),
         });
-        Some(FoundGap {
+        Some(DetectedGap {
             kind: GapKind::RepeatedRequest,
             key: cluster.key,
             detail: None,
@@ -269,7 +269,7 @@ fn repeated_requests(
     clusters.into_iter().filter_map(gap).collect()
 }
 
-fn evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidence {
+fn gap_evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidence {
     GapEvidence {
         session_id: record.session_id.clone(),
         event,
@@ -279,7 +279,7 @@ fn evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidenc
 }
 
 /// Counts the distinct sessions of these records.
-fn distinct<'a>(records: impl Iterator<Item = &'a GradeRecord>) -> u64 {
+fn count_sessions<'a>(records: impl Iterator<Item = &'a GradeRecord>) -> u64 {
     records.map(|record| record.session_id.as_str()).collect::<BTreeSet<_>>().len() as u64
 }
 

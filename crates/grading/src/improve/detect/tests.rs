@@ -4,11 +4,11 @@ use super::*;
 use crate::grade::ErrorClass;
 use crate::grade::fixture::{record, two_months};
 
-fn found(records: &[GradeRecord]) -> Vec<FoundGap> {
+fn found(records: &[GradeRecord]) -> Vec<DetectedGap> {
     detect(records, &[], &[], &GapSettings::default())
 }
 
-fn keys(gaps: &[FoundGap]) -> Vec<&str> {
+fn keys(gaps: &[DetectedGap]) -> Vec<&str> {
     gaps.iter().map(|gap| gap.key.as_str()).collect()
 }
 
@@ -160,7 +160,7 @@ fn a_closed_gap_is_back_only_in_sessions_after_that() {
     let gaps = found(&failing(5, "read", ErrorClass::FileNotFound));
     let settings = GapSettings::default();
     // The sessions are of the 10th to the 14th.
-    let back = |at: &str| is_back(&gaps[0], at.parse().unwrap(), &settings);
+    let back = |at: &str| has_reappeared(&gaps[0], at.parse().unwrap(), &settings);
     assert!(back("2026-11-11T12:00:00Z"));
     assert!(!back("2026-11-12T12:00:00Z"), "two sessions are too few");
 }

@@ -13,15 +13,15 @@ use utoipa::ToSchema;
 
 use crate::grade::patterns::session_score;
 use crate::grade::share::rounded;
-use crate::grade::{GradeRecord, Share, TaskType};
-use selftest_stats::{Interval, Tail, mann_whitney, mean, mean_interval};
+use crate::grade::{GradeRecord, Proportion, TaskType};
+use selftest_stats::{Interval, TestTail, mann_whitney, mean, mean_interval};
 
 /// Minimum number of sessions for high confidence.
-const MANY: usize = 20;
+const MIN_CONFIDENT_SESSIONS: usize = 20;
 /// Maximum half-width of the score's interval for high confidence (`NARROW`) and for medium
 /// confidence (`WIDE`).
-const NARROW: f64 = 0.5;
-const WIDE: f64 = 1.0;
+const MAX_HALF_WIDTH_HIGH: f64 = 0.5;
+const MAX_HALF_WIDTH_MEDIUM: f64 = 1.0;
 
 /// The `routing` section: model tier to suggest for a type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub struct RoutingSettings {
     pub weak_score: f64,
     /// Tiers of models. The suggestion is the highest tier whose `min_score` the score reaches.
     #[schemars(length(min = 1, max = 20))]
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<ModelTier>,
     /// Skills known to help with a task type.
     #[schemars(length(max = 1000))]
     pub skills: Vec<KnownSkill>,
@@ -51,7 +51,7 @@ pub struct RoutingSettings {
 /// A row of the tier table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tier {
+pub struct ModelTier {
     /// Name of the tier, as the router knows it.
     #[schemars(length(min = 1, max = 100))]
     pub name: String,
@@ -75,7 +75,7 @@ impl Default for RoutingSettings {
     /// docs/spec/session-grades.md#routing asks for a more capable model below 3, and
     /// #skill-recommendations names `systematic-debugging`. The other defaults are ours.
     fn default() -> Self {
-        let tier = |name: &str, min_score| Tier { name: name.to_owned(), min_score };
+        let tier = |name: &str, min_score| ModelTier { name: name.to_owned(), min_score };
         Self {
             days: 28,
             min_sessions: 5,
@@ -95,7 +95,7 @@ impl Default for RoutingSettings {
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub enum Direction {
+pub enum TrendDirection {
     /// Significantly higher than before.
     Better,
     /// Significantly lower than before.
@@ -106,13 +106,13 @@ pub enum Direction {
     Unknown,
 }
 
-selftest_text::named!(Direction);
+selftest_text::named!(TrendDirection);
 
 /// Comparison of the score with that of an equal number of days before.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ScoreTrend {
     /// Direction of the trend.
-    pub direction: Direction,
+    pub direction: TrendDirection,
     /// Score of the days before, 1 to 5; null without sessions.
     pub before: Option<f64>,
     /// Number of sessions in the days before.
@@ -128,7 +128,7 @@ pub struct ScoreTrend {
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub enum Confidence {
+pub enum ScoreConfidence {
     /// Too few sessions, or an interval wider than ±1.0.
     Low,
     /// Between low and high.
@@ -137,11 +137,11 @@ pub enum Confidence {
     High,
 }
 
-selftest_text::named!(Confidence);
+selftest_text::named!(ScoreConfidence);
 
 /// Measurements and suggested tier for one task type.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Advice {
+pub struct RoutingAdvice {
     /// Task type.
     #[schema(value_type = String)]
     pub task_type: TaskType,
@@ -155,11 +155,11 @@ pub struct Advice {
     pub interval: Option<Interval>,
     /// Share of completed sessions, with its interval.
     #[schema(value_type = Object)]
-    pub completion_rate: Share,
+    pub completion_rate: Proportion,
     /// Comparison with the days before.
     pub trend: ScoreTrend,
     /// Confidence in the score.
-    pub confidence: Confidence,
+    pub confidence: ScoreConfidence,
     /// Suggested tier of models; null with too few sessions.
     pub tier: Option<String>,
     /// Reason for the tier, or for the lack of one.
@@ -168,7 +168,7 @@ pub struct Advice {
 
 /// Returns the start of the window that a score ending at `to` covers, and the start of the window
 /// of its trend.
-pub fn window(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestamp) {
+pub fn trend_windows(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestamp) {
     let days = i64::from(settings.days);
     let before = |days| to.checked_sub(SignedDuration::from_hours(24 * days));
     (before(days).unwrap_or(Timestamp::MIN), before(2 * days).unwrap_or(Timestamp::MIN))
@@ -176,7 +176,7 @@ pub fn window(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestam
 
 /// Sessions of one task type with the same score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
+pub struct ScoredSessions {
     /// Task type.
     pub task_type: TaskType,
     /// True if the score itself counts them; false if only the trend does.
@@ -189,11 +189,15 @@ pub struct Scored {
     pub sessions: u64,
 }
 
-impl Scored {
+impl ScoredSessions {
     /// Converts a single graded session, with overrides applied. Returns `None` if rates exclude
     /// the session or it is older than the window.
-    pub fn of(record: &GradeRecord, to: Timestamp, settings: &RoutingSettings) -> Option<Self> {
-        let (from, earliest) = window(to, settings);
+    pub fn from_grade(
+        record: &GradeRecord,
+        to: Timestamp,
+        settings: &RoutingSettings,
+    ) -> Option<Self> {
+        let (from, earliest) = trend_windows(to, settings);
         let at = record.details.counts_at;
         (record.is_task() && earliest <= at).then(|| Self {
             task_type: record.details.task_type,
@@ -210,37 +214,37 @@ impl Scored {
 /// Later sessions count as recent too, since the clock of a recording machine may run ahead. With
 /// `only`, returns advice for that type alone, even if it has no sessions.
 pub fn advise(
-    scored: &[Scored],
+    scored: &[ScoredSessions],
     only: Option<TaskType>,
     settings: &RoutingSettings,
-) -> Vec<Advice> {
-    let mut items: Vec<Advice> = TaskType::ALL
+) -> Vec<RoutingAdvice> {
+    let mut items: Vec<RoutingAdvice> = TaskType::ALL
         .iter()
         .copied()
         .filter(|task_type| only.is_none_or(|only| only == *task_type))
         .filter_map(|task_type| {
             let own = scored.iter().filter(|scored| scored.task_type == task_type);
-            let (now, before): (Vec<&Scored>, Vec<&Scored>) =
+            let (now, before): (Vec<&ScoredSessions>, Vec<&ScoredSessions>) =
                 own.partition(|scored| scored.is_recent);
             let is_wanted = only.is_some() || !now.is_empty() || !before.is_empty();
-            is_wanted.then(|| Advice::of(task_type, &now, &before, settings))
+            is_wanted.then(|| RoutingAdvice::from_sessions(task_type, &now, &before, settings))
         })
         .collect();
-    let key = |advice: &Advice| advice.score.unwrap_or(f64::INFINITY);
+    let key = |advice: &RoutingAdvice| advice.score.unwrap_or(f64::INFINITY);
     // Types without a score sort last.
     items.sort_by(|a, b| key(a).total_cmp(&key(b)));
     items
 }
 
-impl Advice {
-    fn of(
+impl RoutingAdvice {
+    fn from_sessions(
         task_type: TaskType,
-        now: &[&Scored],
-        before: &[&Scored],
+        now: &[&ScoredSessions],
+        before: &[&ScoredSessions],
         settings: &RoutingSettings,
     ) -> Self {
-        let scores = |scored: &[&Scored]| -> Vec<f64> {
-            let each = |scored: &&Scored| {
+        let scores = |scored: &[&ScoredSessions]| -> Vec<f64> {
+            let each = |scored: &&ScoredSessions| {
                 repeat_n(scored.score, usize::try_from(scored.sessions).unwrap_or_default())
             };
             scored.iter().flat_map(each).collect()
@@ -270,8 +274,8 @@ impl Advice {
             sessions,
             score,
             interval,
-            completion_rate: Share::new(completed, sessions),
-            trend: ScoreTrend::of(&scores, &earlier, settings),
+            completion_rate: Proportion::new(completed, sessions),
+            trend: ScoreTrend::compare(&scores, &earlier, settings),
             confidence: confidence(&scores, enough),
             tier: tier.map(|tier| tier.name.clone()),
             why,
@@ -280,36 +284,36 @@ impl Advice {
 }
 
 /// Returns the highest tier whose minimum score is reached.
-fn tier(score: f64, tiers: &[Tier]) -> Option<&Tier> {
+fn tier(score: f64, tiers: &[ModelTier]) -> Option<&ModelTier> {
     let reached = tiers.iter().filter(|tier| score >= tier.min_score);
     reached.max_by(|a, b| a.min_score.total_cmp(&b.min_score))
 }
 
-fn confidence(scores: &[f64], enough: bool) -> Confidence {
+fn confidence(scores: &[f64], enough: bool) -> ScoreConfidence {
     // Uses the unclamped interval; the published one is limited to 1 to 5. Identical scores have no
     // interval and no spread.
     let half = mean_interval(scores).map_or(0.0, |ends| (ends.high - ends.low) / 2.0);
-    if !enough || half > WIDE {
-        Confidence::Low
-    } else if scores.len() >= MANY && half <= NARROW {
-        Confidence::High
+    if !enough || half > MAX_HALF_WIDTH_MEDIUM {
+        ScoreConfidence::Low
+    } else if scores.len() >= MIN_CONFIDENT_SESSIONS && half <= MAX_HALF_WIDTH_HIGH {
+        ScoreConfidence::High
     } else {
-        Confidence::Medium
+        ScoreConfidence::Medium
     }
 }
 
 impl ScoreTrend {
-    fn of(now: &[f64], before: &[f64], settings: &RoutingSettings) -> Self {
+    fn compare(now: &[f64], before: &[f64], settings: &RoutingSettings) -> Self {
         let enough = now.len().min(before.len()) as u64 >= settings.min_sessions;
         let test = |tail| mann_whitney(now, before, tail).filter(|_| enough);
-        let (less, greater) = (test(Tail::Less), test(Tail::Greater));
+        let (less, greater) = (test(TestTail::Less), test(TestTail::Greater));
         // The two-sided p-value is twice the smaller tail.
         let p = less.zip(greater).map(|(less, greater)| (2.0 * less.min(greater)).min(1.0));
         let direction = match (p, less < greater) {
-            (None, _) => Direction::Unknown,
-            (Some(p), true) if p < settings.alpha => Direction::Worse,
-            (Some(p), false) if p < settings.alpha => Direction::Better,
-            (Some(_), _) => Direction::Steady,
+            (None, _) => TrendDirection::Unknown,
+            (Some(p), true) if p < settings.alpha => TrendDirection::Worse,
+            (Some(p), false) if p < settings.alpha => TrendDirection::Better,
+            (Some(_), _) => TrendDirection::Steady,
         };
         Self {
             direction,

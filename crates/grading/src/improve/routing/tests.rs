@@ -12,12 +12,12 @@ fn sessions(name: &str, count: usize, level: u8, at: &str) -> Vec<GradeRecord> {
         .collect()
 }
 
-fn scored(records: &[GradeRecord], settings: &RoutingSettings) -> Vec<Scored> {
+fn scored(records: &[GradeRecord], settings: &RoutingSettings) -> Vec<ScoredSessions> {
     let now = NOW.parse().unwrap();
-    records.iter().filter_map(|record| Scored::of(record, now, settings)).collect()
+    records.iter().filter_map(|record| ScoredSessions::from_grade(record, now, settings)).collect()
 }
 
-fn advice(records: &[GradeRecord]) -> Advice {
+fn advice(records: &[GradeRecord]) -> RoutingAdvice {
     let settings = RoutingSettings::default();
     let only = Some(TaskType::Debugging);
     advise(&scored(records, &settings), only, &settings).remove(0)
@@ -30,7 +30,8 @@ fn sessions_with_one_score_are_counted_together() {
     let at = "2026-11-20T10:00:00Z";
     let records = [sessions("a", 7, 2, at), sessions("b", 9, 4, at)].concat();
     let alone = scored(&records, &settings);
-    let together = [Scored { sessions: 7, ..alone[0] }, Scored { sessions: 9, ..alone[7] }];
+    let together =
+        [ScoredSessions { sessions: 7, ..alone[0] }, ScoredSessions { sessions: 9, ..alone[7] }];
     assert_eq!(advise(&together, None, &settings), advise(&alone, None, &settings));
 }
 
@@ -71,11 +72,11 @@ fn sessions_of_the_last_days_and_of_a_clock_that_runs_ahead() {
 #[test]
 fn too_few_sessions_have_no_tier() {
     let few = advice(&sessions("s", 4, 5, "2026-11-20T10:00:00Z"));
-    assert_eq!((few.tier, few.confidence), (None, Confidence::Low));
+    assert_eq!((few.tier, few.confidence), (None, ScoreConfidence::Low));
     assert_eq!(few.why, "4 of the 5 sessions that it takes");
     let none = advice(&[]);
     assert_eq!((none.score, none.interval, none.tier), (None, None, None));
-    assert_eq!(none.trend.direction, Direction::Unknown);
+    assert_eq!(none.trend.direction, TrendDirection::Unknown);
     let settings = RoutingSettings { tiers: Vec::new(), ..RoutingSettings::default() };
     let records = sessions("s", 9, 5, "2026-11-20T10:00:00Z");
     let untiered = advise(&scored(&records, &settings), None, &settings).remove(0);
@@ -96,16 +97,18 @@ fn four_weeks_against_the_four_before() {
         ]
         .concat()
     };
-    for (first, second, direction) in
-        [(2, 4, Direction::Worse), (4, 2, Direction::Better), (3, 3, Direction::Steady)]
-    {
+    for (first, second, direction) in [
+        (2, 4, TrendDirection::Worse),
+        (4, 2, TrendDirection::Better),
+        (3, 3, TrendDirection::Steady),
+    ] {
         let advice = advice(&mixed(first, second));
         assert_eq!((advice.trend.direction, advice.sessions), (direction, 8));
         assert_eq!(advice.trend.sessions_before, 8);
         assert!(advice.trend.p.is_some());
     }
     let alone = advice(&sessions("now", 8, 3, now));
-    assert_eq!((alone.trend.direction, alone.trend.p), (Direction::Unknown, None));
+    assert_eq!((alone.trend.direction, alone.trend.p), (TrendDirection::Unknown, None));
 }
 
 /// docs/maintain-skills.md#routing: confidence follows from n and the width of the interval.
@@ -113,12 +116,12 @@ fn four_weeks_against_the_four_before() {
 fn confidence_by_number_and_spread() {
     let at = "2026-11-20T10:00:00Z";
     let of = |records: Vec<GradeRecord>| advice(&records).confidence;
-    assert_eq!(of(sessions("s", 20, 3, at)), Confidence::High);
-    assert_eq!(of(sessions("s", 19, 3, at)), Confidence::Medium);
+    assert_eq!(of(sessions("s", 20, 3, at)), ScoreConfidence::High);
+    assert_eq!(of(sessions("s", 19, 3, at)), ScoreConfidence::Medium);
     // Scores of 5.0 and 2.33 half and half: ±0.64 of 20, ±1.5 of 6.
     let torn = |half| [sessions("a", half, 5, at), sessions("b", half, 1, at)].concat();
-    assert_eq!(of(torn(10)), Confidence::Medium);
-    assert_eq!(of(torn(3)), Confidence::Low);
+    assert_eq!(of(torn(10)), ScoreConfidence::Medium);
+    assert_eq!(of(torn(3)), ScoreConfidence::Low);
     let ends = advice(&torn(3)).interval.unwrap();
     assert!(ends.low >= 1.0 && ends.high <= 5.0, "{ends:?}");
 }

@@ -6,8 +6,8 @@ mod trend;
 use std::fmt::Write as _;
 
 use crate::grade::reflection::{
-    AdaptiveThreshold, Issue, MIN_SCORES, ProjectReflections, ReflectionScore, ReflectionScores,
-    ReflectionSettings, ReflectionWeek, ThresholdProposal,
+    AdaptiveThreshold, MIN_SCORES, ProjectReflections, ReflectionIssue, ReflectionScore,
+    ReflectionScores, ReflectionSettings, ReflectionWeek, ThresholdProposal,
 };
 use selftest_text::escape::terminal;
 use selftest_text::wording::{date, plural};
@@ -20,7 +20,7 @@ const ID_WIDTH: usize = 36;
 const MAX_WORDS: usize = 240;
 
 /// Placeholder for a missing value.
-const ABSENT: &str = "-";
+const MISSING: &str = "-";
 
 /// Renders one line per score, followed by its issues.
 pub fn cards(scores: &[ReflectionScore]) -> String {
@@ -36,7 +36,7 @@ pub fn cards(scores: &[ReflectionScore]) -> String {
 }
 
 /// Formats the deduction of an issue as `-0.20`, or `0.00`.
-pub fn cost(issue: &Issue) -> String {
+pub fn cost(issue: &ReflectionIssue) -> String {
     let sign = if issue.deduction > 0.0 { "-" } else { "" };
     format!("{sign}{:.2}", issue.deduction)
 }
@@ -67,7 +67,7 @@ fn line(score: &ReflectionScore) -> String {
         score.score,
         if score.weak { "weak" } else { "" },
         score.loop_count,
-        terminal(score.agent.as_deref().unwrap_or(ABSENT), AGENT_WIDTH),
+        terminal(score.agent.as_deref().unwrap_or(MISSING), AGENT_WIDTH),
         date(score.made_at),
         terminal(&score.project_id, PROJECT_WIDTH),
         terminal(&score.reflection_id, ID_WIDTH),
@@ -110,7 +110,7 @@ pub fn trend_table(weeks: &[ReflectionWeek]) -> String {
 pub fn numbers(week: &ReflectionWeek) -> [String; 2] {
     let mean = week.mean.map(|mean| format!("{mean:.2}"));
     let interval = week.interval.map(|ends| format!("{:.2} to {:.2}", ends.low, ends.high));
-    [mean, interval].map(|text| text.unwrap_or_else(|| ABSENT.to_owned()))
+    [mean, interval].map(|text| text.unwrap_or_else(|| MISSING.to_owned()))
 }
 
 /// Describes the threshold proposed from past scores and the one in force.
@@ -143,11 +143,11 @@ pub fn proposal(proposal: Option<&ThresholdProposal>, settings: &ReflectionSetti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::reflection::{IssueCode, ScoredAt, trend};
+    use crate::grade::reflection::{IssueCode, TimedScore, trend};
     use selftest_stats::Interval;
     use selftest_stats::score::Threshold;
 
-    fn score(number: u64, issues: Vec<Issue>) -> ReflectionScore {
+    fn score(number: u64, issues: Vec<ReflectionIssue>) -> ReflectionScore {
         let lost: f64 = issues.iter().map(|issue| issue.deduction).sum();
         ReflectionScore {
             project_id: "shop".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
 
     fn weeks() -> Vec<ReflectionWeek> {
         let days = ["2026-11-02", "2026-11-03", "2026-11-17", "2026-11-04"];
-        let scored = days.iter().zip([0.5, 0.9, 0.8, 0.7]).map(|(day, score)| ScoredAt {
+        let scored = days.iter().zip([0.5, 0.9, 0.8, 0.7]).map(|(day, score)| TimedScore {
             made_at: format!("{day}T10:00:00Z").parse().unwrap(),
             score,
             weak: score < 0.6,
@@ -176,9 +176,12 @@ mod tests {
     #[test]
     fn for_a_terminal() {
         let issues = vec![
-            Issue::new(IssueCode::SchemaMismatch, "not of the\nexpected \u{202e}schema"),
-            Issue::new(IssueCode::LowConfidence, "the confidence is 0.3, below 0.6"),
-            Issue::new(IssueCode::GoalMissing, "there is no goal to compare the summary with"),
+            ReflectionIssue::new(IssueCode::SchemaMismatch, "not of the\nexpected \u{202e}schema"),
+            ReflectionIssue::new(IssueCode::LowConfidence, "the confidence is 0.3, below 0.6"),
+            ReflectionIssue::new(
+                IssueCode::GoalMissing,
+                "there is no goal to compare the summary with",
+            ),
         ];
         let scores_of = vec![score(2, issues), score(1, Vec::new())];
         insta::assert_snapshot!("cards", cards(&scores_of));

@@ -4,22 +4,22 @@ use askama::Template;
 
 use super::numbers;
 use crate::grade::reflection::ReflectionWeek;
-use crate::report::plot::{GridLine, Series, WeekLabel};
-use selftest_stats::plot::{RIGHT, Scale, column, number};
+use crate::report::plot::{GridLine, PlotSeries, WeekLabel};
+use selftest_stats::plot::{PlotScale, RIGHT, column, number};
 use selftest_stats::score::Threshold;
 
 /// Plot area within the 720 × 280 picture.
-const SCORES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
+const SCORES: PlotScale = PlotScale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
 // Numbers are already formatted and week names are generated, so no field is untrusted.
 #[derive(Template)]
 #[template(path = "reflections/trend.svg")]
-struct Picture {
+struct ReflectionTrendPicture {
     description: String,
     grid: [GridLine; 5],
     threshold: GridLine,
     whiskers: Vec<String>,
-    means: Series,
+    means: PlotSeries,
     weeks: Vec<WeekLabel>,
 }
 
@@ -29,13 +29,13 @@ pub fn render(weeks: &[ReflectionWeek], threshold: Threshold) -> Result<String, 
         week.mean?;
         Some(SCORES.whisker(column(position, weeks.len()), week.interval?))
     });
-    let picture = Picture {
+    let picture = ReflectionTrendPicture {
         description: description(weeks),
         grid: [0.0, 0.25, 0.5, 0.75, 1.0]
             .map(|score| GridLine::at(SCORES, score, format!("{score:.2}"))),
         threshold: GridLine::at(SCORES, threshold.get(), format!("weak below {threshold}")),
         whiskers: whiskers.collect(),
-        means: Series::of(SCORES, weeks.iter().map(|week| Some((week.mean?, title(week))))),
+        means: PlotSeries::new(SCORES, weeks.iter().map(|week| Some((week.mean?, title(week))))),
         weeks: labels(weeks),
     };
     picture.render().map(|text| format!("{}\n", text.trim_end()))

@@ -8,64 +8,64 @@ const MAX_LINES: usize = 400;
 
 /// Kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum DiffLineKind {
     /// The line is in both texts.
-    Kept,
+    Unchanged,
     /// The line was added.
     Added,
     /// The line was removed.
     Removed,
     /// A header that gives the position of the following lines.
-    Place,
+    Header,
 }
 
-impl Change {
+impl DiffLineKind {
     /// Returns the CSS class of the line.
     pub fn class(self) -> &'static str {
         match self {
-            Change::Kept => "kept",
-            Change::Added => "added",
-            Change::Removed => "removed",
-            Change::Place => "place",
+            DiffLineKind::Unchanged => "kept",
+            DiffLineKind::Added => "added",
+            DiffLineKind::Removed => "removed",
+            DiffLineKind::Header => "place",
         }
     }
 
     /// Returns the prefix of the line.
     pub fn sign(self) -> &'static str {
         match self {
-            Change::Kept => "  ",
-            Change::Added => "+ ",
-            Change::Removed => "- ",
-            Change::Place => "",
+            DiffLineKind::Unchanged => "  ",
+            DiffLineKind::Added => "+ ",
+            DiffLineKind::Removed => "- ",
+            DiffLineKind::Header => "",
         }
     }
 }
 
 /// A line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct DiffLine {
     /// Kind of the line.
-    pub change: Change,
+    pub change: DiffLineKind,
     /// Text without its prefix.
     pub text: String,
 }
 
-fn line(change: Change, text: &str) -> Line {
-    Line { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
+fn line(change: DiffLineKind, text: &str) -> DiffLine {
+    DiffLine { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
 }
 
 /// Returns the line diff between two texts.
-pub fn between(old: &str, new: &str) -> Vec<Line> {
+pub fn diff_texts(old: &str, new: &str) -> Vec<DiffLine> {
     if old.lines().count().max(new.lines().count()) > MAX_LINES {
-        let removed = old.lines().map(|text| line(Change::Removed, text));
-        return removed.chain(new.lines().map(|text| line(Change::Added, text))).collect();
+        let removed = old.lines().map(|text| line(DiffLineKind::Removed, text));
+        return removed.chain(new.lines().map(|text| line(DiffLineKind::Added, text))).collect();
     }
     let diff = TextDiff::from_lines(old, new);
     let changes = diff.iter_all_changes().map(|change| {
         let kind = match change.tag() {
-            ChangeTag::Equal => Change::Kept,
-            ChangeTag::Insert => Change::Added,
-            ChangeTag::Delete => Change::Removed,
+            ChangeTag::Equal => DiffLineKind::Unchanged,
+            ChangeTag::Insert => DiffLineKind::Added,
+            ChangeTag::Delete => DiffLineKind::Removed,
         };
         line(kind, change.value())
     });
@@ -74,7 +74,7 @@ pub fn between(old: &str, new: &str) -> Vec<Line> {
 
 /// Parses a patch, either a unified diff or input for `apply_patch`. Returns `None` if the text is
 /// not a patch.
-pub fn of_patch(text: &str) -> Option<Vec<Line>> {
+pub fn parse_patch(text: &str) -> Option<Vec<DiffLine>> {
     let begins_line = |start: &str| text.starts_with(start) || text.contains(&format!("\n{start}"));
     let is_unified = begins_line("--- ") && begins_line("+++ ") && begins_line("@@ ");
     if !is_unified && !begins_line("*** Begin Patch") {
@@ -85,12 +85,12 @@ pub fn of_patch(text: &str) -> Option<Vec<Line>> {
             .iter()
             .any(|start| text.starts_with(start)) =>
         {
-            line(Change::Place, text)
+            line(DiffLineKind::Header, text)
         }
-        Some(b'+') => line(Change::Added, &text[1..]),
-        Some(b'-') => line(Change::Removed, &text[1..]),
-        Some(b' ') => line(Change::Kept, &text[1..]),
-        _ => line(Change::Kept, text),
+        Some(b'+') => line(DiffLineKind::Added, &text[1..]),
+        Some(b'-') => line(DiffLineKind::Removed, &text[1..]),
+        Some(b' ') => line(DiffLineKind::Unchanged, &text[1..]),
+        _ => line(DiffLineKind::Unchanged, text),
     });
     Some(lines.collect())
 }
@@ -99,30 +99,30 @@ pub fn of_patch(text: &str) -> Option<Vec<Line>> {
 mod tests {
     use super::*;
 
-    fn shown(lines: &[Line]) -> Vec<String> {
+    fn shown(lines: &[DiffLine]) -> Vec<String> {
         lines.iter().map(|line| format!("{}{}", line.change.sign(), line.text)).collect()
     }
 
     #[test]
     fn two_texts_are_compared_line_by_line() {
-        let lines = between("a\nb\nc\n", "a\nB\nc\nd");
+        let lines = diff_texts("a\nb\nc\n", "a\nB\nc\nd");
         assert_eq!(shown(&lines), ["  a", "- b", "+ B", "  c", "+ d"]);
         let long = "x\n".repeat(MAX_LINES + 1);
-        let lines = between(&long, "y");
+        let lines = diff_texts(&long, "y");
         assert_eq!(lines.len(), MAX_LINES + 2);
-        assert_eq!(lines.last().unwrap().change, Change::Added);
+        assert_eq!(lines.last().unwrap().change, DiffLineKind::Added);
     }
 
     #[test]
     fn patches_are_known_and_other_text_is_none() {
         let unified = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same";
-        let lines = of_patch(unified).unwrap();
+        let lines = parse_patch(unified).unwrap();
         assert_eq!(shown(&lines[3..]), ["- old", "+ new", "  same"]);
-        assert!(lines[..3].iter().all(|line| line.change == Change::Place));
+        assert!(lines[..3].iter().all(|line| line.change == DiffLineKind::Header));
         let codex = "*** Begin Patch\n*** Update File: x\n@@\n-old\n+new\n*** End Patch";
-        assert_eq!(shown(&of_patch(codex).unwrap())[3..5], ["- old", "+ new"]);
+        assert_eq!(shown(&parse_patch(codex).unwrap())[3..5], ["- old", "+ new"]);
         for text in ["", "- a list\n- of points", "--- a rule\n+++ alone"] {
-            assert_eq!(of_patch(text), None, "{text}");
+            assert_eq!(parse_patch(text), None, "{text}");
         }
     }
 }

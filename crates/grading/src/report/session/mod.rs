@@ -4,22 +4,22 @@
 //! Session texts are untrusted. The templates escape them, so they can only appear as text. Secrets
 //! must be redacted beforehand (`Session::rewrite`).
 
-mod counted;
 pub mod diff;
 mod overview;
-pub mod parts;
+mod overview_collector;
+pub mod text_parts;
 mod view;
 
 use askama::Template;
-pub use counted::Counted;
-pub use overview::{Fact, Overview};
-use selftest_models::prices::Prices;
+pub use overview::{SessionFact, SessionOverview};
+pub use overview_collector::OverviewCollector;
+use selftest_models::prices::ModelPrices;
 use selftest_sessions::{Event, Session};
 use selftest_text::escape::{fenced, inline};
 use selftest_text::wording;
-pub use view::{EventView, Showing, Shown, shown, spent, texts};
+pub use view::{EventView, SessionItem, ViewOptions, event_views, format_usage, texts};
 
-use parts::Part;
+use text_parts::TextPart;
 
 /// Maximum length in bytes of a text in a document.
 const MAX_TEXT: usize = 200_000;
@@ -29,36 +29,43 @@ const MAX_LINE: usize = 400;
 
 #[derive(Template)]
 #[template(path = "session/events.html")]
-struct Events<'a> {
-    shown: &'a [Shown],
+struct EventsFragment<'a> {
+    shown: &'a [SessionItem],
 }
 
 #[derive(Template)]
 #[template(path = "session/session.html")]
-struct Page<'a> {
+struct SessionDocument<'a> {
     title: String,
-    facts: &'a [Fact],
+    facts: &'a [SessionFact],
     events: String,
     left_out: u64,
 }
 
 /// Renders events as a fragment of a page: escaped, and with an anchor `event-N` for each.
-pub fn events_html(shown: &[Shown]) -> Result<String, askama::Error> {
-    Events { shown }.render()
+pub fn render_events_html(shown: &[SessionItem]) -> Result<String, askama::Error> {
+    EventsFragment { shown }.render()
 }
 
 /// Renders the session as an HTML page.
-pub fn html(session: &Session, prices: &Prices) -> Result<String, askama::Error> {
-    let overview = Overview::of(session);
-    let shown = shown(&session.events, Showing { prices, target: None, alone: None });
+pub fn render_html(session: &Session, prices: &ModelPrices) -> Result<String, askama::Error> {
+    let overview = SessionOverview::from_session(session);
+    let shown =
+        event_views(&session.events, ViewOptions { prices, target: None, full_event_link: None });
     let facts = &overview.facts(&session.head);
     let title = overview.title(&session.head);
-    Page { title, facts, events: events_html(&shown)?, left_out: session.left_out }.render()
+    SessionDocument {
+        title,
+        facts,
+        events: render_events_html(&shown)?,
+        left_out: session.left_out,
+    }
+    .render()
 }
 
 /// Renders the session as Markdown.
-pub fn markdown(session: &Session) -> String {
-    let overview = Overview::of(session);
+pub fn render_markdown(session: &Session) -> String {
+    let overview = SessionOverview::from_session(session);
     let mut text = format!("# {}\n\n", inline(&overview.title(&session.head), MAX_LINE));
     for (name, value) in overview.facts(&session.head) {
         text += &format!("- {name}: {}\n", inline(&value, MAX_LINE));
@@ -75,7 +82,7 @@ pub fn markdown(session: &Session) -> String {
 fn add_event(text: &mut String, event: &Event<'_>) {
     *text += &format!("\n## {} {}", event.number, view::speaker(event).1);
     let time = event.time.map(wording::date_time);
-    for more in time.as_deref().into_iter().chain(event.mark.map(view::mark)) {
+    for more in time.as_deref().into_iter().chain(event.mark.map(view::describe_mark)) {
         *text += &format!(", {}", inline(more, MAX_LINE));
     }
     *text += "\n";
@@ -90,10 +97,10 @@ fn add_event(text: &mut String, event: &Event<'_>) {
         *text += &format!("\ncalls {}:\n\n{arguments}\n", inline(&call.name, MAX_LINE));
     }
     for result in &event.results {
-        let (outcome, _) = view::outcome(result.outcome);
+        let (outcome, _) = view::describe_outcome(result.outcome);
         *text += &format!("\n{} {outcome}", inline(&result.tool, MAX_LINE));
         let mut words = result.text.clone();
-        words.join(&result.error);
+        words.append(&result.error);
         if words.is_empty() {
             *text += "\n";
         } else {
@@ -105,7 +112,7 @@ fn add_event(text: &mut String, event: &Event<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_sessions::{Collector, Source, read};
+    use selftest_sessions::{SessionCollector, SessionSource, read};
 
     const HOSTILE: &str = r#"{"id":"demo","model":"gpt-x","messages":[
       {"role":"user","content":"<script>alert(1)</script>\u001b[31m [x](javascript:1)"},
@@ -114,14 +121,14 @@ mod tests {
       {"role":"tool","tool_call_id":"c1","content":"Error: \u202e</details>"}]}"#;
 
     fn session() -> Session {
-        let mut collector = Collector::default();
-        read(&Source::bytes("demo.json", HOSTILE), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes("demo.json", HOSTILE), &mut collector).unwrap();
         collector.into_sessions().remove(0)
     }
 
     #[test]
     fn hostile_words_are_words_in_a_page() {
-        let page = html(&session(), &Prices::default()).unwrap();
+        let page = render_html(&session(), &ModelPrices::default()).unwrap();
         insta::assert_snapshot!(page);
         for markup in ["<script", "<img", "<b>", "\u{1b}", "\u{202e}"] {
             assert!(!page.contains(markup), "{markup}");
@@ -131,7 +138,7 @@ mod tests {
 
     #[test]
     fn hostile_words_are_words_in_markdown() {
-        let text = markdown(&session());
+        let text = render_markdown(&session());
         insta::assert_snapshot!(text);
         let mut markup = Vec::new();
         for event in pulldown_cmark::Parser::new(&text) {

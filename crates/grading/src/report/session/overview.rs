@@ -1,8 +1,8 @@
 //! Summary of a session, collected from its events without keeping them.
 
-use crate::grade::spending::{Cost, Spending};
-use selftest_models::prices::Prices;
-use selftest_sessions::{Event, Head, Origin, Outcome, Role, Session};
+use crate::grade::spending::{TokenCost, TokenSpending};
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::{Event, EventOrigin, EventRole, Session, SessionHead, ToolOutcome};
 use selftest_text::escape::terminal;
 
 /// Maximum length in bytes of a line.
@@ -12,11 +12,11 @@ const MAX_LINE: usize = 400;
 const MAX_REQUEST: usize = 2000;
 
 /// A fact about a session: name and value.
-pub type Fact = (&'static str, String);
+pub type SessionFact = (&'static str, String);
 
 /// Counts over the events of a session.
 #[derive(Debug, Clone, Default)]
-pub struct Overview {
+pub struct SessionOverview {
     /// Total number of events.
     pub events: u64,
     /// Number of tool calls.
@@ -26,12 +26,12 @@ pub struct Overview {
     /// Start of the user's first request.
     pub request: String,
     /// Tokens spent by the events.
-    pub spending: Spending,
+    pub spending: TokenSpending,
 }
 
-impl Overview {
+impl SessionOverview {
     /// Summarizes all events of a session.
-    pub fn of(session: &Session) -> Self {
+    pub fn from_session(session: &Session) -> Self {
         let mut overview = Self::default();
         session.events.iter().for_each(|event| overview.add(event));
         overview
@@ -41,9 +41,9 @@ impl Overview {
     pub fn add(&mut self, event: &Event<'_>) {
         self.events += 1;
         self.calls += event.calls.len() as u64;
-        let failed = event.results.iter().filter(|result| result.outcome == Outcome::Failed);
+        let failed = event.results.iter().filter(|result| result.outcome == ToolOutcome::Failed);
         self.failed += failed.count() as u64;
-        let is_asked = event.role == Role::User && event.origin == Origin::Human;
+        let is_asked = event.role == EventRole::User && event.origin == EventOrigin::Human;
         if self.request.is_empty() && is_asked {
             self.request = selftest_text::clip(&event.text, MAX_REQUEST);
         }
@@ -51,17 +51,17 @@ impl Overview {
     }
 
     /// Returns the cost of the session.
-    pub fn cost(&self, head: &Head, prices: &Prices) -> Cost {
-        Cost::of(&self.spending.clone().end(head), prices)
+    pub fn cost(&self, head: &SessionHead, prices: &ModelPrices) -> TokenCost {
+        TokenCost::compute(&self.spending.clone().into_model_tokens(head), prices)
     }
 
     /// Returns the first request, or the ID if there is no request.
-    pub fn title(&self, head: &Head) -> String {
+    pub fn title(&self, head: &SessionHead) -> String {
         terminal(if self.request.is_empty() { &head.id } else { &self.request }, 120)
     }
 
     /// Returns all known facts as text.
-    pub fn facts(&self, head: &Head) -> Vec<Fact> {
+    pub fn facts(&self, head: &SessionHead) -> Vec<SessionFact> {
         let version = head.agent_version.as_ref().map(|version| format!(" {version}"));
         let usage = head.usage.map(|usage| {
             format!("{} in, {} out, {} from cache", usage.input, usage.output, usage.cached)
@@ -77,7 +77,7 @@ impl Overview {
             ("end", head.end.map(|time| time.to_string())),
             ("tokens", usage),
             ("tool calls", Some(format!("{}, {} failed", self.calls, self.failed))),
-            ("unread", head.unknown_blocks.words()),
+            ("unread", head.unknown_blocks.describe()),
         ];
         let present =
             all.into_iter().filter_map(|(name, value)| Some((name, terminal(&value?, MAX_LINE))));

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::parts::{self, Part};
-use crate::grade::spending::{Cost, Spending};
-use selftest_models::prices::Prices;
-use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Text, ToolResult};
+use super::text_parts::{self, TextPart};
+use crate::grade::spending::{TokenCost, TokenSpending};
+use selftest_models::prices::ModelPrices;
+use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, Text, ToolOutcome, ToolResult};
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording;
 
@@ -22,18 +22,18 @@ const MAX_PAGE: usize = 2_000_000;
 
 /// Options for showing events.
 #[derive(Clone, Copy)]
-pub struct Showing<'a> {
+pub struct ViewOptions<'a> {
     /// Prices of tokens.
-    pub prices: &'a Prices,
+    pub prices: &'a ModelPrices,
     /// Number of the requested event. Elements that contain it are unfolded.
     pub target: Option<u64>,
     /// Returns the link to the full view of an event. `None` if all texts are shown in full here.
-    pub alone: Option<&'a dyn Fn(u64) -> String>,
+    pub full_event_link: Option<&'a dyn Fn(u64) -> String>,
 }
 
 /// A top-level event, or a group of events from a subagent.
 #[derive(Debug)]
-pub enum Shown {
+pub enum SessionItem {
     /// A single event.
     One(EventView),
     /// Consecutive events of a subagent.
@@ -65,7 +65,7 @@ pub struct EventView {
     /// True if the reasoning is unfolded.
     pub is_open: bool,
     /// Message text.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TextPart>,
     /// Tool calls with their results.
     pub calls: Vec<CallView>,
     /// Results that are not shown next to their calls.
@@ -84,7 +84,7 @@ pub struct CallView {
     /// One-line summary of the arguments.
     pub brief: String,
     /// The arguments.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TextPart>,
     /// Result of the call, if it is among the events shown.
     pub result: Option<ResultView>,
     /// True if the call is unfolded.
@@ -109,44 +109,44 @@ pub struct ResultView {
     /// Time in UTC.
     pub time: Option<String>,
     /// The output.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TextPart>,
     /// True if the result is unfolded.
     pub is_open: bool,
 }
 
 /// Converts events to views, in order.
-pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
+pub fn event_views(events: &[Event<'_>], showing: ViewOptions<'_>) -> Vec<SessionItem> {
     // Without a link to the full event, texts must not be cut.
-    let limit = showing.alone.map_or(usize::MAX, |_| limit(events));
-    let mut paired = Paired::of(events);
-    let mut all: Vec<Shown> = Vec::new();
+    let limit = showing.full_event_link.map_or(usize::MAX, |_| text_limit(events));
+    let mut paired = CallResults::match_results(events);
+    let mut all: Vec<SessionItem> = Vec::new();
     for event in events {
-        let Some(view) = view(event, &mut paired, showing, limit) else { continue };
-        let is_subagent = event.origin == Origin::Subagent;
-        let is_target = showing.target.is_some_and(|target| view.holds(target));
+        let Some(view) = event_view(event, &mut paired, showing, limit) else { continue };
+        let is_subagent = event.origin == EventOrigin::Subagent;
+        let is_target = showing.target.is_some_and(|target| view.contains_event(target));
         match all.last_mut() {
-            Some(Shown::Subagent { events, is_open, .. }) if is_subagent => {
+            Some(SessionItem::Subagent { events, is_open, .. }) if is_subagent => {
                 events.push(view);
                 *is_open |= is_target;
             }
             last if is_subagent => {
                 // The call right before a subagent's events is taken as the one that started it.
                 let starter = last.and_then(|last| match last {
-                    Shown::One(before) => before.calls.last(),
-                    Shown::Subagent { .. } => None,
+                    SessionItem::One(before) => before.calls.last(),
+                    SessionItem::Subagent { .. } => None,
                 });
                 let name = starter.map(|call| format!("{} {}", call.name, call.brief));
                 let name = name.unwrap_or_default();
-                all.push(Shown::Subagent { name, events: vec![view], is_open: is_target });
+                all.push(SessionItem::Subagent { name, events: vec![view], is_open: is_target });
             }
-            _ => all.push(Shown::One(view)),
+            _ => all.push(SessionItem::One(view)),
         }
     }
     all
 }
 
 /// Returns the largest text limit at which the page stays below its maximum size.
-fn limit(events: &[Event<'_>]) -> usize {
+fn text_limit(events: &[Event<'_>]) -> usize {
     let size = |limit: usize| {
         let all = events.iter().flat_map(texts);
         all.map(|text| text.len().min(limit)).sum::<usize>()
@@ -166,15 +166,15 @@ pub fn texts<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e str> {
 type CallPlace = (u64, usize);
 
 /// Calls matched with their results among the events.
-struct Paired<'e> {
+struct CallResults<'e> {
     /// Results by the position of their call.
     results: HashMap<CallPlace, (&'e Event<'e>, &'e ToolResult<'e>)>,
     /// Positions of results that are shown with their calls.
     with_calls: HashSet<CallPlace>,
 }
 
-impl<'e> Paired<'e> {
-    fn of(events: &'e [Event<'e>]) -> Self {
+impl<'e> CallResults<'e> {
+    fn match_results(events: &'e [Event<'e>]) -> Self {
         let mut open: HashMap<&str, CallPlace> = HashMap::new();
         let mut paired = Self { results: HashMap::new(), with_calls: HashSet::new() };
         for event in events {
@@ -196,7 +196,7 @@ impl<'e> Paired<'e> {
     }
 
     /// Returns true if the event only contains results that are shown with their calls.
-    fn has_all_of(&self, event: &Event<'_>) -> bool {
+    fn covers_event(&self, event: &Event<'_>) -> bool {
         let says_more = !event.text.is_empty()
             || !event.reasoning.is_empty()
             || !event.calls.is_empty()
@@ -209,13 +209,13 @@ impl<'e> Paired<'e> {
 }
 
 /// Returns the view of an event, or `None` if it is shown entirely with the calls it answers.
-fn view(
+fn event_view(
     event: &Event<'_>,
-    paired: &mut Paired<'_>,
-    showing: Showing<'_>,
+    paired: &mut CallResults<'_>,
+    showing: ViewOptions<'_>,
     limit: usize,
 ) -> Option<EventView> {
-    if paired.has_all_of(event) {
+    if paired.covers_event(event) {
         return None;
     }
     let target = showing.target;
@@ -224,13 +224,13 @@ fn view(
     let calls = event.calls.iter().enumerate().map(|(at, call)| {
         let result = paired.results.get(&(event.number, at)).map(|(of, result)| {
             // If an event has several results, the first one represents it.
-            let is_event = paired.has_all_of(of)
+            let is_event = paired.covers_event(of)
                 && of.results.first().is_some_and(|first| std::ptr::eq(first, *result));
             is_cut |= result.text.len().max(result.error.len()) > limit;
             let of_target = target == Some(of.number);
             result_view(of, result, is_event, of_target, limit)
         });
-        let (brief, parts) = parts::of_arguments(&call.arguments, limit);
+        let (brief, parts) = text_parts::argument_parts(&call.arguments, limit);
         let is_open = is_target || result.as_ref().is_some_and(|result| result.is_open);
         CallView { name: name(&call.name), brief, parts, result, is_open }
     });
@@ -244,20 +244,20 @@ fn view(
         class,
         speaker,
         time: event.time.map(wording::date_time),
-        mark: event.mark.map(mark),
+        mark: event.mark.map(describe_mark),
         thinking: block(&event.reasoning, limit),
         is_open: is_target,
-        parts: parts::of_words(&event.text, limit),
+        parts: text_parts::split_message(&event.text, limit),
         results: results.collect(),
         calls,
-        spent: spent(event, showing.prices),
-        whole: showing.alone.filter(|_| is_cut).map(|alone| alone(event.number)),
+        spent: format_usage(event, showing.prices),
+        whole: showing.full_event_link.filter(|_| is_cut).map(|alone| alone(event.number)),
     })
 }
 
 impl EventView {
     /// Returns true if this view shows the event with that number.
-    fn holds(&self, number: u64) -> bool {
+    fn contains_event(&self, number: u64) -> bool {
         let mut results = self.calls.iter().filter_map(|call| call.result.as_ref());
         self.number == number || results.any(|result| result.number == number)
     }
@@ -273,9 +273,9 @@ fn result_view(
     let mut words = result.text.clone();
     // Do not repeat an error that is part of the output.
     if !words.contains(result.error.as_str()) {
-        words.join(&result.error);
+        words.append(&result.error);
     }
-    let (outcome, class) = outcome(result.outcome);
+    let (outcome, class) = describe_outcome(result.outcome);
     ResultView {
         number: event.number,
         is_event,
@@ -284,7 +284,7 @@ fn result_view(
         class,
         exit_code: result.exit_code,
         time: event.time.map(wording::date_time),
-        parts: parts::of_result(&words, limit),
+        parts: text_parts::result_parts(&words, limit),
         is_open,
     }
 }
@@ -295,7 +295,7 @@ fn name(tool: &str) -> String {
 
 /// Formats the usage of a model call: `120 in, 30 out, 9000 from cache tokens · opus · 0.02 USD`.
 /// Returns `None` if the file does not record it.
-pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
+pub fn format_usage(event: &Event<'_>, prices: &ModelPrices) -> Option<String> {
     let usage = event.usage?;
     let mut parts = vec![format!("{} in, {} out", usage.input, usage.output)];
     if usage.cached > 0 {
@@ -305,11 +305,14 @@ pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
     if !event.model.is_empty() {
         words += &format!(" · {}", terminal(&event.model, MAX_LINE));
     }
-    let mut spending = Spending::default();
+    let mut spending = TokenSpending::default();
     spending.add(event);
-    let cost = Cost::of(&spending.end(&selftest_sessions::Head::default()), prices);
+    let cost = TokenCost::compute(
+        &spending.into_model_tokens(&selftest_sessions::SessionHead::default()),
+        prices,
+    );
     if let Some(amount) = cost.amount {
-        words += &format!(" · {}", crate::grade::spending::money(amount, &cost.currency));
+        words += &format!(" · {}", crate::grade::spending::format_money(amount, &cost.currency));
     }
     Some(words)
 }
@@ -317,45 +320,45 @@ pub fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
 /// Returns the CSS class and the label of the speaker.
 pub(super) fn speaker(event: &Event<'_>) -> (&'static str, &'static str) {
     match (event.role, event.origin) {
-        (Role::User, Origin::Human) => ("human", "person"),
-        (Role::User | Role::System, Origin::Subagent) => ("harness", "to subagent"),
-        (Role::User | Role::System, _) => ("harness", "program"),
-        (Role::Assistant, Origin::Subagent) => ("agent", "subagent"),
-        (Role::Assistant, _) => ("agent", "agent"),
-        (Role::Tool, _) => ("tool", "tool"),
+        (EventRole::User, EventOrigin::Human) => ("human", "person"),
+        (EventRole::User | EventRole::System, EventOrigin::Subagent) => ("harness", "to subagent"),
+        (EventRole::User | EventRole::System, _) => ("harness", "program"),
+        (EventRole::Assistant, EventOrigin::Subagent) => ("agent", "subagent"),
+        (EventRole::Assistant, _) => ("agent", "agent"),
+        (EventRole::Tool, _) => ("tool", "tool"),
     }
 }
 
 /// Returns the description of a mark.
-pub(super) fn mark(mark: Mark) -> &'static str {
+pub(super) fn describe_mark(mark: EventMark) -> &'static str {
     match mark {
-        Mark::Interrupted => "interrupted by a person",
-        Mark::Compacted => "the context was summarised",
-        Mark::ApiError => "the model's provider failed",
-        Mark::VerifierPassed => "a verifier found it done",
-        Mark::VerifierFailed => "a verifier found it not done",
+        EventMark::Interrupted => "interrupted by a person",
+        EventMark::Compacted => "the context was summarised",
+        EventMark::ApiError => "the model's provider failed",
+        EventMark::VerifierPassed => "a verifier found it done",
+        EventMark::VerifierFailed => "a verifier found it not done",
     }
 }
 
 /// Returns the outcome of a call as text, and its CSS class.
-pub(super) fn outcome(outcome: Outcome) -> (&'static str, &'static str) {
+pub(super) fn describe_outcome(outcome: ToolOutcome) -> (&'static str, &'static str) {
     match outcome {
-        Outcome::Ok => ("worked", "good"),
-        Outcome::Failed => ("failed", "poor"),
-        Outcome::Rejected => ("was refused", "fair"),
-        Outcome::Pending => ("never answered", "fair"),
-        Outcome::Unknown => ("answered", "none"),
+        ToolOutcome::Ok => ("worked", "good"),
+        ToolOutcome::Failed => ("failed", "poor"),
+        ToolOutcome::Rejected => ("was refused", "fair"),
+        ToolOutcome::Pending => ("never answered", "fair"),
+        ToolOutcome::Unknown => ("answered", "none"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_sessions::{Collector, Source, read};
+    use selftest_sessions::{SessionCollector, SessionSource, read};
 
     fn events(json: &str) -> Vec<Event<'static>> {
-        let mut collector = Collector::default();
-        read(&Source::bytes("demo.json", json), &mut collector).unwrap();
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes("demo.json", json), &mut collector).unwrap();
         collector.into_sessions().remove(0).events
     }
 
@@ -371,10 +374,11 @@ mod tests {
     #[test]
     fn a_result_stands_with_its_call_and_keeps_its_number() {
         let events = events(SESSION);
-        let prices = Prices::default();
-        let showing = Showing { prices: &prices, target: Some(3), alone: None };
-        let all = shown(&events, showing);
-        let [Shown::One(asked), Shown::One(agent), Shown::One(end)] = &all[..] else {
+        let prices = ModelPrices::default();
+        let showing = ViewOptions { prices: &prices, target: Some(3), full_event_link: None };
+        let all = event_views(&events, showing);
+        let [SessionItem::One(asked), SessionItem::One(agent), SessionItem::One(end)] = &all[..]
+        else {
             panic!("{all:?}");
         };
         assert_eq!((asked.number, agent.number, end.number), (0, 1, 4));
@@ -385,8 +389,8 @@ mod tests {
         // Only what holds the event that is looked for is open.
         assert_eq!((agent.calls[0].is_open, agent.calls[1].is_open), (false, true));
         // A result whose call is on another page is shown on its own.
-        let rest = shown(&events[3..], showing);
-        let Shown::One(result) = &rest[0] else { panic!() };
+        let rest = event_views(&events[3..], showing);
+        let SessionItem::One(result) = &rest[0] else { panic!() };
         assert_eq!((result.number, result.results.len()), (3, 1));
     }
 
@@ -396,19 +400,25 @@ mod tests {
         let messages: Vec<String> =
             (0..200).map(|_| format!(r#"{{"role":"user","content":"{long}"}}"#)).collect();
         let events = events(&format!("[{}]", messages.join(",")));
-        let prices = Prices::default();
+        let prices = ModelPrices::default();
         let alone = |number: u64| format!("/alone/{number}");
-        let all = shown(&events, Showing { prices: &prices, target: None, alone: Some(&alone) });
+        let all = event_views(
+            &events,
+            ViewOptions { prices: &prices, target: None, full_event_link: Some(&alone) },
+        );
         let mut bytes = 0;
         for one in &all {
-            let Shown::One(event) = one else { panic!() };
+            let SessionItem::One(event) = one else { panic!() };
             assert_eq!(event.whole, Some(format!("/alone/{}", event.number)));
-            let Part::Prose(words) = &event.parts[0] else { panic!() };
+            let TextPart::Prose(words) = &event.parts[0] else { panic!() };
             bytes += words.len();
         }
         assert!(bytes <= MAX_PAGE, "{bytes}");
-        let whole = shown(&events[..1], Showing { prices: &prices, target: None, alone: None });
-        let Shown::One(event) = &whole[0] else { panic!() };
+        let whole = event_views(
+            &events[..1],
+            ViewOptions { prices: &prices, target: None, full_event_link: None },
+        );
+        let SessionItem::One(event) = &whole[0] else { panic!() };
         assert_eq!(event.whole, None);
     }
 
@@ -416,11 +426,14 @@ mod tests {
     fn what_a_subagent_does_stands_together_behind_its_call() {
         let mut events = events(SESSION);
         for event in &mut events[3..] {
-            event.origin = Origin::Subagent;
+            event.origin = EventOrigin::Subagent;
         }
-        let prices = Prices::default();
-        let all = shown(&events[..], Showing { prices: &prices, target: Some(4), alone: None });
-        let Shown::Subagent { name, events, is_open } = all.last().unwrap() else { panic!() };
+        let prices = ModelPrices::default();
+        let all = event_views(
+            &events[..],
+            ViewOptions { prices: &prices, target: Some(4), full_event_link: None },
+        );
+        let SessionItem::Subagent { name, events, is_open } = all.last().unwrap() else { panic!() };
         assert_eq!((name.as_str(), events.len(), *is_open), ("bash cat x", 1, true));
     }
 }

@@ -14,25 +14,25 @@ use selftest_text::wording;
 
 #[derive(Template)]
 #[template(path = "weekly/report.md")]
-struct Page<'a> {
+struct WeeklyPage<'a> {
     report: &'a WeeklyReport,
 }
 
 /// Renders the report as Markdown. It embeds the pictures that [`write()`] stores next to it.
 pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
-    Page { report }.render().map(|text| format!("{}\n", text.trim_end()))
+    WeeklyPage { report }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 #[derive(Template)]
 #[template(path = "weekly/index.md")]
-struct Index<'a> {
+struct WeeklyIndex<'a> {
     /// Reports, newest first, each with a flag that is true if its page exists and can be linked.
     reports: &'a [(&'a WeeklyReport, bool)],
 }
 
 /// Renders the index with one row per report, in the given order.
 pub(super) fn index(reports: &[(&WeeklyReport, bool)]) -> Result<String, askama::Error> {
-    Index { reports }.render().map(|text| format!("{}\n", text.trim_end()))
+    WeeklyIndex { reports }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 /// Paths of the files intended for readers.

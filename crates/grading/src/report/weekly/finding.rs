@@ -2,8 +2,8 @@
 //! caller must escape the results.
 
 use super::format::{p_value, rate, title, tool};
-use crate::grade::findings::{Finding, Pattern, Place};
-use crate::grade::{ErrorCause, Verdict, WeeklyReport};
+use crate::grade::findings::{ErrorFinding, ErrorPlace, MessagePattern};
+use crate::grade::{DifferenceVerdict, ErrorCause, WeeklyReport};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -11,7 +11,7 @@ use selftest_text::wording::plural;
 const MAX_PLACES: usize = 3;
 
 /// Returns the name of a finding: its cause, or the message pattern of a tool.
-pub fn name(finding: &Finding) -> String {
+pub fn name(finding: &ErrorFinding) -> String {
     match (&finding.tool, finding.patterns.items.first()) {
         (Some(own), Some(pattern)) if finding.cause == ErrorCause::Unknown => {
             format!("{} says “{}”", tool(own), words(pattern))
@@ -24,15 +24,15 @@ pub fn name(finding: &Finding) -> String {
 }
 
 /// Returns short descriptions of the causes that affected a single task.
-pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Finding)> {
+pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &ErrorFinding)> {
     let single = report.findings.single.items.iter();
     single.map(|one| (format!("{}: {}", name(one), plural(one.errors, "failed call")), one))
 }
 
 /// Describes the number of affected tasks and its change: `4 failed calls in 3 of
 /// 21 tasks (14 %); …`.
-pub fn size(finding: &Finding) -> String {
-    let Finding { tasks, before, difference, .. } = finding;
+pub fn size(finding: &ErrorFinding) -> String {
+    let ErrorFinding { tasks, before, difference, .. } = finding;
     let now = format!(
         "{} in {} of {} ({})",
         plural(finding.errors, "failed call"),
@@ -49,18 +49,22 @@ pub fn size(finding: &Finding) -> String {
         }
     };
     let verdict = match difference.verdict {
-        Verdict::Up => format!(": more than before, beyond chance ({})", p_value(difference)),
-        Verdict::Down => format!(": fewer than before, beyond chance ({})", p_value(difference)),
-        Verdict::WithinChance => ": no difference beyond chance".to_owned(),
-        Verdict::NotTested => ", not tested".to_owned(),
+        DifferenceVerdict::Up => {
+            format!(": more than before, beyond chance ({})", p_value(difference))
+        }
+        DifferenceVerdict::Down => {
+            format!(": fewer than before, beyond chance ({})", p_value(difference))
+        }
+        DifferenceVerdict::WithinChance => ": no difference beyond chance".to_owned(),
+        DifferenceVerdict::NotTested => ", not tested".to_owned(),
     };
     format!("{now}; {earlier}{verdict}")
 }
 
 /// Describes in a sentence how the affected tasks ended. Returns `None` if none of them got stuck
 /// or was contradicted.
-pub fn consequence(finding: &Finding) -> Option<String> {
-    let Finding { stuck, contradicted, tasks, .. } = finding;
+pub fn consequence(finding: &ErrorFinding) -> Option<String> {
+    let ErrorFinding { stuck, contradicted, tasks, .. } = finding;
     let of = |count: &u64, what: &str| {
         (*count > 0).then(|| match (*count == tasks.count, tasks.count) {
             (true, 1) => format!("this task {what}"),
@@ -81,7 +85,7 @@ pub fn consequence(finding: &Finding) -> Option<String> {
 }
 
 /// Lists the message patterns: `“cat: <path>: No such file” at bash (3)`.
-pub fn patterns(finding: &Finding) -> String {
+pub fn patterns(finding: &ErrorFinding) -> String {
     let shown: Vec<String> = finding
         .patterns
         .items
@@ -97,12 +101,12 @@ pub fn patterns(finding: &Finding) -> String {
 }
 
 /// Returns true if the name of a finding already contains its only pattern.
-pub fn is_named_by_pattern(finding: &Finding) -> bool {
+pub fn is_named_by_pattern(finding: &ErrorFinding) -> bool {
     finding.tool.is_some()
 }
 
 /// Returns the message pattern, or an example message if the pattern is empty.
-fn words(pattern: &Pattern) -> String {
+fn words(pattern: &MessagePattern) -> String {
     match one_line(&pattern.template, 100) {
         template if template.is_empty() => one_line(&pattern.example, 100),
         template => template,
@@ -110,17 +114,17 @@ fn words(pattern: &Pattern) -> String {
 }
 
 /// Returns the first places of a finding.
-pub fn places(finding: &Finding) -> impl ExactSizeIterator<Item = &Place> {
+pub fn places(finding: &ErrorFinding) -> impl ExactSizeIterator<Item = &ErrorPlace> {
     finding.places.items.iter().take(MAX_PLACES)
 }
 
 /// Describes how many more places there are.
-pub fn more_places(finding: &Finding) -> Option<String> {
+pub fn more_places(finding: &ErrorFinding) -> Option<String> {
     let more = finding.places.total() - places(finding).len() as u64;
     (more > 0).then(|| format!("{more} more"))
 }
 
 /// Formats a place as `“fix the login” (4f2a, event 12)`.
-pub fn place(place: &Place) -> String {
+pub fn place(place: &ErrorPlace) -> String {
     format!("{} ({}, event {})", title(&place.title), one_line(&place.session_id, 40), place.event)
 }

@@ -3,11 +3,12 @@
 
 use crate::grade::breakdown::ContradictedTask;
 use crate::grade::patterns::ToolPattern;
-use crate::grade::spending::money;
-use crate::grade::suggestions::RuleId;
+use crate::grade::spending::format_money;
+use crate::grade::suggestions::SuggestionRule;
 use crate::grade::{
-    Alert, Alerts, CostSummary, Coverage, Difference, GradeSummary, Listed, Measure, Metric,
-    NotTasks, Share, Suggestion, Verdict, WeeklyReport,
+    Alert, AlertMetric, Alerts, CostSummary, DifferenceVerdict, ExcludedSessions, GradeSummary,
+    GroupDifference, Proportion, ScanCoverage, Suggestion, TaskMeasure, TruncatedList,
+    WeeklyReport,
 };
 use selftest_stats::Interval;
 use selftest_text::one_line;
@@ -20,8 +21,8 @@ const MAX_ROWS: usize = 8;
 pub(super) const ABSENT: &str = "–";
 
 /// Formats a share as `58 % (7 of 12)`.
-pub fn share(share: &Share) -> String {
-    let Share { count, of, rate, .. } = share;
+pub fn share(share: &Proportion) -> String {
+    let Proportion { count, of, rate, .. } = share;
     rate.map_or(ABSENT.to_owned(), |rate| format!("{} % ({count} of {of})", percent(rate)))
 }
 
@@ -31,7 +32,7 @@ pub fn rate(rate: Option<f64>) -> String {
 }
 
 /// Formats an interval as `32 % to 81 %`.
-pub fn interval(share: &Share) -> String {
+pub fn interval(share: &Proportion) -> String {
     share.interval.map_or(ABSENT.to_owned(), |ends| {
         format!("{:.0} % to {:.0} %", ends.low * 100.0, ends.high * 100.0)
     })
@@ -44,7 +45,7 @@ pub fn mean(mean: Option<f64>) -> String {
 
 /// Describes the sessions that are excluded from rates: `Beside these, in no rate: 12 sessions of
 /// subagents.`
-pub fn not_tasks(others: NotTasks) -> Option<String> {
+pub fn not_tasks(others: ExcludedSessions) -> Option<String> {
     let kinds = [
         (others.subagents, plural(others.subagents, "session of a subagent")),
         (others.warm_ups, plural(others.warm_ups, "warm-up")),
@@ -59,12 +60,12 @@ pub fn not_tasks(others: NotTasks) -> Option<String> {
 }
 
 /// Describes a difference between two groups. It has a direction only if a test found one.
-pub fn difference(found: &Difference) -> String {
-    let is_share = found.interval.is_some() || found.measure == Measure::FailedCalls;
+pub fn difference(found: &GroupDifference) -> String {
+    let is_share = found.interval.is_some() || found.measure == TaskMeasure::FailedCalls;
     let size = found.own.zip(found.other).map(|(own, other)| own - other);
     let size = match (found.measure, size) {
         (_, None) => ABSENT.to_owned(),
-        (Measure::Duration, Some(size)) => {
+        (TaskMeasure::Duration, Some(size)) => {
             format!("{} {}", if size < 0.0 { "down" } else { "up" }, minutes(size.abs()))
         }
         (_, Some(size)) if is_share => direction(size * 100.0, 0, " point"),
@@ -76,23 +77,27 @@ pub fn difference(found: &Difference) -> String {
     let range = found.interval.as_ref().map(points);
     let is_clear = found.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
     match (found.verdict, range) {
-        (Verdict::NotTested, _) => "not tested".to_owned(),
+        (DifferenceVerdict::NotTested, _) => "not tested".to_owned(),
         // The interval covers this difference alone, while the test is corrected for several.
-        (Verdict::WithinChance, Some(range)) if is_clear => {
+        (DifferenceVerdict::WithinChance, Some(range)) if is_clear => {
             format!("uncertain ({range}, {} among all of these)", p_value(found))
         }
-        (Verdict::WithinChance, Some(range)) => format!("none beyond chance ({range})"),
-        (Verdict::WithinChance, None) => format!("none beyond chance ({})", p_value(found)),
+        (DifferenceVerdict::WithinChance, Some(range)) => format!("none beyond chance ({range})"),
+        (DifferenceVerdict::WithinChance, None) => {
+            format!("none beyond chance ({})", p_value(found))
+        }
         // The test compares ranks, whose order may differ from that of the means.
-        (Verdict::Up | Verdict::Down, Some(range)) => {
+        (DifferenceVerdict::Up | DifferenceVerdict::Down, Some(range)) => {
             format!("{size} (95 % interval {range}, {})", p_value(found))
         }
-        (Verdict::Up | Verdict::Down, None) => format!("{size} ({})", p_value(found)),
+        (DifferenceVerdict::Up | DifferenceVerdict::Down, None) => {
+            format!("{size} ({})", p_value(found))
+        }
     }
 }
 
 /// Formats the p-value after Holm's correction as `p = 0.012`.
-pub fn p_value(found: &Difference) -> String {
+pub fn p_value(found: &GroupDifference) -> String {
     match found.p_corrected {
         None => "not tested".to_owned(),
         Some(p) if p < 0.001 => "p below 0.001".to_owned(),
@@ -111,7 +116,7 @@ fn direction(value: f64, places: usize, unit: &str) -> String {
 }
 
 /// Lists the first items and the number of remaining ones: `a, b and 3 more`.
-fn some_of(list: &Listed<String>, most: usize, shown: impl Fn(&str) -> String) -> String {
+fn some_of(list: &TruncatedList<String>, most: usize, shown: impl Fn(&str) -> String) -> String {
     let names: Vec<String> = list.items.iter().take(most).map(|name| shown(name)).collect();
     let more = list.total() - names.len() as u64;
     let names = names.join(", ");
@@ -127,20 +132,20 @@ pub(super) fn all_of(items: &[&str]) -> String {
     }
 }
 
-fn metric(metric: Metric) -> &'static str {
+fn metric(metric: AlertMetric) -> &'static str {
     match metric {
-        Metric::Verified => "share of verified tasks",
-        Metric::Contradicted => "share of contradicted tasks",
-        Metric::CompletionRate => "completion rate",
-        Metric::ToolEfficiency => "tool efficiency",
-        Metric::ErrorRate => "error rate",
+        AlertMetric::Verified => "share of verified tasks",
+        AlertMetric::Contradicted => "share of contradicted tasks",
+        AlertMetric::CompletionRate => "completion rate",
+        AlertMetric::ToolEfficiency => "tool efficiency",
+        AlertMetric::ErrorRate => "error rate",
     }
 }
 
 /// Describes the coverage of the scan in one line: `412 files found, 398 read, 377 sessions graded,
 /// 14 skipped: …. The database holds 377 graded sessions.` Says so if there was no scan.
-pub fn coverage_text(coverage: &Coverage) -> String {
-    let &Coverage { found, read, graded, unchanged, left_out, .. } = coverage;
+pub fn coverage_text(coverage: &ScanCoverage) -> String {
+    let &ScanCoverage { found, read, graded, unchanged, left_out, .. } = coverage;
     let held = if coverage.scanned { coverage.stored } else { graded };
     let undated = match coverage.undated {
         0 => String::new(),
@@ -190,20 +195,22 @@ pub fn raised(alerts: &Alerts) -> String {
 /// Describes an alert check in one sentence without a full stop.
 pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let shown = |value: Option<f64>| match alert.metric {
-        Metric::ToolEfficiency => mean(value),
-        Metric::Verified | Metric::Contradicted | Metric::CompletionRate => rate(value),
+        AlertMetric::ToolEfficiency => mean(value),
+        AlertMetric::Verified | AlertMetric::Contradicted | AlertMetric::CompletionRate => {
+            rate(value)
+        }
         // Small rates differ only after the decimal point.
-        Metric::ErrorRate => {
+        AlertMetric::ErrorRate => {
             value.map_or(ABSENT.to_owned(), |value| format!("{:.1} %", value * 100.0))
         }
     };
     let name = match alert.metric {
-        Metric::Verified => "Verified tasks",
-        Metric::Contradicted => "Contradicted tasks",
-        Metric::CompletionRate => "Completion rate",
-        Metric::ToolEfficiency => "Tool efficiency",
+        AlertMetric::Verified => "Verified tasks",
+        AlertMetric::Contradicted => "Contradicted tasks",
+        AlertMetric::CompletionRate => "Completion rate",
+        AlertMetric::ToolEfficiency => "Tool efficiency",
         // The table of numbers shows the rate over all calls together; this is a mean per session.
-        Metric::ErrorRate => "Error rate of a session, on average",
+        AlertMetric::ErrorRate => "Error rate of a session, on average",
     };
     let Alert { n_now, n_before, test, .. } = alert;
     let Some(p) = alert.p_corrected else {
@@ -235,22 +242,22 @@ pub fn reason(suggestion: &Suggestion) -> String {
         other => format!("{other} %"),
     };
     match suggestion.rule {
-        RuleId::LowCompletionRate => {
+        SuggestionRule::LowCompletionRate => {
             format!("{count} of {n} sessions completed ({share}), below {limit} %")
         }
-        RuleId::LowErrorRecoveryRate => {
+        SuggestionRule::LowErrorRecoveryRate => {
             format!("{count} of {n} sessions with errors recovered ({share}), below {limit} %")
         }
-        RuleId::LowToolEfficiency => {
+        SuggestionRule::LowToolEfficiency => {
             format!("mean efficiency {measured:.2} of 5 over {n} sessions, below {threshold}")
         }
-        RuleId::LowTaskType => {
+        SuggestionRule::LowTaskType => {
             format!("mean score {measured:.2} of 5 over {n} sessions, below {threshold}")
         }
-        RuleId::HighToolErrors => {
+        SuggestionRule::HighToolErrors => {
             format!("{count} of {n} calls failed ({share}), more than {limit} %")
         }
-        RuleId::CommonError => {
+        SuggestionRule::CommonError => {
             format!("{count} of {n} errors ({share}), at least {limit} %")
         }
     }
@@ -269,12 +276,12 @@ pub fn tool(name: &str) -> String {
 }
 
 /// Lists some of the sessions by ID. Commands accept an ID prefix, and a UUID fits.
-pub fn sessions(sessions: &Listed<String>) -> String {
+pub fn sessions(sessions: &TruncatedList<String>) -> String {
     some_of(sessions, 4, |id| one_line(id, 40))
 }
 
 /// Lists some of the sessions by request, each with its ID for use in commands.
-pub fn named(sessions: &Listed<String>, titles: &[String]) -> String {
+pub fn named(sessions: &TruncatedList<String>, titles: &[String]) -> String {
     if titles.len() < sessions.items.len() {
         return self::sessions(sessions);
     }
@@ -292,7 +299,10 @@ pub fn named(sessions: &Listed<String>, titles: &[String]) -> String {
 }
 
 /// Returns the first sessions of a list, each with its request.
-pub fn titled<'a>(sessions: &'a Listed<String>, titles: &'a [String]) -> Vec<(&'a str, &'a str)> {
+pub fn titled<'a>(
+    sessions: &'a TruncatedList<String>,
+    titles: &'a [String],
+) -> Vec<(&'a str, &'a str)> {
     let titles = titles.iter().map(String::as_str).chain(std::iter::repeat(""));
     sessions.items.iter().map(String::as_str).zip(titles).take(3).collect()
 }
@@ -343,7 +353,7 @@ pub fn advice(text: &str) -> String {
 
 /// Formats the cost of a portion of the tasks: `1.23 USD`, `at least 1.23 USD`, `unknown`.
 pub fn portion_cost(of: &CostSummary) -> String {
-    let amount = money(of.amount, &of.currency);
+    let amount = format_money(of.amount, &of.currency);
     match (of.known, of.unpriced + of.without_tokens) {
         (0, 0) => ABSENT.to_owned(),
         (0, _) => "unknown".to_owned(),

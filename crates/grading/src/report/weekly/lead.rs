@@ -2,8 +2,10 @@
 
 use super::finding;
 use super::format::{all_of, interval, mean, not_tasks, rate, tool};
-use crate::grade::spending::{self, money};
-use crate::grade::{CostSummary, Difference, Measure, Share, Verdict, WeeklyReport};
+use crate::grade::spending::{self, format_money};
+use crate::grade::{
+    CostSummary, DifferenceVerdict, GroupDifference, Proportion, TaskMeasure, WeeklyReport,
+};
 use selftest_text::wording::{minutes, plural};
 
 /// Summarizes the whole report in one paragraph, as a list of sentences.
@@ -21,7 +23,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
         return sentences;
     }
     let outcomes = &now.outcomes;
-    let counted = |share: &Share, name: &str, and: &str| {
+    let counted = |share: &Proportion, name: &str, and: &str| {
         format!("{} {name} ({}{and}{})", share.count, rate(share.rate), interval(share))
     };
     sentences.push(format!(
@@ -59,32 +61,35 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
 
 /// Describes the significant changes from the previous four weeks.
 fn verdict(report: &WeeklyReport) -> String {
-    let name = |measure: Measure| match measure {
-        Measure::Verified => "verified tasks",
-        Measure::Contradicted => "contradicted tasks",
-        Measure::Corrected => "tasks that a person corrected",
-        Measure::Recovered => "recovery from errors",
-        Measure::ToolEfficiency => "tool efficiency",
-        Measure::AnswerQuality => "answer quality",
-        Measure::FailedCalls => "failed calls of a task",
-        Measure::Duration => "time of a task",
-        Measure::MetCause => "tasks that met a cause",
+    let name = |measure: TaskMeasure| match measure {
+        TaskMeasure::Verified => "verified tasks",
+        TaskMeasure::Contradicted => "contradicted tasks",
+        TaskMeasure::Corrected => "tasks that a person corrected",
+        TaskMeasure::Recovered => "recovery from errors",
+        TaskMeasure::ToolEfficiency => "tool efficiency",
+        TaskMeasure::AnswerQuality => "answer quality",
+        TaskMeasure::FailedCalls => "failed calls of a task",
+        TaskMeasure::Duration => "time of a task",
+        TaskMeasure::MetCause => "tasks that met a cause",
     };
     let causes = || report.findings.causes.items.iter().chain(&report.findings.single.items);
-    let is_told = |one: &&Difference| matches!(one.verdict, Verdict::Up | Verdict::Down);
+    let is_told = |one: &&GroupDifference| {
+        matches!(one.verdict, DifferenceVerdict::Up | DifferenceVerdict::Down)
+    };
     let numbers = report.differences.iter().filter(is_told).map(|one| {
-        let direction = if one.verdict == Verdict::Up { "up" } else { "down" };
+        let direction = if one.verdict == DifferenceVerdict::Up { "up" } else { "down" };
         format!("{} {direction}", name(one.measure))
     });
-    let met = |wanted: Verdict, more: &str| {
+    let met = |wanted: DifferenceVerdict, more: &str| {
         let found = causes().filter(|one| one.difference.verdict == wanted);
         let names: Vec<String> = found.map(finding::name).collect();
         (!names.is_empty()).then(|| format!("{more} tasks met {}", names.join(", ")))
     };
-    let causes = [met(Verdict::Up, "more"), met(Verdict::Down, "fewer")];
+    let causes = [met(DifferenceVerdict::Up, "more"), met(DifferenceVerdict::Down, "fewer")];
     let changed: Vec<String> = numbers.chain(causes.into_iter().flatten()).collect();
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    let is_tested = report.differences.iter().any(|one| one.verdict != Verdict::NotTested);
+    let is_tested =
+        report.differences.iter().any(|one| one.verdict != DifferenceVerdict::NotTested);
     match (changed.as_slice(), is_tested) {
         ([], true) => "Nothing differs from the four weeks before by more than chance.".to_owned(),
         ([], false) => format!(
@@ -126,7 +131,7 @@ fn effort(report: &WeeklyReport) -> Vec<String> {
 /// 0.61 USD); …`.
 fn cost(of: &CostSummary) -> Option<String> {
     let unknown = [
-        (of.unpriced, spending::no_price(&of.unpriced_models)),
+        (of.unpriced, spending::describe_unpriced(&of.unpriced_models)),
         (of.without_tokens, "no tokens were recorded".to_owned()),
     ];
     let unknown: Vec<String> = unknown
@@ -137,9 +142,9 @@ fn cost(of: &CostSummary) -> Option<String> {
     let known = of.median.map(|median| {
         format!(
             "{} for {} (median {})",
-            money(of.amount, &of.currency),
+            format_money(of.amount, &of.currency),
             plural(of.known, "task"),
-            money(median, &of.currency)
+            format_money(median, &of.currency)
         )
     });
     let parts: Vec<String> = known.into_iter().chain(unknown).collect();

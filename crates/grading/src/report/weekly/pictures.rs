@@ -4,15 +4,15 @@ use askama::Template;
 
 use super::format;
 use crate::grade::patterns::ToolPattern;
-use crate::grade::{GradeSummary, Share, WeeklyReport};
-use crate::report::plot::{GridLine, Series, WeekLabel};
-use selftest_stats::plot::{Scale, column, number};
+use crate::grade::{GradeSummary, Proportion, WeeklyReport};
+use crate::report::plot::{GridLine, PlotSeries, WeekLabel};
+use selftest_stats::plot::{PlotScale, column, number};
 use selftest_text::escape;
 use selftest_text::wording::plural;
 
 // Plot areas within the 720 × 420 picture: rates at the top, grades at the bottom.
-const RATES: Scale = Scale { top: 44.0, bottom: 184.0, low: 0.0, high: 1.0 };
-const GRADES: Scale = Scale { top: 244.0, bottom: 384.0, low: 1.0, high: 5.0 };
+const RATES: PlotScale = PlotScale { top: 44.0, bottom: 184.0, low: 0.0, high: 1.0 };
+const GRADES: PlotScale = PlotScale { top: 244.0, bottom: 384.0, low: 1.0, high: 5.0 };
 
 // Numbers are already formatted and week names are generated, so no field is untrusted.
 #[derive(Template)]
@@ -22,7 +22,7 @@ struct TrendPicture {
     grid: Vec<GridLine>,
     whiskers: Vec<String>,
     /// Each series with its CSS class.
-    series: [(&'static str, Series); 4],
+    series: [(&'static str, PlotSeries); 4],
     weeks: Vec<WeekLabel>,
 }
 
@@ -43,8 +43,8 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
         WeekLabel { x: number(column(position, weeks.len())), label }
     });
-    let shares = |name: &str, share: fn(&GradeSummary) -> &Share| {
-        Series::of(
+    let shares = |name: &str, share: fn(&GradeSummary) -> &Proportion| {
+        PlotSeries::new(
             RATES,
             weeks.iter().map(|week| {
                 let share = share(&week.summary);
@@ -55,7 +55,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let verified = shares("verified", |summary| &summary.outcomes.verified);
     let contradicted = shares("contradicted", |summary| &summary.outcomes.contradicted);
     let means = |name: &str, mean: fn(&GradeSummary) -> Option<f64>| {
-        Series::of(
+        PlotSeries::new(
             GRADES,
             weeks.iter().map(|week| {
                 let mean = mean(&week.summary)?;
@@ -114,10 +114,10 @@ struct ErrorsPicture {
     week: String,
     height: usize,
     description: String,
-    bars: Vec<Bar>,
+    bars: Vec<ChartBar>,
 }
 
-struct Bar {
+struct ChartBar {
     y: usize,
     tool: String,
     numbers: String,
@@ -131,7 +131,8 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let tools: Vec<&ToolPattern> =
         report.problem_areas.tools_with_errors().take(MAX_BARS).collect();
     let most = tools.first().map_or(1, |tool| tool.errors);
-    let bars: Vec<Bar> = tools.iter().enumerate().map(|(at, tool)| bar(at, tool, most)).collect();
+    let bars: Vec<ChartBar> =
+        tools.iter().enumerate().map(|(at, tool)| bar(at, tool, most)).collect();
     let described: Vec<String> =
         bars.iter().map(|bar| format!("{}: {}.", bar.tool, bar.numbers)).collect();
     let picture = ErrorsPicture {
@@ -148,12 +149,12 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "widths of bars need no precision")]
-fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
+fn bar(at: usize, tool: &ToolPattern, most: u64) -> ChartBar {
     // Keep the shortest bar visible.
     let width = (MAX_WIDTH * tool.errors as f64 / most as f64).max(2.0);
     let rate =
         tool.error_rate.map_or(String::new(), |rate| format!(" ({})", format::rate(Some(rate))));
-    Bar {
+    ChartBar {
         y: 44 + 26 * at,
         tool: label(&tool.tool),
         numbers: match tool.calls {

@@ -2,7 +2,7 @@
 //! `get_grades_summary`).
 
 use super::format;
-use crate::grade::{GradeSummary, Patterns, Share};
+use crate::grade::{GradePatterns, GradeSummary, Proportion};
 use selftest_text::escape;
 use selftest_text::wording::plural;
 
@@ -13,7 +13,7 @@ const MAX_NAME: usize = 40;
 
 /// Renders the summary of the last `days` days: numbers with intervals, the weakest task types, the
 /// tools with the most errors and the error classes. The text ends with a newline.
-pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> String {
+pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &GradePatterns) -> String {
     let mut blocks = vec![format!(
         "{} graded in the last {}",
         plural(summary.sessions, "session"),
@@ -37,7 +37,7 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> S
 }
 
 fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
-    let share = |name: &str, share: &Share| {
+    let share = |name: &str, share: &Proportion| {
         let interval = share.interval.map(|_| format!("95 % interval {}", format::interval(share)));
         vec![name.to_owned(), format::share(share), interval.unwrap_or_default()]
     };
@@ -57,7 +57,7 @@ fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
     ]
 }
 
-fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
+fn task_types(patterns: &GradePatterns) -> Vec<Vec<String>> {
     let rows = patterns.task_types.iter().take(MAX_ROWS).map(|pattern| {
         vec![
             pattern.task_type.to_string(),
@@ -70,7 +70,7 @@ fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn tools(patterns: &Patterns) -> Vec<Vec<String>> {
+fn tools(patterns: &GradePatterns) -> Vec<Vec<String>> {
     let rows = patterns.tools_with_errors().take(MAX_ROWS).map(|tool| {
         vec![
             escape::terminal(&tool.tool, MAX_NAME),
@@ -82,7 +82,7 @@ fn tools(patterns: &Patterns) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn error_classes(patterns: &Patterns) -> Vec<Vec<String>> {
+fn error_classes(patterns: &GradePatterns) -> Vec<Vec<String>> {
     let rows = patterns.error_classes.iter().take(MAX_ROWS).map(|pattern| {
         vec![
             pattern.class.to_string(),

@@ -4,19 +4,19 @@
 //! cells.
 
 use super::format::{self, ABSENT};
-use crate::grade::breakdown::{Breakdown, Portion};
+use crate::grade::breakdown::{TaskBreakdown, TaskPortion};
 use crate::grade::patterns::TaskTypePattern;
-use crate::grade::spending::money;
+use crate::grade::spending::format_money;
 use crate::grade::weekly::WeekNumbers;
 use crate::grade::{
-    CostSummary, Difference, GradeSummary, Listed, Measure, OutcomeShares, Share, Verdict,
-    WeeklyReport,
+    CostSummary, DifferenceVerdict, GradeSummary, GroupDifference, OutcomeShares, Proportion,
+    TaskMeasure, TruncatedList, WeeklyReport,
 };
 use selftest_text::wording::{minutes, plural};
 
 /// A table whose first column names its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct ReportTable {
     /// Title of the table.
     pub caption: String,
     /// Column headers.
@@ -28,29 +28,31 @@ pub struct Table {
 }
 
 /// A column: its header and a function for its cells.
-struct Column<'a, T> {
+struct TableColumn<'a, T> {
     head: &'a str,
     cell: Box<dyn Fn(&T) -> String + 'a>,
     /// Returns true if a row has something to show in this column.
-    speaks: Box<dyn Fn(&T) -> bool + 'a>,
+    has_content: Box<dyn Fn(&T) -> bool + 'a>,
 }
 
-impl<'a, T> Column<'a, T> {
+impl<'a, T> TableColumn<'a, T> {
     fn new(head: &'a str, cell: impl Fn(&T) -> String + 'a) -> Self {
-        Self { head, cell: Box::new(cell), speaks: Box::new(|_| true) }
+        Self { head, cell: Box::new(cell), has_content: Box::new(|_| true) }
     }
 
     /// Leaves the column out if no row has something to show.
-    fn unless_silent(mut self, speaks: impl Fn(&T) -> bool + 'a) -> Self {
-        self.speaks = Box::new(speaks);
+    fn hide_if_empty(mut self, speaks: impl Fn(&T) -> bool + 'a) -> Self {
+        self.has_content = Box::new(speaks);
         self
     }
 }
 
-fn table<T>(caption: &str, rows: &[&T], columns: Vec<Column<'_, T>>) -> Table {
-    let spoken: Vec<Column<'_, T>> =
-        columns.into_iter().filter(|column| rows.iter().any(|row| (column.speaks)(row))).collect();
-    Table {
+fn table<T>(caption: &str, rows: &[&T], columns: Vec<TableColumn<'_, T>>) -> ReportTable {
+    let spoken: Vec<TableColumn<'_, T>> = columns
+        .into_iter()
+        .filter(|column| rows.iter().any(|row| (column.has_content)(row)))
+        .collect();
+    ReportTable {
         caption: caption.to_owned(),
         head: spoken.iter().map(|column| column.head.to_owned()).collect(),
         rows: rows
@@ -62,17 +64,17 @@ fn table<T>(caption: &str, rows: &[&T], columns: Vec<Column<'_, T>>) -> Table {
 }
 
 /// Returns the outcome columns that at least one row fills.
-fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [Column<'a, T>; 2] {
+fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [TableColumn<'a, T>; 2] {
     [
-        Column::new("Verified", move |row: &T| format::share(&of(row).verified))
-            .unless_silent(move |row| of(row).verified.count > 0),
-        Column::new("Contradicted", move |row: &T| format::share(&of(row).contradicted))
-            .unless_silent(move |row| of(row).contradicted.count > 0),
+        TableColumn::new("Verified", move |row: &T| format::share(&of(row).verified))
+            .hide_if_empty(move |row| of(row).verified.count > 0),
+        TableColumn::new("Contradicted", move |row: &T| format::share(&of(row).contradicted))
+            .hide_if_empty(move |row| of(row).contradicted.count > 0),
     ]
 }
 
 /// Returns a sentence about the outcomes that no row has.
-fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
+fn missing_outcomes_remark(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
     let is_silent = |share: fn(&OutcomeShares) -> u64| rows.iter().all(|row| share(row) == 0);
     let none = [
         ("verified", is_silent(|row| row.verified.count), any.verified.count),
@@ -87,20 +89,20 @@ fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
 }
 
 /// Extracts a share from a summary.
-type OfSummary = fn(&GradeSummary) -> Share;
+type SummaryShare = fn(&GradeSummary) -> Proportion;
 
 /// Compares the numbers of the week with the previous four weeks. Leaves out rows without anything
 /// to count on either side.
-pub fn numbers(report: &WeeklyReport) -> Table {
+pub fn numbers(report: &WeeklyReport) -> ReportTable {
     let (now, before) = (&report.summary, &report.trend.before);
     let changed = |measure| change(report, measure);
-    let shares: [(&str, OfSummary, Option<Measure>); 6] = [
-        ("Verified", |of| of.outcomes.verified, Some(Measure::Verified)),
-        ("Contradicted", |of| of.outcomes.contradicted, Some(Measure::Contradicted)),
+    let shares: [(&str, SummaryShare, Option<TaskMeasure>); 6] = [
+        ("Verified", |of| of.outcomes.verified, Some(TaskMeasure::Verified)),
+        ("Contradicted", |of| of.outcomes.contradicted, Some(TaskMeasure::Contradicted)),
         ("Only claimed by the agent", |of| of.outcomes.claimed, None),
         ("Outcome unknown", |of| of.outcomes.unknown, None),
-        ("Corrected or stopped by a person", |of| of.corrected, Some(Measure::Corrected)),
-        ("Recovered from errors", |of| of.error_recovery_rate, Some(Measure::Recovered)),
+        ("Corrected or stopped by a person", |of| of.corrected, Some(TaskMeasure::Corrected)),
+        ("Recovered from errors", |of| of.error_recovery_rate, Some(TaskMeasure::Recovered)),
     ];
     let mut rows = vec![vec![
         "Tasks".to_owned(),
@@ -111,7 +113,7 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     ]];
     for (name, share, measure) in shares {
         let (own, earlier) = (share(now), share(before));
-        let is_silent = measure == Some(Measure::Corrected) && own.count + earlier.count == 0;
+        let is_silent = measure == Some(TaskMeasure::Corrected) && own.count + earlier.count == 0;
         if is_silent || own.of + earlier.of == 0 {
             continue;
         }
@@ -133,27 +135,27 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     add(
         "Tool efficiency",
         both.map(|of| format::mean(of.avg_tool_efficiency)),
-        changed(Measure::ToolEfficiency),
+        changed(TaskMeasure::ToolEfficiency),
     );
     add(
         "Answer quality",
         both.map(|of| format::mean(of.avg_response_quality)),
-        changed(Measure::AnswerQuality),
+        changed(TaskMeasure::AnswerQuality),
     );
     add("Tool calls failed, all together", both.map(format::failed_calls), ABSENT.to_owned());
-    let failed = report.differences.iter().find(|one| one.measure == Measure::FailedCalls);
+    let failed = report.differences.iter().find(|one| one.measure == TaskMeasure::FailedCalls);
     if let Some(failed) = failed {
         let cells = [failed.own, failed.other].map(format::rate);
-        add("Tool calls failed in a task, mean", cells, changed(Measure::FailedCalls));
+        add("Tool calls failed in a task, mean", cells, changed(TaskMeasure::FailedCalls));
     }
     add(
         "First to last event of a task, median",
         both.map(|of| of.time.median.map_or(ABSENT.to_owned(), minutes)),
-        changed(Measure::Duration),
+        changed(TaskMeasure::Duration),
     );
     let cost = &report.cost;
     let median = |of: &CostSummary| {
-        of.median.map_or(ABSENT.to_owned(), |median| money(median, &of.currency))
+        of.median.map_or(ABSENT.to_owned(), |median| format_money(median, &of.currency))
     };
     add(
         "Cost of a task, median where known",
@@ -169,13 +171,13 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     }
     let mut head = vec!["", "This week", "95 % interval", "Four weeks before", "Change"];
     // If nothing was tested, the opening paragraph already says so once.
-    if report.differences.iter().all(|one| one.verdict == Verdict::NotTested) {
+    if report.differences.iter().all(|one| one.verdict == DifferenceVerdict::NotTested) {
         head.pop();
         for row in &mut rows {
             row.pop();
         }
     }
-    Table {
+    ReportTable {
         caption: "This week against the four weeks before".to_owned(),
         head: head.into_iter().map(str::to_owned).collect(),
         rows,
@@ -184,48 +186,53 @@ pub fn numbers(report: &WeeklyReport) -> Table {
 }
 
 /// Describes the change of a number. It has a direction only if a test found one.
-fn change(report: &WeeklyReport, measure: Measure) -> String {
+fn change(report: &WeeklyReport, measure: TaskMeasure) -> String {
     let found = report.differences.iter().find(|one| one.measure == measure);
     found.map_or("not tested".to_owned(), format::difference)
 }
 
 /// Splits the week by project, by agent and by model. A split needs at least two portions, one of
 /// them with more than one task.
-pub fn splits(report: &WeeklyReport) -> Vec<Table> {
-    let Breakdown { projects, agents, models, .. } = &report.breakdown;
+pub fn splits(report: &WeeklyReport) -> Vec<ReportTable> {
+    let TaskBreakdown { projects, agents, models, .. } = &report.breakdown;
     [("Project", projects), ("Agent", agents), ("Model", models)]
         .into_iter()
         .filter_map(|(name, portions)| split(report, name, portions))
         .collect()
 }
 
-fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Option<Table> {
-    let rows: Vec<&Portion> = portions.items.iter().filter(|portion| portion.tasks > 1).collect();
+fn split(
+    report: &WeeklyReport,
+    name: &str,
+    portions: &TruncatedList<TaskPortion>,
+) -> Option<ReportTable> {
+    let rows: Vec<&TaskPortion> =
+        portions.items.iter().filter(|portion| portion.tasks > 1).collect();
     if rows.is_empty() || portions.total() < 2 {
         return None;
     }
-    let is_tested = |portion: &Portion| {
-        portion.against_the_rest.iter().any(|one| one.verdict != Verdict::NotTested)
+    let is_tested = |portion: &TaskPortion| {
+        portion.against_the_rest.iter().any(|one| one.verdict != DifferenceVerdict::NotTested)
     };
-    let [verified, contradicted] = outcomes(|portion: &Portion| portion.outcomes);
+    let [verified, contradicted] = outcomes(|portion: &TaskPortion| portion.outcomes);
     let columns = vec![
-        Column::new(name, |portion: &Portion| format::portion(&portion.name)),
-        Column::new("Tasks", |portion: &Portion| portion.tasks.to_string()),
+        TableColumn::new(name, |portion: &TaskPortion| format::portion(&portion.name)),
+        TableColumn::new("Tasks", |portion: &TaskPortion| portion.tasks.to_string()),
         verified,
         contradicted,
-        Column::new("Corrections", |portion: &Portion| portion.corrections.to_string())
-            .unless_silent(|portion| portion.corrections > 0),
-        Column::new("Taken back", |portion: &Portion| portion.rewinds.to_string())
-            .unless_silent(|portion| portion.rewinds > 0),
-        Column::new("Calls failed", |portion: &Portion| format::rate(portion.error_rate))
-            .unless_silent(|portion| portion.error_rate.is_some_and(|rate| rate > 0.0)),
-        Column::new("First to last event, median", |portion: &Portion| {
+        TableColumn::new("Corrections", |portion: &TaskPortion| portion.corrections.to_string())
+            .hide_if_empty(|portion| portion.corrections > 0),
+        TableColumn::new("Taken back", |portion: &TaskPortion| portion.rewinds.to_string())
+            .hide_if_empty(|portion| portion.rewinds > 0),
+        TableColumn::new("Calls failed", |portion: &TaskPortion| format::rate(portion.error_rate))
+            .hide_if_empty(|portion| portion.error_rate.is_some_and(|rate| rate > 0.0)),
+        TableColumn::new("First to last event, median", |portion: &TaskPortion| {
             portion.time.median.map_or(ABSENT.to_owned(), minutes)
         })
-        .unless_silent(|portion| portion.time.tasks > 0),
-        Column::new("Cost", |portion: &Portion| format::portion_cost(&portion.cost))
-            .unless_silent(|portion| portion.cost.known > 0),
-        Column::new("Against all others", against).unless_silent(is_tested),
+        .hide_if_empty(|portion| portion.time.tasks > 0),
+        TableColumn::new("Cost", |portion: &TaskPortion| format::portion_cost(&portion.cost))
+            .hide_if_empty(|portion| portion.cost.known > 0),
+        TableColumn::new("Against all others", differences_from_rest).hide_if_empty(is_tested),
     ];
     let mut found = table(&format!("By {}", name.to_lowercase()), &rows, columns);
     let single = portions.items.len() - rows.len();
@@ -237,7 +244,7 @@ fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Optio
         found.remarks.push(format!("{} with fewer tasks left out.", kinds(portions.left_out)));
     }
     let own: Vec<OutcomeShares> = rows.iter().map(|portion| portion.outcomes).collect();
-    found.remarks.extend(silence(&report.summary.outcomes, &own));
+    found.remarks.extend(missing_outcomes_remark(&report.summary.outcomes, &own));
     if !rows.iter().any(|portion| is_tested(portion)) {
         found.remarks.push(format!(
             "Too few tasks to test whether they differ: {} are needed on each side.",
@@ -248,20 +255,21 @@ fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Optio
 }
 
 /// Describes how a portion differs significantly from all others.
-fn against(portion: &Portion) -> String {
-    let tested = portion.against_the_rest.iter().filter(|one| one.verdict != Verdict::NotTested);
+fn differences_from_rest(portion: &TaskPortion) -> String {
+    let tested =
+        portion.against_the_rest.iter().filter(|one| one.verdict != DifferenceVerdict::NotTested);
     if tested.clone().next().is_none() {
         return "too few tasks".to_owned();
     }
-    let words = |one: &Difference| {
+    let words = |one: &GroupDifference| {
         let more = match one.verdict {
-            Verdict::Up => "more",
-            Verdict::Down => "fewer",
-            Verdict::WithinChance | Verdict::NotTested => return None,
+            DifferenceVerdict::Up => "more",
+            DifferenceVerdict::Down => "fewer",
+            DifferenceVerdict::WithinChance | DifferenceVerdict::NotTested => return None,
         };
         let what = match one.measure {
-            Measure::Verified => "verified",
-            Measure::Contradicted => "contradicted",
+            TaskMeasure::Verified => "verified",
+            TaskMeasure::Contradicted => "contradicted",
             _ => "calls fail",
         };
         Some(format!("{more} {what} ({})", format::p_value(one)))
@@ -271,7 +279,7 @@ fn against(portion: &Portion) -> String {
 }
 
 /// Lists task types, weakest first, if at least two of them have more than one task.
-pub fn task_types(report: &WeeklyReport) -> Option<Table> {
+pub fn task_types(report: &WeeklyReport) -> Option<ReportTable> {
     let types = &report.problem_areas.task_types;
     let rows: Vec<_> = types.iter().filter(|row| row.sessions > 1).collect();
     if rows.len() < 2 {
@@ -279,21 +287,21 @@ pub fn task_types(report: &WeeklyReport) -> Option<Table> {
     }
     let [verified, contradicted] = outcomes(|row: &TaskTypePattern| row.outcomes);
     let columns = vec![
-        Column::new("Task type", |row: &TaskTypePattern| row.task_type.to_string()),
-        Column::new("Tasks", |row: &TaskTypePattern| row.sessions.to_string()),
+        TableColumn::new("Task type", |row: &TaskTypePattern| row.task_type.to_string()),
+        TableColumn::new("Tasks", |row: &TaskTypePattern| row.sessions.to_string()),
         verified,
         contradicted,
-        Column::new("Efficiency", |row: &TaskTypePattern| {
+        TableColumn::new("Efficiency", |row: &TaskTypePattern| {
             format::mean(Some(row.avg_tool_efficiency))
         }),
-        Column::new("Answer quality", |row: &TaskTypePattern| {
+        TableColumn::new("Answer quality", |row: &TaskTypePattern| {
             format::mean(Some(row.avg_response_quality))
         }),
-        Column::new("Score", |row: &TaskTypePattern| format::mean(Some(row.score))),
+        TableColumn::new("Score", |row: &TaskTypePattern| format::mean(Some(row.score))),
     ];
     let mut found = table("Task types, the weakest first", &rows, columns);
     let own: Vec<OutcomeShares> = rows.iter().map(|row| row.outcomes).collect();
-    found.remarks.extend(silence(&report.summary.outcomes, &own));
+    found.remarks.extend(missing_outcomes_remark(&report.summary.outcomes, &own));
     let single = types.len() - rows.len();
     if single > 0 {
         let left_out = plural(single as u64, "task type");
@@ -309,7 +317,7 @@ pub fn task_types(report: &WeeklyReport) -> Option<Table> {
 
 /// Lists the weeks of the charts that have tasks, newest first. Returns `None` if fewer than two
 /// have any.
-pub fn weeks(report: &WeeklyReport) -> Option<Table> {
+pub fn weeks(report: &WeeklyReport) -> Option<ReportTable> {
     let weeks: Vec<_> =
         report.history.iter().rev().filter(|week| week.summary.sessions > 0).collect();
     if weeks.len() < 2 {
@@ -317,20 +325,20 @@ pub fn weeks(report: &WeeklyReport) -> Option<Table> {
     }
     let [verified, contradicted] = outcomes(|week: &WeekNumbers| week.summary.outcomes);
     let columns = vec![
-        Column::new("Week", |week: &WeekNumbers| week.week.to_string()),
-        Column::new("Tasks", |week: &WeekNumbers| week.summary.sessions.to_string()),
+        TableColumn::new("Week", |week: &WeekNumbers| week.week.to_string()),
+        TableColumn::new("Tasks", |week: &WeekNumbers| week.summary.sessions.to_string()),
         verified,
         contradicted,
-        Column::new("Efficiency", |week: &WeekNumbers| {
+        TableColumn::new("Efficiency", |week: &WeekNumbers| {
             format::mean(week.summary.avg_tool_efficiency)
         }),
-        Column::new("Answer quality", |week: &WeekNumbers| {
+        TableColumn::new("Answer quality", |week: &WeekNumbers| {
             format::mean(week.summary.avg_response_quality)
         }),
-        Column::new("Recovered", |week: &WeekNumbers| {
+        TableColumn::new("Recovered", |week: &WeekNumbers| {
             format::share(&week.summary.error_recovery_rate)
         })
-        .unless_silent(|week| week.summary.error_recovery_rate.of > 0),
+        .hide_if_empty(|week| week.summary.error_recovery_rate.of > 0),
     ];
     let mut found = table("Weeks, newest first", &weeks, columns);
     let silent = report.history.len() - weeks.len();

@@ -8,12 +8,12 @@ use super::files::index;
 use super::{coverage_text, errors_picture, render, summary_text, trend_picture, write};
 use crate::grade::fixture::{hostile, two_months};
 use crate::grade::{
-    AlertSettings, Coverage, GradeRecord, GradeSummary, Patterns, ReportRules, SuggestionRules,
-    WeeklyReport,
+    AlertSettings, GradePatterns, GradeRecord, GradeSummary, ReportRules, ScanCoverage,
+    SuggestionRules, WeeklyReport,
 };
-use selftest_models::prices::Prices;
+use selftest_models::prices::ModelPrices;
 
-const COVERAGE: Coverage = Coverage {
+const COVERAGE: ScanCoverage = ScanCoverage {
     scanned: true,
     found: 412,
     read: 398,
@@ -29,14 +29,14 @@ const COVERAGE: Coverage = Coverage {
 };
 
 fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {
-    WeeklyReport::of(
+    WeeklyReport::build(
         week.parse().unwrap(),
         records,
         COVERAGE,
         ReportRules {
             suggestions: &SuggestionRules::default(),
             alerts: &AlertSettings::default(),
-            prices: &Prices::default(),
+            prices: &ModelPrices::default(),
         },
         "2026-11-23T06:00:00Z".parse().unwrap(),
     )
@@ -82,7 +82,11 @@ fn indexes() {
 #[test]
 fn summaries() {
     let text = |records: &[GradeRecord]| {
-        summary_text(30, &GradeSummary::of(records), &Patterns::of(records))
+        summary_text(
+            30,
+            &GradeSummary::from_records(records),
+            &GradePatterns::from_records(records),
+        )
     };
     insta::assert_snapshot!("summary", text(&two_months()));
     assert_eq!(text(&[]), "0 sessions graded in the last 30 days\n");
@@ -92,24 +96,24 @@ fn summaries() {
 
 #[test]
 fn coverage_is_always_said() {
-    let none = Coverage { scanned: true, ..Coverage::default() };
+    let none = ScanCoverage { scanned: true, ..ScanCoverage::default() };
     assert_eq!(
         coverage_text(&none),
         "0 files found, 0 read, 0 sessions graded, 0 skipped. The database holds 0 graded sessions."
     );
-    let one = Coverage { found: 1, read: 1, no_session: 1, stored: 1, ..none };
+    let one = ScanCoverage { found: 1, read: 1, no_session: 1, stored: 1, ..none };
     assert_eq!(
         coverage_text(&one),
         "1 file found, 1 read, 0 sessions graded, 1 skipped: 1 without a session. The database \
          holds 1 graded session."
     );
-    let recent = Coverage { found: 9, unchanged: 3, read: 2, graded: 2, left_out: 4, ..none };
+    let recent = ScanCoverage { found: 9, unchanged: 3, read: 2, graded: 2, left_out: 4, ..none };
     assert_eq!(
         coverage_text(&recent),
         "9 files found (3 of them unchanged since the last scan), 2 read, 2 sessions graded, 0 \
          skipped; 4 left out: too old, of another agent or still being written. The database holds 0 graded sessions."
     );
-    let without = Coverage { scanned: false, graded: 7, ..one };
+    let without = ScanCoverage { scanned: false, graded: 7, ..one };
     assert_eq!(
         coverage_text(&without),
         "No scan was made for this report. The database holds 7 graded sessions, and knows 1 \

@@ -9,18 +9,18 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 /// Returns true if an answer lacks a form; `items` is the number of items that a list should have.
-type IsMissed = fn(answer: &str, items: Option<usize>) -> bool;
+type FormTest = fn(answer: &str, items: Option<usize>) -> bool;
 
 /// A form, how users request it, and the test for answers that lack it.
-struct Form {
+struct FormRule {
     name: &'static str,
     /// Matches a request, or an expectation.
     asked: Regex,
-    is_missed: IsMissed,
+    is_missed: FormTest,
 }
 
 /// Patterns of the forms. `<answer is>` stands for the start of an expectation.
-const FORMS: [(&str, &str, IsMissed); 6] = [
+const FORMS: [(&str, &str, FormTest); 6] = [
     (
         "a table",
         r"\b(?:as|in|make|create|give me|write|draw|show(?: me)?|with)\s+(?:it\s+(?:as|in)\s+)?an?\s+(?:\w+\s+){0,2}table\b(?:$|[\s.,:])|\bals\s+(?:\w+-?\s*)?tabelle\b|\b(?:dans|sous forme de|fais(?:-moi)?|en) (?:un )?tableau\b|\b(?:en|con|haz(?:me)?) (?:una )?tabla\b|\b(?:numa|em|com|faz(?:-me)?)\s(?:uma )?tabela\b|\b(?:in|con|come|fammi) (?:una )?tabella\b|\bin een (?:\w+ )?tabel\b|\b(?:w|jako) tabel[ię]\b|用表格|表にして|表で|<answer is>(?:an?|one|eine?|une?|una|uma|un|een|一个|)\s*(?:single\s+)?(?:markdown[ -]?)?(?:table|tabelle|tableau|tabla|tabela|tabella|tabel|表格?)",
@@ -56,9 +56,9 @@ const FORMS: [(&str, &str, IsMissed); 6] = [
     ),
 ];
 
-static WANTED: LazyLock<Vec<Form>> = LazyLock::new(|| {
+static WANTED: LazyLock<Vec<FormRule>> = LazyLock::new(|| {
     let is = r"^(?:the (?:answer|reply|response) (?:is|consists of|comes as)|die antwort ist|la r[ée]ponse est|la respuesta es|a resposta [ée]|la risposta [èe]|het antwoord is|odpowied[źz] to|回答是|回答は)\s*";
-    let form = |(name, asked, is_missed): &(&'static str, &str, IsMissed)| Form {
+    let form = |(name, asked, is_missed): &(&'static str, &str, FormTest)| FormRule {
         name,
         asked: regex(&asked.replace("<answer is>", is)),
         is_missed: *is_missed,
@@ -89,12 +89,12 @@ fn regex(pattern: &str) -> Regex {
 }
 
 /// Returns the first form that a request or an expectation asks for and the answer plainly lacks.
-pub(super) fn missed<'t>(
+pub(super) fn missing_form<'t>(
     texts: impl Iterator<Item = &'t str>,
     answer: &str,
 ) -> Option<&'static str> {
     let texts: Vec<&str> = texts.collect();
-    let missed = |form: &&Form| {
+    let missed = |form: &&FormRule| {
         texts.iter().any(|text| form.asked.is_match(text) && (form.is_missed)(answer, items(text)))
     };
     WANTED.iter().find(missed).map(|form| form.name)
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn missed_by(request: &str, answer: &str) -> Option<&'static str> {
-        missed([request].into_iter(), answer)
+        missing_form([request].into_iter(), answer)
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn regex(pattern: &str) -> Regex {
 
 /// Returns the literals of an expectation if an answer contains none of them. Empty for an
 /// expectation without literals, and for one that can be met without naming anything.
-pub(super) fn missing(expectation: &str, answer: &str) -> Vec<String> {
+pub(super) fn missing_literals(expectation: &str, answer: &str) -> Vec<String> {
     if NEGATION.is_match(expectation) {
         return Vec::new();
     }
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn an_answer_without_the_numbers_of_an_expectation_misses_them() {
         let says = "The answer says that exit code 17 means a full disk.";
-        assert_eq!(missing(says, "It means that something failed."), ["17"]);
-        assert_eq!(missing(says, "17: the disk is full"), [""; 0]);
+        assert_eq!(missing_literals(says, "It means that something failed."), ["17"]);
+        assert_eq!(missing_literals(says, "17: the disk is full"), [""; 0]);
         for (expectation, answer) in [
             ("The limit is 18500.", "18,500 requests"),
             ("The limit is 2000.", "**2 000**"),
@@ -206,17 +206,20 @@ mod tests {
             ("It is -35 °C to 55 °C.", "from −35 °C"),
             ("The gain is 0.350.", "0.35"),
         ] {
-            assert_eq!(missing(expectation, answer), [""; 0], "{expectation} / {answer}");
+            assert_eq!(missing_literals(expectation, answer), [""; 0], "{expectation} / {answer}");
         }
     }
 
     #[test]
     fn an_answer_without_any_name_of_an_expectation_misses_them() {
         let says = "The answer gives `just clean-tiles` or the `mapwell prune` behind it.";
-        assert_eq!(missing(says, "Delete the folder."), ["just clean-tiles", "mapwell prune"]);
-        assert_eq!(missing(says, "Run `JUST clean-tiles`."), [""; 0]);
-        assert_eq!(missing("It names max_loans.", "It is 14."), ["max_loans"]);
-        assert_eq!(missing("It is well-kept.", "No."), [""; 0]);
+        assert_eq!(
+            missing_literals(says, "Delete the folder."),
+            ["just clean-tiles", "mapwell prune"]
+        );
+        assert_eq!(missing_literals(says, "Run `JUST clean-tiles`."), [""; 0]);
+        assert_eq!(missing_literals("It names max_loans.", "It is 14."), ["max_loans"]);
+        assert_eq!(missing_literals("It is well-kept.", "No."), [""; 0]);
     }
 
     #[test]
@@ -229,7 +232,7 @@ mod tests {
             "The answer takes at most 2 short sentences.",
             "The answer is friendly.",
         ] {
-            assert_eq!(missing(expectation, "Yes."), [""; 0], "{expectation}");
+            assert_eq!(missing_literals(expectation, "Yes."), [""; 0], "{expectation}");
         }
     }
 

@@ -44,7 +44,7 @@ static WARNING: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns true if a text ends in a warning of what follows it.
-pub(super) fn is_warned_of(before: &str) -> bool {
+pub(super) fn ends_in_warning(before: &str) -> bool {
     WARNING.is_match(before)
 }
 

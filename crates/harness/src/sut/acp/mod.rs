@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use super::command::{CommandHost, CommandSut};
 use super::skill::Skill;
 use super::sut_settings::{ProgramSettings, WorkFolder};
-use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+use super::{Isolation, SutError, SutSession, SutTask, SystemUnderTest};
 use session::AcpSession;
 
 /// An agent under test.
@@ -57,8 +57,8 @@ impl SystemUnderTest for AcpSut {
         self.program.can_reach_project()
     }
 
-    fn takes_fixtures(&self) -> bool {
-        self.program.takes_fixtures()
+    fn supports_fixtures(&self) -> bool {
+        self.program.supports_fixtures()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
@@ -66,11 +66,14 @@ impl SystemUnderTest for AcpSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
-        let program = self.program.having(skill);
+        let program = self.program.clone_with_skill(skill);
         Ok(Arc::new(Self { program, only_reads: self.only_reads, shown: self.shown.clone() }))
     }
 
-    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(
+        &'a self,
+        task: &'a SutTask,
+    ) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move {
             let session = AcpSession::new(self.program.session(task).await?, self.only_reads);
             Ok(Box::new(session) as Box<dyn SutSession>)

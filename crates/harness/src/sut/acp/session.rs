@@ -22,17 +22,17 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::turn::{End, Turn};
+use super::turn::{AgentTurn, TurnEnd};
 use crate::sut::command::{CommandSession, GrantedView};
-use crate::sut::project::read_named;
+use crate::sut::project::read_named_file;
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
-use selftest_checks::check::FileReport;
-use selftest_checks::named_file::NamedFileFault;
+use selftest_checks::check::FileChanges;
+use selftest_checks::named_file::NamedFileError;
 use selftest_text::one_line;
 
 /// Modes in which agents ask before they do more than read, strictest first: of Codex, and of
 /// Claude Code, Gemini CLI and Qwen Code. Newer versions of Claude Code start in another mode.
-const ASKING: [&str; 2] = ["read-only", "default"];
+const ASKING_MODES: [&str; 2] = ["read-only", "default"];
 
 /// Maximum length in characters of an agent's message in an error.
 const MAX_QUOTE: usize = 300;
@@ -40,22 +40,22 @@ const MAX_QUOTE: usize = 300;
 pub(super) struct AcpSession {
     program: CommandSession,
     only_reads: bool,
-    turn: Arc<Mutex<Turn>>,
-    link: Option<Link>,
+    turn: Arc<Mutex<AgentTurn>>,
+    link: Option<AgentConnection>,
     /// Number of lines from the agent that are not messages.
     other_lines: u32,
 }
 
 /// The connection to the task that implements the protocol.
-struct Link {
+struct AgentConnection {
     /// Lines written by the agent.
     lines: mpsc::UnboundedSender<String>,
-    prompts: mpsc::UnboundedSender<Prompt>,
+    prompts: mpsc::UnboundedSender<TurnRequest>,
     speaking: JoinHandle<()>,
     writing: JoinHandle<()>,
 }
 
-impl Drop for Link {
+impl Drop for AgentConnection {
     fn drop(&mut self) {
         self.speaking.abort();
         // Closes the agent's stdin, so that it may exit by itself.
@@ -64,7 +64,7 @@ impl Drop for Link {
 }
 
 /// Parameters for opening a session.
-struct Opening {
+struct SessionOptions {
     /// Working directory of the agent.
     folder: PathBuf,
     /// True if the agent must ask before it does more than read.
@@ -72,9 +72,9 @@ struct Opening {
 }
 
 /// A prompt, and the channel for its result.
-struct Prompt {
+struct TurnRequest {
     text: String,
-    ended: oneshot::Sender<Result<End, Error>>,
+    ended: oneshot::Sender<Result<TurnEnd, Error>>,
 }
 
 impl AcpSession {
@@ -88,13 +88,18 @@ impl AcpSession {
         lock(&self.turn).begin();
         let view = self.program.view();
         let process = self.program.process()?;
-        let opening = Opening { folder: view.root.clone(), only_reads: self.only_reads };
+        let opening = SessionOptions { folder: view.root.clone(), only_reads: self.only_reads };
         let link = self.link.get_or_insert_with(|| {
-            Link::new(process.stdin.take(), Arc::clone(&self.turn), view.clone(), opening)
+            AgentConnection::new(
+                process.stdin.take(),
+                Arc::clone(&self.turn),
+                view.clone(),
+                opening,
+            )
         });
         let (ended, mut end) = oneshot::channel();
         // If the task has ended, so has the sender of `end`, which reports it.
-        let _ = link.prompts.send(Prompt { text: said.to_owned(), ended });
+        let _ = link.prompts.send(TurnRequest { text: said.to_owned(), ended });
         let end = loop {
             tokio::select! {
                 biased;
@@ -112,7 +117,7 @@ impl AcpSession {
         };
         let end = match end {
             Ok(Ok(end)) => end,
-            Ok(Err(error)) => return Err(self.program.failed(&words(&error))),
+            Ok(Err(error)) => return Err(self.program.failed(&describe_error(&error))),
             Err(_) => {
                 let why = lock(&self.turn).take_fault();
                 let why = why.unwrap_or_else(|| "the agent broke the protocol".to_owned());
@@ -120,7 +125,7 @@ impl AcpSession {
             }
         };
         let reply = lock(&self.turn).reply(&end, &view.redactor)?;
-        self.program.answered();
+        self.program.mark_answered();
         Ok(reply)
     }
 }
@@ -140,12 +145,12 @@ impl SutSession for AcpSession {
         .boxed()
     }
 
-    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
         self.program.files(named)
     }
 
-    fn settle(&mut self) -> BoxFuture<'_, ()> {
-        self.program.settle()
+    fn take_baseline(&mut self) -> BoxFuture<'_, ()> {
+        self.program.take_baseline()
     }
 
     fn workspace(&self) -> Option<&Path> {
@@ -171,12 +176,12 @@ impl SutSession for AcpSession {
     }
 }
 
-impl Link {
+impl AgentConnection {
     fn new(
         stdin: Option<tokio::process::ChildStdin>,
-        turn: Arc<Mutex<Turn>>,
+        turn: Arc<Mutex<AgentTurn>>,
         view: GrantedView,
-        opening: Opening,
+        opening: SessionOptions,
     ) -> Self {
         let (lines, from_agent) = mpsc::unbounded_channel::<String>();
         let (to_agent, mut to_write) = mpsc::unbounded_channel::<String>();
@@ -191,8 +196,10 @@ impl Link {
         });
         let transport = Lines::new(Box::pin(outgoing), Box::pin(incoming));
         let speaking = tokio::spawn(async move {
-            if let Err(error) = speak(transport, Arc::clone(&turn), view, opening, asked).await {
-                lock(&turn).broken(words(&error));
+            if let Err(error) =
+                run_protocol(transport, Arc::clone(&turn), view, opening, asked).await
+            {
+                lock(&turn).set_fault(describe_error(&error));
             }
         });
         let writing = tokio::spawn(async move {
@@ -210,12 +217,12 @@ impl Link {
 }
 
 /// Runs the protocol until the session is dropped.
-async fn speak(
+async fn run_protocol(
     transport: impl agent_client_protocol::ConnectTo<Client> + 'static,
-    turn: Arc<Mutex<Turn>>,
+    turn: Arc<Mutex<AgentTurn>>,
     view: GrantedView,
-    opening: Opening,
-    mut prompts: mpsc::UnboundedReceiver<Prompt>,
+    opening: SessionOptions,
+    mut prompts: mpsc::UnboundedReceiver<TurnRequest>,
 ) -> Result<(), Error> {
     let [told, asked, wanted_to_write, wanted_to_read] = [(); 4].map(|()| Arc::clone(&turn));
     Client
@@ -230,7 +237,7 @@ async fn speak(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _| {
-                let outcome = lock(&asked).refuse(&request);
+                let outcome = lock(&asked).reject_permission(&request);
                 responder.respond(RequestPermissionResponse::new(outcome))
             },
             on_receive_request!(),
@@ -238,7 +245,7 @@ async fn speak(
         .on_receive_request(
             async move |request: WriteTextFileRequest, responder, _| {
                 let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
-                lock(&wanted_to_write).refused(&format!("to write {path}"));
+                lock(&wanted_to_write).record_refusal(&format!("to write {path}"));
                 let why = "this session only reads".to_owned();
                 responder.respond_with_error(Error::invalid_request().data(why))
             },
@@ -249,14 +256,14 @@ async fn speak(
                 Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
                 // Agents use this error to distinguish a file that they may create from one that
                 // they must not see.
-                Err(NamedFileFault::Missing) => {
+                Err(NamedFileError::Missing) => {
                     let path = request.path.to_string_lossy().into_owned();
                     let missing = agent_client_protocol::v1::schema::Error::resource_not_found;
                     responder.respond_with_error(missing(Some(path)).into())
                 }
                 Err(why) => {
                     let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
-                    lock(&wanted_to_read).refused(&format!("to read {path}: {why}"));
+                    lock(&wanted_to_read).record_refusal(&format!("to read {path}: {why}"));
                     responder.respond_with_error(Error::invalid_params().data(why.to_string()))
                 }
             },
@@ -264,7 +271,7 @@ async fn speak(
         )
         .connect_with(transport, async move |agent: ConnectionTo<Agent>| {
             let mut session = None;
-            while let Some(Prompt { text, ended }) = prompts.recv().await {
+            while let Some(TurnRequest { text, ended }) = prompts.recv().await {
                 let end = prompt(&agent, &mut session, &opening, &turn, text).await;
                 // The receiver is gone if the turn was abandoned.
                 let _ = ended.send(end);
@@ -278,10 +285,10 @@ async fn speak(
 async fn prompt(
     agent: &ConnectionTo<Agent>,
     session: &mut Option<SessionId>,
-    opening: &Opening,
-    turn: &Mutex<Turn>,
+    opening: &SessionOptions,
+    turn: &Mutex<AgentTurn>,
     text: String,
-) -> Result<End, Error> {
+) -> Result<TurnEnd, Error> {
     let id = match session {
         Some(id) => id.clone(),
         None => session.insert(open(agent, opening, turn).await?).clone(),
@@ -292,8 +299,8 @@ async fn prompt(
 
 async fn open(
     agent: &ConnectionTo<Agent>,
-    opening: &Opening,
-    turn: &Mutex<Turn>,
+    opening: &SessionOptions,
+    turn: &Mutex<AgentTurn>,
 ) -> Result<SessionId, Error> {
     let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(false);
     let request = InitializeRequest::new(ProtocolVersion::V1)
@@ -304,7 +311,7 @@ async fn open(
     let opened = agent.send_request(NewSessionRequest::new(&opening.folder)).block_task().await?;
     let id = opened.session_id;
     if let Some((now, asking)) =
-        opened.modes.as_ref().filter(|_| opening.only_reads).and_then(asking)
+        opened.modes.as_ref().filter(|_| opening.only_reads).and_then(asking_mode)
     {
         let request = SetSessionModeRequest::new(id.clone(), asking.clone());
         let (now, asking) = (one_line(&now.0, MAX_QUOTE), one_line(&asking.0, MAX_QUOTE));
@@ -321,22 +328,22 @@ async fn open(
 }
 
 /// If an agent starts in a mode without asking, returns that mode and the one to switch to.
-fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> {
+fn asking_mode(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> {
     let now = &modes.current_mode_id;
     let own =
         |mode: &&str| modes.available_modes.iter().map(|own| &own.id).find(|own| *own.0 == **mode);
-    let asking = ASKING.iter().find_map(own)?;
-    (!ASKING.contains(&&*now.0)).then_some((now, asking))
+    let asking = ASKING_MODES.iter().find_map(own)?;
+    (!ASKING_MODES.contains(&&*now.0)).then_some((now, asking))
 }
 
 /// Reads a file of the granted view, or the requested lines of it.
-fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, NamedFileFault> {
+fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, NamedFileError> {
     // Paths outside the view are rejected before anything is opened.
-    let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileFault::Outside)?;
-    let path = path.to_str().ok_or(NamedFileFault::Missing)?;
-    let text = match read_named(&view.root, &view.hidden, path, &view.redactor) {
+    let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileError::Outside)?;
+    let path = path.to_str().ok_or(NamedFileError::Missing)?;
+    let text = match read_named_file(&view.root, &view.hidden, path, &view.redactor) {
         Ok(source) => source.text,
-        Err(NamedFileFault::Empty) => String::new(),
+        Err(NamedFileError::Empty) => String::new(),
         Err(fault) => return Err(fault),
     };
     let first = request.line.map_or(0, |line| line.saturating_sub(1)) as usize;
@@ -345,7 +352,7 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
 }
 
 /// Formats an agent's error.
-fn words(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     let mut words =
         format!("the agent answered with an error: {}", one_line(&error.message, MAX_QUOTE));
     if let Some(data) = &error.data {
@@ -358,7 +365,7 @@ fn words(error: &Error) -> String {
     words
 }
 
-fn lock(turn: &Mutex<Turn>) -> MutexGuard<'_, Turn> {
+fn lock(turn: &Mutex<AgentTurn>) -> MutexGuard<'_, AgentTurn> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -388,10 +395,10 @@ mod tests {
         assert_eq!(read(&view, &part).unwrap(), "two\n");
         assert_eq!(read(&view, &ask(root.join("empty.md"))).unwrap(), "");
         for (path, fault) in [
-            (root.join("secret/key.md"), NamedFileFault::Hidden),
-            (root.join("../x"), NamedFileFault::Outside),
-            (PathBuf::from("/etc/passwd"), NamedFileFault::Outside),
-            (root.join("nothing.md"), NamedFileFault::Missing),
+            (root.join("secret/key.md"), NamedFileError::Hidden),
+            (root.join("../x"), NamedFileError::Outside),
+            (PathBuf::from("/etc/passwd"), NamedFileError::Outside),
+            (root.join("nothing.md"), NamedFileError::Missing),
         ] {
             assert_eq!(read(&view, &ask(path)).unwrap_err(), fault);
         }
@@ -410,7 +417,7 @@ mod tests {
                 available.iter().map(|id| serde_json::json!({ "id": id, "name": id })).collect();
             let modes = serde_json::json!({ "currentModeId": now, "availableModes": available });
             let modes: SessionModeState = serde_json::from_value(modes).unwrap();
-            let found = asking(&modes).map(|(now, asking)| (&*now.0, &*asking.0));
+            let found = asking_mode(&modes).map(|(now, asking)| (&*now.0, &*asking.0));
             assert_eq!(found, expected.map(|expected| (now, expected)));
         }
     }

@@ -27,15 +27,15 @@ const MAX_QUOTE: usize = 160;
 
 /// The state of one turn, and the refusals in the session so far.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct AgentTurn {
     /// The agent's text, split at tool calls and by message.
-    said: Vec<Said>,
+    said: Vec<AgentText>,
     said_bytes: usize,
     /// Id of the latest message, if the agent assigns ids.
     message: Option<MessageId>,
     /// True if a permission was rejected in this turn.
     was_refused: bool,
-    calls: Vec<Call>,
+    calls: Vec<AcpToolCall>,
     /// Input and output tokens, if the agent reports them.
     tokens: Option<u64>,
     notes: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct Turn {
 
 /// A contiguous piece of the agent's text.
 #[derive(Debug, Default)]
-struct Said {
+struct AgentText {
     text: String,
     /// True if it belongs to a message with an id. Agents that assign ids send notices of their
     /// own, such as warnings of Codex and Claude Code, without one.
@@ -56,13 +56,13 @@ struct Said {
 
 /// The end of a turn.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct TurnEnd {
     reason: StopReason,
     /// Input and output tokens of the turn, if the agent reports them at its end.
     tokens: Option<u64>,
 }
 
-impl From<PromptResponse> for End {
+impl From<PromptResponse> for TurnEnd {
     fn from(response: PromptResponse) -> Self {
         // The format of Gemini CLI and Codex.
         let count = |meta: &Map<String, Value>| {
@@ -78,7 +78,7 @@ impl From<PromptResponse> for End {
 
 /// A tool call, as far as it is known.
 #[derive(Debug)]
-struct Call {
+struct AcpToolCall {
     id: String,
     name: Option<String>,
     title: String,
@@ -87,7 +87,7 @@ struct Call {
     input: Option<Value>,
 }
 
-impl Turn {
+impl AgentTurn {
     /// Starts the next turn.
     pub(super) fn begin(&mut self) {
         self.said = Vec::new();
@@ -111,31 +111,31 @@ impl Turn {
                 if let ContentBlock::Text(text) = chunk.content {
                     if self.message != chunk.message_id {
                         self.message = chunk.message_id;
-                        self.part();
+                        self.start_piece();
                     }
-                    self.say(&text.text);
+                    self.append(&text.text);
                 }
             }
             SessionUpdate::ToolCall(call) => self.call(call),
-            SessionUpdate::ToolCallUpdate(update) => self.more_of(update),
+            SessionUpdate::ToolCallUpdate(update) => self.update_call(update),
             // Thoughts are not part of the answer; plans, modes and commands are meant for display.
             _ => {}
         }
     }
 
     /// Starts a new piece of the agent's text.
-    fn part(&mut self) {
+    fn start_piece(&mut self) {
         if self.said.last().is_some_and(|part| !part.text.trim().is_empty()) {
-            self.said.push(Said::default());
+            self.said.push(AgentText::default());
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn append(&mut self, text: &str) {
         let room = MAX_SAID.saturating_sub(self.said_bytes);
         let text = &text[..text.floor_char_boundary(room)];
         self.said_bytes += text.len();
         if self.said.is_empty() {
-            self.said.push(Said::default());
+            self.said.push(AgentText::default());
         }
         if let Some(part) = self.said.last_mut() {
             part.text.push_str(text);
@@ -144,8 +144,8 @@ impl Turn {
     }
 
     fn call(&mut self, call: ToolCall) {
-        let name = call.name.or_else(|| named_in(call.meta.as_ref()));
-        let call = Call {
+        let name = call.name.or_else(|| name_in_metadata(call.meta.as_ref()));
+        let call = AcpToolCall {
             id: call.tool_call_id.to_string(),
             name,
             title: call.title,
@@ -153,7 +153,7 @@ impl Turn {
             locations: paths(call.locations),
             input: call.raw_input,
         };
-        self.part();
+        self.start_piece();
         // A repeated announcement replaces the earlier one.
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
             *known = call;
@@ -163,10 +163,10 @@ impl Turn {
     }
 
     /// Merges a later update into a call. An update for an unannounced call counts as a new one.
-    fn more_of(&mut self, update: ToolCallUpdate) {
+    fn update_call(&mut self, update: ToolCallUpdate) {
         let id = update.tool_call_id.to_string();
         let fields = update.fields;
-        let name = fields.name.or_else(|| named_in(update.meta.as_ref()));
+        let name = fields.name.or_else(|| name_in_metadata(update.meta.as_ref()));
         let Some(known) = self.calls.iter_mut().find(|known| known.id == id) else {
             let mut call = ToolCall::new(update.tool_call_id, fields.title.unwrap_or_default());
             call.name = name;
@@ -187,14 +187,14 @@ impl Turn {
     }
 
     /// Rejects a permission request and records it.
-    pub(super) fn refuse(
+    pub(super) fn reject_permission(
         &mut self,
         request: &RequestPermissionRequest,
     ) -> RequestPermissionOutcome {
         let call = &request.tool_call;
         let title = call.fields.title.clone().unwrap_or_default();
         // The title of opencode's requests is only the path.
-        let what = match call.fields.kind.filter(|_| title.starts_with('/')).map(word) {
+        let what = match call.fields.kind.filter(|_| title.starts_with('/')).map(kind_name) {
             Some(kind) => format!("permission to {kind} {title}"),
             None => format!("permission to {title}"),
         };
@@ -202,15 +202,15 @@ impl Turn {
         // it.
         let id = call.tool_call_id.to_string();
         if !self.calls.iter().any(|known| known.id == id) {
-            self.more_of(call.clone());
+            self.update_call(call.clone());
         }
         self.was_refused = true;
-        self.refused(&one_line(&what, MAX_QUOTE));
-        refusal(&request.options)
+        self.record_refusal(&one_line(&what, MAX_QUOTE));
+        rejecting_option(&request.options)
     }
 
     /// Records a refusal.
-    pub(super) fn refused(&mut self, what: &str) {
+    pub(super) fn record_refusal(&mut self, what: &str) {
         if self.refusals.len() < MAX_REFUSALS {
             self.refusals.push(format!("the agent asked for, and was refused: {what}"));
         } else {
@@ -224,7 +224,7 @@ impl Turn {
     }
 
     /// Records the reason why the connection broke.
-    pub(super) fn broken(&mut self, why: String) {
+    pub(super) fn set_fault(&mut self, why: String) {
         self.fault = Some(why);
     }
 
@@ -241,7 +241,7 @@ impl Turn {
 
     /// Returns the answer of a finished turn: the agent's last text. A message with an id takes
     /// precedence.
-    pub(super) fn reply(&self, end: &End, redactor: &Redactor) -> Result<SutReply, SutError> {
+    pub(super) fn reply(&self, end: &TurnEnd, redactor: &Redactor) -> Result<SutReply, SutError> {
         let said = || self.said.iter().rev().filter(|part| !part.text.trim().is_empty());
         let answer = said().find(|part| part.is_named).or_else(|| said().next());
         let output = answer.map(|part| part.text.trim()).unwrap_or_default();
@@ -283,9 +283,9 @@ impl Turn {
     }
 }
 
-impl Call {
-    fn evidence(&self, redactor: &Redactor) -> check::ToolCall {
-        let kind = word(self.kind);
+impl AcpToolCall {
+    fn evidence(&self, redactor: &Redactor) -> check::ObservedToolCall {
+        let kind = kind_name(self.kind);
         let title = self.title.lines().next().unwrap_or_default();
         let name = match &self.name {
             Some(name) => name.as_str(),
@@ -307,19 +307,22 @@ impl Call {
             Value::Object(known)
         });
         redactor.apply_json(&mut arguments);
-        check::ToolCall { name: redactor.apply(&one_line(name, 200)).into_owned(), arguments }
+        check::ObservedToolCall {
+            name: redactor.apply(&one_line(name, 200)).into_owned(),
+            arguments,
+        }
     }
 }
 
 /// Returns the protocol's name for a tool kind.
-fn word(kind: ToolKind) -> String {
+fn kind_name(kind: ToolKind) -> String {
     let word = serde_json::to_value(kind).ok();
     word.as_ref().and_then(Value::as_str).unwrap_or("other").to_owned()
 }
 
 /// Returns a tool's name from vendor-specific metadata, such as `{"claudeCode": {"toolName":
 /// "Read"}}`.
-fn named_in(meta: Option<&Map<String, Value>>) -> Option<String> {
+fn name_in_metadata(meta: Option<&Map<String, Value>>) -> Option<String> {
     let keys = ["toolName", "tool_name"];
     let of = |members: &Map<String, Value>| {
         keys.iter().find_map(|key| members.get(*key)?.as_str().map(str::to_owned))
@@ -333,7 +336,7 @@ fn paths(locations: Vec<ToolCallLocation>) -> Vec<PathBuf> {
 }
 
 /// Selects the option that rejects: once, if possible, so that every further request is seen.
-fn refusal(options: &[PermissionOption]) -> RequestPermissionOutcome {
+fn rejecting_option(options: &[PermissionOption]) -> RequestPermissionOutcome {
     let of = |kind: PermissionOptionKind| options.iter().find(move |option| option.kind == kind);
     let option =
         of(PermissionOptionKind::RejectOnce).or_else(|| of(PermissionOptionKind::RejectAlways));
@@ -349,16 +352,16 @@ fn refusal(options: &[PermissionOption]) -> RequestPermissionOutcome {
 mod tests {
     use super::*;
 
-    fn told(updates: &[Value]) -> Turn {
-        let mut turn = Turn::default();
+    fn told(updates: &[Value]) -> AgentTurn {
+        let mut turn = AgentTurn::default();
         for update in updates {
             turn.update(serde_json::from_value(update.clone()).unwrap());
         }
         turn
     }
 
-    fn end(reason: StopReason) -> End {
-        End { reason, tokens: None }
+    fn end(reason: StopReason) -> TurnEnd {
+        TurnEnd { reason, tokens: None }
     }
 
     fn chunk(text: &str) -> Value {
@@ -427,7 +430,7 @@ mod tests {
             let call = json!({ "toolCallId": "7", "title": "/p/b.md", "kind": "edit",
                                "rawInput": { "diff": "+x" } });
             let request = json!({ "sessionId": "s", "toolCall": call, "options": [] });
-            turn.refuse(&serde_json::from_value(request).unwrap());
+            turn.reject_permission(&serde_json::from_value(request).unwrap());
             let reply = turn.reply(&end(reason), &Redactor::default()).unwrap();
             assert_eq!((reply.status, reply.output.as_str()), (TaskStatus::Error, ""));
             assert!(reply.status_rule.unwrap().contains(words));
@@ -473,32 +476,32 @@ mod tests {
             let request = json!({ "sessionId": "s", "toolCall": call, "options": options });
             serde_json::from_value::<RequestPermissionRequest>(request).unwrap()
         };
-        let mut turn = Turn::default();
+        let mut turn = AgentTurn::default();
         for (kinds, expected) in [
             (&["allow_once", "reject_always", "reject_once"][..], json!("id-reject_once")),
             (&["allow_always", "reject_always"][..], json!("id-reject_always")),
         ] {
-            let outcome = serde_json::to_value(turn.refuse(&request(kinds))).unwrap();
+            let outcome = serde_json::to_value(turn.reject_permission(&request(kinds))).unwrap();
             assert_eq!(outcome["optionId"], expected);
         }
-        let outcome = turn.refuse(&request(&["allow_once"]));
+        let outcome = turn.reject_permission(&request(&["allow_once"]));
         assert_eq!(outcome, RequestPermissionOutcome::Cancelled);
         assert_eq!(turn.notes().len(), 3);
         assert!(turn.notes()[0].ends_with("permission to Write b.md"));
-        turn.say("I could not.");
+        turn.append("I could not.");
         let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
         assert_eq!(reply.tool_calls.unwrap()[0].name, "Write b.md");
     }
 
     #[test]
     fn a_flood_is_bounded() {
-        let mut turn = Turn::default();
+        let mut turn = AgentTurn::default();
         for _ in 0..3 {
-            turn.say(&"ä".repeat(MAX_SAID / 2));
+            turn.append(&"ä".repeat(MAX_SAID / 2));
         }
         assert!(turn.said_bytes <= MAX_SAID);
         for _ in 0..MAX_REFUSALS + 2 {
-            turn.refused("x");
+            turn.record_refusal("x");
         }
         assert_eq!(turn.notes().last().unwrap(), "2 more refusals");
     }

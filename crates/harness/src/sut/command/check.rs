@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 
-use super::environment::{handed_on, variable};
-use super::process::{Process, Tail};
+use super::environment::{passed_on, variable};
+use super::process::{StderrBuffer, SupervisedProcess};
 use super::{CommandHost, DEFAULT_PATH};
 use crate::sut::namespace::SessionId;
-use selftest_checks::check::{CommandCheck, CommandEnd};
-use selftest_sandbox::limits::Sandbox;
-use selftest_sandbox::{CaseGroup, NOT_STARTED, NoSandbox};
+use selftest_checks::check::{CommandCheck, CommandOutcome};
+use selftest_sandbox::limits::SandboxMode;
+use selftest_sandbox::{CaseGroup, EXIT_NOT_STARTED, SandboxUnavailableError};
 
 /// Maximum time that the pipes of a finished command may stay open.
 const GRACE: Duration = Duration::from_secs(1);
@@ -39,9 +39,9 @@ impl CommandRunner {
     /// Even if programs under test run without a sandbox, commands are sandboxed as far as
     /// possible, because they may come from a third party.
     pub fn new(mut host: CommandHost) -> Self {
-        if host.sandbox == Sandbox::Off {
-            host.sandbox = Sandbox::BestEffort;
-            host.found = Arc::default();
+        if host.sandbox == SandboxMode::Off {
+            host.sandbox = SandboxMode::BestEffort;
+            host.facts = Arc::default();
         }
         Self { host: host.absolute(), started: AtomicU32::new(0) }
     }
@@ -55,7 +55,7 @@ impl CommandRunner {
         case: &str,
         answer: &str,
         workspace: Option<&Path>,
-    ) -> CommandEnd {
+    ) -> CommandOutcome {
         let limit = command.timeout_seconds.duration();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("{session}-check-{number}");
@@ -65,7 +65,7 @@ impl CommandRunner {
         });
         let (mut process, _group, _scratch) = match started {
             Ok(started) => started,
-            Err(why) => return CommandEnd::NotStarted { why },
+            Err(why) => return CommandOutcome::NotStarted { why },
         };
         let mut stdin = process.stdin.take();
         let answer = answer.as_bytes().to_vec();
@@ -76,13 +76,13 @@ impl CommandRunner {
             }
         });
         let read = tokio::time::timeout(limit, async {
-            let printed = process.stdout.rest().await;
-            let status = if printed.is_ok() { process.ended().await } else { None };
+            let printed = process.stdout.read_to_end().await;
+            let status = if printed.is_ok() { process.wait().await } else { None };
             (printed, status)
         });
         let end = match read.await {
-            Err(_) => CommandEnd::TimedOut,
-            Ok((Err(_), _)) => CommandEnd::TooMuchOutput,
+            Err(_) => CommandOutcome::TimedOut,
+            Ok((Err(_), _)) => CommandOutcome::TooMuchOutput,
             Ok((Ok(printed), status)) => {
                 let printed = String::from_utf8_lossy(&printed);
                 let stdout = self.host.redactor.apply(&printed).into_owned();
@@ -91,8 +91,8 @@ impl CommandRunner {
         };
         feed.abort();
         // A command that was cut off gets no grace period.
-        let ended = matches!(end, CommandEnd::Exited { .. } | CommandEnd::Killed { .. });
-        process.end(if ended { GRACE } else { Duration::ZERO }).await;
+        let ended = matches!(end, CommandOutcome::Exited { .. } | CommandOutcome::Killed { .. });
+        process.stop(if ended { GRACE } else { Duration::ZERO }).await;
         end
     }
 
@@ -102,9 +102,9 @@ impl CommandRunner {
         case: &str,
         workspace: Option<&Path>,
         scratch: &Path,
-    ) -> Result<(Process, Option<CaseGroup>), String> {
+    ) -> Result<(SupervisedProcess, Option<CaseGroup>), String> {
         let host = &self.host;
-        if let Err(NoSandbox { what, advice }) = host.standing() {
+        if let Err(SandboxUnavailableError { what, advice }) = host.standing() {
             return Err(format!("it cannot be kept in its sandbox: {what}; {advice}"));
         }
         let path = variable(&host.environment, "PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
@@ -114,30 +114,38 @@ impl CommandRunner {
         policy.allow.push(found.clone());
         policy.write.push(scratch.to_owned());
         policy.write.extend(workspace.map(Path::to_owned));
-        policy.protect_aside(&host.scratch_root);
-        let group = host.grouped(&mut policy)?;
-        let mut environment = handed_on(&host.environment, &[]);
+        policy.protect_unless_needed(&host.scratch_root);
+        let group = host.create_case_group(&mut policy)?;
+        let mut environment = passed_on(&host.environment, &[]);
         let scratch = scratch.to_string_lossy();
         for (name, value) in [("HOME", &*scratch), ("TMPDIR", &*scratch), (CASE, case)] {
             environment.insert(name.to_owned(), value.to_owned());
         }
         let mut program = vec![found.into_os_string()];
         program.extend(command.run.words().iter().skip(1).map(OsString::from));
-        let stderr = Arc::new(Mutex::new(Tail::default()));
-        let started =
-            Process::start(&host.harness, &policy, &program, &environment, folder, &stderr);
+        let stderr = Arc::new(Mutex::new(StderrBuffer::default()));
+        let started = SupervisedProcess::start(
+            &host.harness,
+            &policy,
+            &program,
+            &environment,
+            folder,
+            &stderr,
+        );
         Ok((started.map_err(|error| error.to_string())?, group))
     }
 }
 
-fn end(status: Option<ExitStatus>, stdout: String) -> CommandEnd {
+fn end(status: Option<ExitStatus>, stdout: String) -> CommandOutcome {
     match status.and_then(|status| status.code()) {
         // Exit codes of the supervisor: see `process::describe`.
-        Some(signal @ 129..=192) => CommandEnd::Killed { signal: signal - 128 },
-        Some(code) if code == i32::from(NOT_STARTED) => {
-            CommandEnd::NotStarted { why: "the program could not be executed".to_owned() }
+        Some(signal @ 129..=192) => CommandOutcome::Killed { signal: signal - 128 },
+        Some(code) if code == i32::from(EXIT_NOT_STARTED) => {
+            CommandOutcome::NotStarted { why: "the program could not be executed".to_owned() }
         }
-        Some(code) => CommandEnd::Exited { code, stdout },
-        None => CommandEnd::NotStarted { why: "its supervisor ended without a word".to_owned() },
+        Some(code) => CommandOutcome::Exited { code, stdout },
+        None => {
+            CommandOutcome::NotStarted { why: "its supervisor ended without a word".to_owned() }
+        }
     }
 }

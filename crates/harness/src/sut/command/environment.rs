@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::sut::Task;
+use crate::sut::SutTask;
 use crate::sut::sut_settings::ProgramSettings;
 
 /// Variables that are passed on if they are set, in addition to `LC_*`.
-const HANDED_ON: &[&str] = &[
+const PASSED_ON: &[&str] = &[
     "PATH",
     "LANG",
     "LANGUAGE",
@@ -28,11 +28,11 @@ const HANDED_ON: &[&str] = &[
 ];
 
 /// Further variables on Windows, where most programs need them to start.
-const HANDED_ON_THERE: &[&str] =
+const PASSED_ON_WINDOWS: &[&str] =
     &["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS"];
 
 /// Further variables on Windows for the home and temporary folders.
-const HOMES_THERE: &[&str] = &["USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"];
+const HOMES_WINDOWS: &[&str] = &["USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"];
 
 /// Returns a variable. Names are case-insensitive on Windows.
 pub(super) fn variable<'a>(own: &'a BTreeMap<String, String>, name: &str) -> Option<&'a String> {
@@ -46,14 +46,14 @@ pub(super) fn variable<'a>(own: &'a BTreeMap<String, String>, name: &str) -> Opt
 pub(super) const SKILL_FILE: &str = "SELFTEST_SKILL_FILE";
 
 /// Returns the variables of the harness's own environment that are passed on.
-pub(super) fn handed_on(
+pub(super) fn passed_on(
     own: &BTreeMap<String, String>,
     besides: &[String],
 ) -> BTreeMap<String, String> {
     let handed_on = own.iter().filter_map(|(name, value)| {
         let known = if cfg!(windows) { name.to_ascii_uppercase() } else { name.clone() };
-        let is_handed_on = HANDED_ON.contains(&known.as_str())
-            || cfg!(windows) && HANDED_ON_THERE.contains(&known.as_str())
+        let is_handed_on = PASSED_ON.contains(&known.as_str())
+            || cfg!(windows) && PASSED_ON_WINDOWS.contains(&known.as_str())
             || name.starts_with("LC_")
             || besides.contains(name);
         is_handed_on.then(|| (known, value.clone()))
@@ -67,9 +67,9 @@ pub(super) fn environment(
     own: &BTreeMap<String, String>,
     settings: &ProgramSettings,
     scratch: &Path,
-    task: &Task,
+    task: &SutTask,
 ) -> BTreeMap<String, String> {
-    let mut variables = handed_on(own, &settings.pass_environment);
+    let mut variables = passed_on(own, &settings.pass_environment);
     for (name, value) in [
         ("HOME", scratch.to_string_lossy().as_ref()),
         ("TMPDIR", scratch.to_string_lossy().as_ref()),
@@ -81,7 +81,7 @@ pub(super) fn environment(
     }
     if cfg!(windows) {
         let home = |name: &&str| ((*name).to_owned(), scratch.to_string_lossy().into_owned());
-        variables.extend(HOMES_THERE.iter().map(home));
+        variables.extend(HOMES_WINDOWS.iter().map(home));
     }
     variables.extend(settings.environment.clone());
     variables

@@ -2,14 +2,14 @@
 
 use crate::sut::Isolation;
 use crate::sut::sut_settings::{ProgramSettings, WorkFolder};
-use selftest_sandbox::limits::Limits;
-use selftest_sandbox::{Held, Standing, Walls};
+use selftest_sandbox::limits::SandboxLimits;
+use selftest_sandbox::{EnforcedLimits, SandboxLevel, SandboxSupport};
 
 /// Describes the rules that apply. `group` contains the limits enforced by control groups, or the
 /// reason why there are none.
-pub(super) fn isolation(
-    standing: &Standing,
-    group: &Result<Held, String>,
+pub(super) fn describe_isolation(
+    standing: &SandboxSupport,
+    group: &Result<EnforcedLimits, String>,
     settings: &ProgramSettings,
 ) -> Isolation {
     let mut isolation = Isolation {
@@ -18,21 +18,21 @@ pub(super) fn isolation(
         ],
         not_enforced: Vec::new(),
     };
-    match standing.walls {
-        Walls::Full => {
+    match standing.level {
+        SandboxLevel::Full => {
             full(standing, settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
         }
-        Walls::Inner if standing.profile => {
+        SandboxLevel::Inner if standing.has_profile => {
             profile(settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
         }
-        Walls::Inner if standing.job => job(settings, &mut isolation),
-        Walls::Inner => {
+        SandboxLevel::Inner if standing.has_job_object => job(settings, &mut isolation),
+        SandboxLevel::Inner => {
             inner(standing, settings, &mut isolation);
             limits(standing, group, settings, &mut isolation);
         }
-        Walls::Off => off(&mut isolation),
+        SandboxLevel::Off => off(&mut isolation),
     }
     isolation
 }
@@ -58,9 +58,9 @@ fn ports(settings: &ProgramSettings) -> String {
     ports.join(", ")
 }
 
-fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
+fn full(standing: &SandboxSupport, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
-    let also = |least| if standing.landlock >= least { " and Landlock" } else { "" };
+    let also = |least| if standing.landlock_abi >= least { " and Landlock" } else { "" };
     enforced.push(format!(
         "sees only {}, the system's libraries and programs, toolchains on PATH and `readable`; \
          answer keys, their copies that are known, recordings, git objects and known kinds of \
@@ -85,7 +85,7 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
     );
     if !settings.addresses.is_empty() {
         listed(standing, settings, isolation);
-    } else if settings.tcp_ports.is_empty() || !standing.knows_ports() {
+    } else if settings.tcp_ports.is_empty() || !standing.can_restrict_ports() {
         enforced.push(if settings.local_ports {
             format!("{LOCAL}; reaches nothing outside by TCP or UDP (namespace of networks)")
         } else {
@@ -94,12 +94,12 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
         if !settings.tcp_ports.is_empty() {
             not_enforced.push(format!(
                 "no port of `tcp_ports` can be reached here: {}, and Landlock 4 is missing; asked were {}",
-                standing.blindness(),
+                standing.unwatched_reason(),
                 ports(settings)
             ));
         }
     } else {
-        let by = match (standing.watched, standing.landlock >= 4) {
+        let by = match (standing.watches_calls, standing.landlock_abi >= 4) {
             (true, true) => "the supervisor connects; Landlock, filter of calls",
             (true, false) => "the supervisor connects; filter of calls",
             _ => "Landlock, filter of calls",
@@ -116,7 +116,7 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
         } else {
             enforced.push("no UDP, so no look-up of names (filter of calls)".to_owned());
         }
-        if standing.landlock < 6 && !standing.watched {
+        if standing.landlock_abi < 6 && !standing.watches_calls {
             not_enforced.push("abstract Unix sockets of the machine can be reached".to_owned());
         }
     }
@@ -127,16 +127,17 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
          System V IPC; no other ABI (filter of calls)"
             .to_owned(),
     );
-    if standing.landlock < 1 {
+    if standing.landlock_abi < 1 {
         not_enforced.push("Landlock, the wall within the wall: the kernel has none".to_owned());
     }
-    if !standing.watched {
-        not_enforced.push(format!("attempts are refused, but not seen: {}", standing.blindness()));
+    if !standing.watches_calls {
+        not_enforced
+            .push(format!("attempts are refused, but not seen: {}", standing.unwatched_reason()));
     }
-    if !standing.proc {
+    if !standing.has_proc {
         not_enforced.push("there is no /proc: this container does not allow one".to_owned());
     }
-    if standing.landlock < 9 && !standing.watched {
+    if standing.landlock_abi < 9 && !standing.watches_calls {
         not_enforced.push(
             "a Unix socket that appears in a readable folder during the run can be reached"
                 .to_owned(),
@@ -147,11 +148,11 @@ fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolati
 }
 
 /// Describes the network of a program with a list of addresses.
-fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
+fn listed(standing: &SandboxSupport, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let addresses = addresses(settings);
-    if !standing.knows_addresses() {
-        let why = match &standing.unseen {
+    if !standing.can_restrict_addresses() {
+        let why = match &standing.inspection_error {
             Some(why) => why,
             None => "no calls can be made to wait, or Landlock 4 is missing",
         };
@@ -160,8 +161,8 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
         ));
         return;
     }
-    let by = match standing.walls {
-        Walls::Full => "namespace of networks; a supervisor makes and connects the sockets",
+    let by = match standing.level {
+        SandboxLevel::Full => "namespace of networks; a supervisor makes and connects the sockets",
         _ => "Landlock; a supervisor connects the sockets; filter of calls",
     };
     let listens = if settings.local_ports {
@@ -173,7 +174,7 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
         "connects by TCP only to these addresses: {addresses}; names are looked up outside, before \
          the case; {listens} ({by})"
     ));
-    if standing.walls != Walls::Full {
+    if standing.level != SandboxLevel::Full {
         not_enforced.push(
             "names of `addresses` are known in there only where the machine's own file of hosts has \
              them"
@@ -189,13 +190,13 @@ fn listed(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isola
 
 /// Adds the limits of each process and of all processes together.
 fn limits(
-    standing: &Standing,
-    group: &Result<Held, String>,
+    standing: &SandboxSupport,
+    group: &Result<EnforcedLimits, String>,
     settings: &ProgramSettings,
     isolation: &mut Isolation,
 ) {
     let Isolation { enforced, not_enforced } = isolation;
-    let Limits {
+    let SandboxLimits {
         memory_mib,
         total_memory_mib,
         processes,
@@ -210,7 +211,7 @@ fn limits(
     let held = group.as_ref().copied().unwrap_or_default();
     if held.processes {
         enforced.push(format!("all together at most {processes} processes (control group)"));
-    } else if standing.walls == Walls::Full {
+    } else if standing.level == SandboxLevel::Full {
         enforced.push(format!("all together at most {processes} processes (rlimit)"));
     } else {
         not_enforced.push(format!("the number of processes: asked were {processes}"));
@@ -226,7 +227,7 @@ fn limits(
         ));
     }
     let missing = match group {
-        Ok(Held { memory: true, .. }) => return,
+        Ok(EnforcedLimits { memory: true, .. }) => return,
         Ok(_) => {
             let why = "the control group above hands on no memory";
             format!("the memory of all processes together: {why}")
@@ -272,7 +273,7 @@ fn profile(settings: &ProgramSettings, isolation: &mut Isolation) {
 /// Describes a Windows job object.
 fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
-    let Limits {
+    let SandboxLimits {
         memory_mib,
         total_memory_mib,
         processes,
@@ -308,10 +309,10 @@ fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
     );
 }
 
-fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
+fn inner(standing: &SandboxSupport, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
-    let abi = standing.landlock;
-    if let Some(missing) = &standing.missing {
+    let abi = standing.landlock_abi;
+    if let Some(missing) = &standing.missing_namespaces {
         not_enforced.push(format!("no namespaces: {missing}"));
     }
     let is_listed = !settings.addresses.is_empty();
@@ -345,14 +346,14 @@ fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolat
             ));
         }
     }
-    if standing.filtered {
+    if standing.filters_calls {
         enforced.push(
             "no setuid bits, raw sockets, debugging, keyrings, namespaces, io_uring, bpf or System \
              V IPC (filter of calls)"
                 .to_owned(),
         );
     }
-    if let Some(why) = &standing.unseen {
+    if let Some(why) = &standing.inspection_error {
         not_enforced.push(format!("attempts are refused, but not seen: {why}"));
     }
     if cfg!(target_os = "linux") {
@@ -393,22 +394,22 @@ mod tests {
 
     const NONE: &str = "there are no control groups";
 
-    fn of(standing: &Standing, settings: &serde_json::Value) -> (String, String) {
+    fn of(standing: &SandboxSupport, settings: &serde_json::Value) -> (String, String) {
         let settings: ProgramSettings = serde_json::from_value(settings.clone()).unwrap();
         let Isolation { enforced, not_enforced } =
-            isolation(standing, &Err(NONE.to_owned()), &settings);
+            describe_isolation(standing, &Err(NONE.to_owned()), &settings);
         (enforced.join("\n"), not_enforced.join("\n"))
     }
 
     #[test]
     fn nothing_is_said_that_does_not_stand() {
         let agent = serde_json::json!({ "run": ["a"] });
-        let full = Standing {
-            landlock: 7,
-            filtered: true,
-            watched: true,
-            proc: true,
-            ..Standing::default()
+        let full = SandboxSupport {
+            landlock_abi: 7,
+            filters_calls: true,
+            watches_calls: true,
+            has_proc: true,
+            ..SandboxSupport::default()
         };
         let (enforced, not_enforced) = of(&full, &agent);
         assert!(enforced.contains("has no network at all"), "{enforced}");
@@ -423,12 +424,13 @@ mod tests {
         assert!(enforced.contains("these ports, of any machine: 443"), "{enforced}");
         let (_, not_enforced) = of(&full, &ports);
         assert!(not_enforced.contains("to whom"), "{not_enforced}");
-        let unwatched = Standing { landlock: 3, watched: false, ..full.clone() };
+        let unwatched = SandboxSupport { landlock_abi: 3, watches_calls: false, ..full.clone() };
         let (enforced, not_enforced) = of(&unwatched, &ports);
         assert!(!enforced.contains("443") && not_enforced.contains("443"), "{not_enforced}");
 
         let listed = serde_json::json!({ "run": ["a"], "addresses": ["localhost:11434"] });
-        let (enforced, not_enforced) = of(&Standing { landlock: 0, ..full.clone() }, &listed);
+        let (enforced, not_enforced) =
+            of(&SandboxSupport { landlock_abi: 0, ..full.clone() }, &listed);
         assert!(enforced.contains("only to these addresses: localhost:11434;"), "{enforced}");
         assert!(!not_enforced.contains("11434"), "{not_enforced}");
         assert!(enforced.contains("listens on none"), "{enforced}");
@@ -439,31 +441,43 @@ mod tests {
         assert!(enforced.contains(LOCAL), "{enforced}");
         let (enforced, not_enforced) = of(&unwatched, &listed);
         assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
-        let within = Standing { walls: Walls::Inner, landlock: 4, ..full.clone() };
+        let within = SandboxSupport { level: SandboxLevel::Inner, landlock_abi: 4, ..full.clone() };
         let (enforced, _) = of(&within, &listed);
         assert!(enforced.contains("11434") || !cfg!(target_os = "linux"), "{enforced}");
-        let (enforced, not_enforced) = of(&Standing { landlock: 3, ..within }, &listed);
+        let (enforced, not_enforced) = of(&SandboxSupport { landlock_abi: 3, ..within }, &listed);
         assert!(!enforced.contains("11434") && not_enforced.contains("11434"), "{enforced}");
 
-        let inner = Standing { walls: Walls::Inner, landlock: 0, ..Standing::default() };
+        let inner = SandboxSupport {
+            level: SandboxLevel::Inner,
+            landlock_abi: 0,
+            ..SandboxSupport::default()
+        };
         let (enforced, not_enforced) = of(&inner, &agent);
         assert!(!enforced.contains("Landlock"), "{enforced}");
         assert!(not_enforced.contains("writes only to") || !cfg!(target_os = "linux"));
 
-        let mac = Standing { walls: Walls::Inner, profile: true, ..Standing::default() };
+        let mac = SandboxSupport {
+            level: SandboxLevel::Inner,
+            has_profile: true,
+            ..SandboxSupport::default()
+        };
         let (enforced, not_enforced) = of(&mac, &listed);
         assert!(enforced.contains("ports of these addresses: localhost:11434"), "{enforced}");
         assert!(not_enforced.contains("to which machine"), "{not_enforced}");
         assert!(not_enforced.contains("never been run on a Mac"), "{not_enforced}");
 
-        let windows = Standing { walls: Walls::Inner, job: true, ..Standing::default() };
+        let windows = SandboxSupport {
+            level: SandboxLevel::Inner,
+            has_job_object: true,
+            ..SandboxSupport::default()
+        };
         let (enforced, not_enforced) = of(&windows, &listed);
         assert!(enforced.contains("1024 processes (job object)"), "{enforced}");
         assert!(!enforced.contains("rlimit") && !enforced.contains("reads"), "{enforced}");
         assert!(not_enforced.contains("asked was localhost:11434"), "{not_enforced}");
         assert!(not_enforced.contains("never been run on Windows"), "{not_enforced}");
 
-        let off = Standing { walls: Walls::Off, ..Standing::default() };
+        let off = SandboxSupport { level: SandboxLevel::Off, ..SandboxSupport::default() };
         let (enforced, not_enforced) = of(&off, &agent);
         assert!(!enforced.contains("writes") && not_enforced.contains("UNSANDBOXED"));
     }
@@ -472,17 +486,17 @@ mod tests {
     fn limits_are_said_to_be_of_what_they_are() {
         let settings: ProgramSettings =
             serde_json::from_value(serde_json::json!({ "run": ["a"] })).unwrap();
-        let of = |group: Result<Held, &str>| {
+        let of = |group: Result<EnforcedLimits, &str>| {
             let group = group.map_err(str::to_owned);
             let Isolation { enforced, not_enforced } =
-                isolation(&Standing::default(), &group, &settings);
+                describe_isolation(&SandboxSupport::default(), &group, &settings);
             (enforced.join("\n"), not_enforced.join("\n"))
         };
-        let (enforced, not_enforced) = of(Ok(Held { memory: true, processes: true }));
+        let (enforced, not_enforced) = of(Ok(EnforcedLimits { memory: true, processes: true }));
         assert!(enforced.contains("at most 16384 MiB of memory (control group)"), "{enforced}");
         assert!(enforced.contains("1024 processes (control group)"), "{enforced}");
         assert!(!not_enforced.contains("together"), "{not_enforced}");
-        let (enforced, not_enforced) = of(Ok(Held::default()));
+        let (enforced, not_enforced) = of(Ok(EnforcedLimits::default()));
         assert!(enforced.contains("1024 processes (rlimit)"), "{enforced}");
         assert!(enforced.contains("7200 s of processor time, and are ended as one"), "{enforced}");
         assert!(not_enforced.contains("memory of all processes together"), "{not_enforced}");

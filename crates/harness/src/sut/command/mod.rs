@@ -30,21 +30,24 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::project::{Hidden, Workspace};
+use super::project::{HiddenFiles, Workspace};
 use super::skill::Skill;
 use super::sut_settings::{
-    ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, Speech, WorkFolder,
+    ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, ProtocolSettings, WorkFolder,
 };
-use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
+use super::{Fixture, Isolation, SutError, SutSession, SutTask, SystemUnderTest};
 pub use check::CommandRunner;
-use reach::Names;
-use scratch::Scratch;
-use selftest_sandbox::limits::Sandbox;
-use selftest_sandbox::{self as sandbox, CaseGroup, NoSandbox, Policy, RunGroup, Standing, Walls};
+use reach::NameCache;
+use scratch::ScratchFolder;
+use selftest_sandbox::limits::SandboxMode;
+use selftest_sandbox::{
+    self as sandbox, CaseGroup, RunGroup, SandboxLevel, SandboxPolicy, SandboxSupport,
+    SandboxUnavailableError,
+};
 use selftest_text::redact::Redactor;
+use session::CaseResources;
 pub(in crate::sut) use session::CommandSession;
 pub(in crate::sut) use session::GrantedView;
-use session::Rooms;
 
 /// Name of the skill's file in the scratch folder of a case.
 const SKILL_FILE: &str = "SKILL.md";
@@ -54,7 +57,7 @@ const WORKSPACE: &str = "project";
 
 /// A program under test.
 pub struct CommandSut {
-    setup: Arc<Setup>,
+    setup: Arc<CommandSetup>,
     skill: Option<Arc<Skill>>,
 }
 
@@ -75,52 +78,52 @@ pub struct CommandHost {
     /// Redacts secrets.
     pub redactor: Arc<Redactor>,
     /// Behaviour if programs cannot be sandboxed.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxMode,
     /// True if every denied attempt fails its case, and not only one to read the answer key.
     pub fail_on_attempts: bool,
     /// Lazily determined facts, shared by clones.
-    pub found: Arc<Found>,
+    pub facts: Arc<HostFacts>,
 }
 
 /// Facts about the machine and the project, determined before the first program starts.
 #[derive(Debug, Default)]
-pub struct Found {
-    standing: OnceLock<Result<Standing, NoSandbox>>,
-    hidden: OnceLock<Hidden>,
+pub struct HostFacts {
+    standing: OnceLock<Result<SandboxSupport, SandboxUnavailableError>>,
+    hidden: OnceLock<HiddenFiles>,
     group: OnceLock<Result<RunGroup, String>>,
-    names: Names,
+    names: NameCache,
 }
 
 impl CommandHost {
     /// Returns the sandbox available on this machine. Blocks for some milliseconds the first time.
-    pub fn standing(&self) -> Result<&Standing, &NoSandbox> {
-        let find = || Standing::find(&self.harness, self.sandbox);
-        self.found.standing.get_or_init(find).as_ref()
+    pub fn standing(&self) -> Result<&SandboxSupport, &SandboxUnavailableError> {
+        let find = || SandboxSupport::detect(&self.harness, self.sandbox);
+        self.facts.standing.get_or_init(find).as_ref()
     }
 
     /// Returns copies of answers, and secrets, in the project. Blocks the first time.
-    fn hidden(&self) -> &Hidden {
-        self.found.hidden.get_or_init(|| Hidden::scan(&self.project, &self.protected))
+    fn hidden(&self) -> &HiddenFiles {
+        self.facts.hidden.get_or_init(|| HiddenFiles::scan(&self.project, &self.protected))
     }
 
     /// Returns the control group of this run's programs, or the reason why there is none. Blocks
     /// the first time.
     fn group(&self) -> Result<&RunGroup, &str> {
-        let is_off = self.standing().is_ok_and(|standing| standing.walls == Walls::Off);
+        let is_off = self.standing().is_ok_and(|standing| standing.level == SandboxLevel::Off);
         let make = || {
-            if is_off { Err("there is no sandbox".to_owned()) } else { RunGroup::make() }
+            if is_off { Err("there is no sandbox".to_owned()) } else { RunGroup::create() }
         };
-        self.found.group.get_or_init(make).as_ref().map_err(String::as_str)
+        self.facts.group.get_or_init(make).as_ref().map_err(String::as_str)
     }
 
     /// Creates a control group for one case, if available, and adds it to the policy. The error is
     /// one of the kernel's.
-    fn grouped(&self, policy: &mut Policy) -> Result<Option<CaseGroup>, String> {
+    fn create_case_group(&self, policy: &mut SandboxPolicy) -> Result<Option<CaseGroup>, String> {
         let Ok(run) = self.group() else { return Ok(None) };
-        let group = run.case(&policy.limits);
+        let group = run.create_case(&policy.limits);
         let group = group.map_err(|error| format!("cannot make a control group: {error}"))?;
-        policy.group = Some(group.path().to_owned());
-        policy.counted = run.held().processes;
+        policy.cgroup = Some(group.path().to_owned());
+        policy.cgroup_counts_processes = run.enforced_limits().processes;
         Ok(Some(group))
     }
 
@@ -147,11 +150,11 @@ impl CommandHost {
         // As in a shell, a name with a slash is not searched on PATH.
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
-            with_endings(&std::path::absolute(&path).unwrap_or(path)).collect()
+            with_extensions(&std::path::absolute(&path).unwrap_or(path)).collect()
         } else {
             let folders = std::env::split_paths(path);
             let named = folders.map(|folder| self.project.join(folder).join(name));
-            named.flat_map(|path| with_endings(&path).collect::<Vec<_>>()).collect()
+            named.flat_map(|path| with_extensions(&path).collect::<Vec<_>>()).collect()
         };
         let found = candidates.iter().find(|path| is_executable(path));
         found.cloned().ok_or_else(|| match candidates.iter().find(|path| path.is_file()) {
@@ -162,32 +165,32 @@ impl CommandHost {
     }
 
     /// Creates a folder that only this user can enter. The error is an I/O error.
-    fn make_scratch(&self, name: &str) -> Result<Scratch, String> {
-        Scratch::make(&self.scratch_root, name)
+    fn make_scratch(&self, name: &str) -> Result<ScratchFolder, String> {
+        ScratchFolder::make(&self.scratch_root, name)
     }
 
     /// Returns the rights of a program that works in this folder, without write access.
-    fn policy(&self, folder: &Path, path: &OsStr) -> Policy {
-        let mut policy = Policy::for_project(folder, Some(path), self.home());
+    fn policy(&self, folder: &Path, path: &OsStr) -> SandboxPolicy {
+        let mut policy = SandboxPolicy::for_project(folder, Some(path), self.home());
         policy.protected = self.protected.iter().map(|path| self.project.join(path)).collect();
-        let Hidden { answers, secrets } = self.hidden();
+        let HiddenFiles { answers, secrets } = self.hidden();
         policy.protected.extend_from_slice(answers);
         policy.secret.extend_from_slice(secrets);
-        policy.walls = self.standing().map_or(Walls::Full, |standing| standing.walls);
+        policy.level = self.standing().map_or(SandboxLevel::Full, |standing| standing.level);
         policy
     }
 }
 
 /// State that all sessions share.
-struct Setup {
+struct CommandSetup {
     settings: ProgramSettings,
-    speech: Speech,
+    speech: ProtocolSettings,
     /// Section of the configuration that contains the settings, for messages.
     section: &'static str,
     host: CommandHost,
 }
 
-impl Setup {
+impl CommandSetup {
     /// Returns the program with its arguments.
     fn program(&self) -> Result<Vec<OsString>, SutError> {
         let not_started = |what: String| SutError::NotStarted {
@@ -212,7 +215,7 @@ impl Setup {
     }
 
     /// Returns the rights of the program in this folder.
-    fn policy(&self, folder: &Path) -> Policy {
+    fn policy(&self, folder: &Path) -> SandboxPolicy {
         let Self { settings, host, .. } = self;
         let mut policy = host.policy(folder, self.path());
         policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
@@ -220,51 +223,51 @@ impl Setup {
         if let Ok(program) = self.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
-        let knows_ports = host.standing().is_ok_and(Standing::knows_ports);
+        let knows_ports = host.standing().is_ok_and(SandboxSupport::can_restrict_ports);
         // With `addresses`, no port is opened to all hosts.
         if settings.addresses.is_empty() && knows_ports {
             policy.ports.clone_from(&settings.tcp_ports);
-            policy.lookups = settings.name_lookups;
+            policy.name_lookups = settings.name_lookups;
         }
-        policy.local = settings.local_ports;
+        policy.local_ports = settings.local_ports;
         policy.limits = settings.limits;
         // The folders of other cases have to stay hidden.
-        policy.protect_aside(&host.scratch_root);
+        policy.protect_unless_needed(&host.scratch_root);
         policy
     }
 }
 
-impl Setup {
+impl CommandSetup {
     /// Checks that the program's connections can be restricted, if `enforce` requires it.
-    fn can_connect(&self, standing: &Standing) -> Result<(), SutError> {
-        self.can_listen(standing)?;
+    fn check_connections(&self, standing: &SandboxSupport) -> Result<(), SutError> {
+        self.check_local_ports(standing)?;
         let settings = &self.settings;
-        let key = if !settings.addresses.is_empty() && !standing.knows_addresses() {
+        let key = if !settings.addresses.is_empty() && !standing.can_restrict_addresses() {
             "addresses"
-        } else if !settings.tcp_ports.is_empty() && !standing.knows_ports() {
+        } else if !settings.tcp_ports.is_empty() && !standing.can_restrict_ports() {
             "tcp_ports"
         } else {
             return Ok(());
         };
-        if self.host.sandbox != Sandbox::Enforce {
+        if self.host.sandbox != SandboxMode::Enforce {
             return Ok(());
         }
-        let (section, why) = (self.section, standing.blindness());
+        let (section, why) = (self.section, standing.unwatched_reason());
         let what = format!("nothing of {section}.{key} can be reached in the sandbox: {why}");
-        Err(SutError::NotStarted { what, hint: Some(standing.sight_advice().to_owned()) })
+        Err(SutError::NotStarted { what, hint: Some(standing.unwatched_advice().to_owned()) })
     }
 
     /// Checks that the program can have private ports, if it needs any.
-    fn can_listen(&self, standing: &Standing) -> Result<(), SutError> {
-        let is_old = || !self.settings.addresses.is_empty() && !sandbox::tells_networks();
-        let why = match standing.no_local_ports() {
+    fn check_local_ports(&self, standing: &SandboxSupport) -> Result<(), SutError> {
+        let is_old = || !self.settings.addresses.is_empty() && !sandbox::reports_socket_networks();
+        let why = match standing.local_ports_obstacle() {
             _ if !self.settings.local_ports => return Ok(()),
             None if is_old() => "beside `addresses` Linux 5.14 is needed".to_owned(),
             None => return Ok(()),
             Some(why) => why,
         };
-        let hint = match standing.walls {
-            Walls::Off => "leave it out: without a sandbox a program listens where it likes",
+        let hint = match standing.level {
+            SandboxLevel::Off => "leave it out: without a sandbox a program listens where it likes",
             _ => "leave it out, or run where the whole sandbox stands: `selftest doctor` tells",
         };
         let section = self.section;
@@ -276,9 +279,9 @@ impl Setup {
 
     /// Resolves the addresses that the program may connect to and grants them, if the sandbox can
     /// enforce this.
-    async fn reach(&self, policy: &mut Policy) -> Result<(), SutError> {
-        let reach = self.host.found.names.reach(&self.settings.addresses).await?;
-        if self.host.standing().is_ok_and(Standing::knows_addresses) {
+    async fn grant_addresses(&self, policy: &mut SandboxPolicy) -> Result<(), SutError> {
+        let reach = self.host.facts.names.resolve(&self.settings.addresses).await?;
+        if self.host.standing().is_ok_and(SandboxSupport::can_restrict_addresses) {
             policy.addresses = reach.addresses;
             policy.hosts = reach.hosts;
         }
@@ -302,7 +305,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// Returns the file names under which a program may exist.
-fn with_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
+fn with_extensions(path: &Path) -> impl Iterator<Item = PathBuf> {
     let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
     let name = path.as_os_str().to_owned();
     endings.iter().map(move |ending| {
@@ -316,20 +319,25 @@ impl CommandSut {
     /// Creates a program with these settings.
     pub fn new(settings: CommandSettings, host: CommandHost) -> Self {
         let CommandSettings { program, speech } = settings;
-        Self::of(Setup { settings: program, speech, section: COMMAND_SECTION, host })
+        Self::of(CommandSetup { settings: program, speech, section: COMMAND_SECTION, host })
     }
 
     /// Creates an agent with these settings; its protocol is implemented by another adapter.
     pub(in crate::sut) fn agent(settings: ProgramSettings, host: CommandHost) -> Self {
-        Self::of(Setup { settings, speech: Speech::default(), section: ACP_SECTION, host })
+        Self::of(CommandSetup {
+            settings,
+            speech: ProtocolSettings::default(),
+            section: ACP_SECTION,
+            host,
+        })
     }
 
-    fn of(setup: Setup) -> Self {
-        let setup = Arc::new(Setup { host: setup.host.absolute(), ..setup });
+    fn of(setup: CommandSetup) -> Self {
+        let setup = Arc::new(CommandSetup { host: setup.host.absolute(), ..setup });
         Self { setup, skill: None }
     }
 
-    fn make_scratch(&self, name: &str) -> Result<Scratch, SutError> {
+    fn make_scratch(&self, name: &str) -> Result<ScratchFolder, SutError> {
         let hint = || Some("free the disk, or make the folder above it writable".to_owned());
         let made = self.setup.host.make_scratch(name);
         made.map_err(|what| SutError::NotStarted { what, hint: hint() })
@@ -368,10 +376,11 @@ impl SystemUnderTest for CommandSut {
     fn isolation(&self) -> Isolation {
         match self.setup.host.standing() {
             Ok(standing) => {
-                let group = self.setup.host.group().map(RunGroup::held).map_err(str::to_owned);
-                isolation::isolation(standing, &group, &self.setup.settings)
+                let group =
+                    self.setup.host.group().map(RunGroup::enforced_limits).map_err(str::to_owned);
+                isolation::describe_isolation(standing, &group, &self.setup.settings)
             }
-            Err(NoSandbox { what, .. }) => Isolation {
+            Err(SandboxUnavailableError { what, .. }) => Isolation {
                 enforced: Vec::new(),
                 not_enforced: vec![format!("no program is run, because {what}")],
             },
@@ -383,7 +392,7 @@ impl SystemUnderTest for CommandSut {
         true
     }
 
-    fn takes_fixtures(&self) -> bool {
+    fn supports_fixtures(&self) -> bool {
         self.setup.settings.work_folder == WorkFolder::Copy
     }
 
@@ -391,13 +400,13 @@ impl SystemUnderTest for CommandSut {
         async {
             self.setup.program()?;
             match self.setup.host.standing() {
-                Ok(standing) => self.setup.can_connect(standing)?,
-                Err(NoSandbox { what, advice }) => {
+                Ok(standing) => self.setup.check_connections(standing)?,
+                Err(SandboxUnavailableError { what, advice }) => {
                     let what = format!("the program cannot be kept in its sandbox: {what}");
                     return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
                 }
             }
-            self.setup.reach(&mut Policy::default()).await?;
+            self.setup.grant_addresses(&mut SandboxPolicy::default()).await?;
             if !is_executable(&self.setup.host.harness) {
                 let what = format!("{} is not executable", self.setup.host.harness.display());
                 return Err(SutError::NotStarted { what, hint: None });
@@ -416,24 +425,27 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
-        Ok(Arc::new(self.having(skill)))
+        Ok(Arc::new(self.clone_with_skill(skill)))
     }
 
-    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(
+        &'a self,
+        task: &'a SutTask,
+    ) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move { Ok(Box::new(self.session(task).await?) as Box<dyn SutSession>) }.boxed()
     }
 }
 
 impl CommandSut {
     /// Returns the same program with this skill.
-    pub(in crate::sut) fn having(&self, skill: Arc<Skill>) -> Self {
+    pub(in crate::sut) fn clone_with_skill(&self, skill: Arc<Skill>) -> Self {
         Self { setup: Arc::clone(&self.setup), skill: Some(skill) }
     }
 
     /// Opens a session in the namespace of the task. Its program is not started yet.
     pub(in crate::sut) fn session<'a>(
         &'a self,
-        task: &'a Task,
+        task: &'a SutTask,
     ) -> BoxFuture<'a, Result<CommandSession, SutError>> {
         async move {
             let scratch = self.make_scratch(task.session_id.as_str())?;
@@ -447,11 +459,11 @@ impl CommandSut {
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.path.clone());
-            policy.notes = Some(scratch.notes());
-            self.setup.reach(&mut policy).await?;
-            let group = self.setup.host.grouped(&mut policy).map_err(SutError::failed)?;
+            policy.notes_file = Some(scratch.notes());
+            self.setup.grant_addresses(&mut policy).await?;
+            let group = self.setup.host.create_case_group(&mut policy).map_err(SutError::failed)?;
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
-            let rooms = Rooms { workspace, scratch, group };
+            let rooms = CaseResources { workspace, scratch, group };
             Ok(CommandSession::new(setup, task.clone(), rooms, has_skill, policy))
         }
         .boxed()

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::sut::SutError;
-use selftest_sandbox::{Policy, WORD};
+use selftest_sandbox::{SUBCOMMAND, SandboxPolicy};
 
 /// Maximum size of a line or an answer in bytes.
 pub(super) const ANSWER_LIMIT: usize = 1 << 20;
@@ -21,32 +21,32 @@ pub(super) const ANSWER_LIMIT: usize = 1 << 20;
 pub(super) const TOTAL_LIMIT: usize = 8 << 20;
 
 /// Number of bytes of stderr to keep from its start, and from its end.
-const STDERR_KEPT: usize = 16 * 1024;
+const MAX_STDERR_PART: usize = 16 * 1024;
 
 /// Maximum time for the supervisor to stop a process tree.
-const END_LIMIT: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running program under its supervisor.
-pub(in crate::sut) struct Process {
+pub(in crate::sut) struct SupervisedProcess {
     child: Child,
     pub(in crate::sut) stdin: Option<ChildStdin>,
-    pub(in crate::sut) stdout: Output,
+    pub(in crate::sut) stdout: ProgramOutput,
     /// The task that reads stderr. Absent once stderr has closed.
     stderr: Option<JoinHandle<()>>,
 }
 
-impl Process {
+impl SupervisedProcess {
     /// Starts the program in the project folder.
     pub(super) fn start(
         harness: &Path,
-        policy: &Policy,
+        policy: &SandboxPolicy,
         program: &[OsString],
         environment: &BTreeMap<String, String>,
         folder: &Path,
-        kept: &Arc<Mutex<Tail>>,
+        kept: &Arc<Mutex<StderrBuffer>>,
     ) -> Result<Self, SutError> {
         let mut command = Command::new(harness);
-        command.args([WORD, "supervise"]);
+        command.args([SUBCOMMAND, "supervise"]);
         // On Windows the supervisor detects the end of the harness only by its process id, and
         // cannot receive a signal.
         #[cfg(windows)]
@@ -73,13 +73,13 @@ impl Process {
         Ok(Self {
             child,
             stdin,
-            stdout: Output { pipe: stdout, buffer: Vec::new(), total: 0 },
+            stdout: ProgramOutput { pipe: stdout, buffer: Vec::new(), total: 0 },
             stderr: Some(tokio::spawn(drain(stderr, Arc::clone(kept)))),
         })
     }
 
     /// Waits for the program to exit by itself.
-    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+    pub(super) async fn wait(&mut self) -> Option<ExitStatus> {
         let status = self.child.wait().await.ok();
         // The last output may still be in the pipe.
         if let Some(stderr) = &mut self.stderr
@@ -92,22 +92,22 @@ impl Process {
 
     /// Stops the program and everything that it started, after a `grace` period to exit by itself.
     /// Returns a description of its exit.
-    pub(super) async fn end(mut self, grace: Duration) -> String {
+    pub(super) async fn stop(mut self, grace: Duration) -> String {
         self.stdin = None;
-        if let Ok(Some(status)) = tokio::time::timeout(grace, self.ended()).await {
+        if let Ok(Some(status)) = tokio::time::timeout(grace, self.wait()).await {
             return describe(status);
         }
-        let limit = if self.tell().is_some() { END_LIMIT } else { Duration::ZERO };
-        if tokio::time::timeout(limit, self.ended()).await.is_err() {
+        let limit = if self.stop_supervisor().is_some() { STOP_TIMEOUT } else { Duration::ZERO };
+        if tokio::time::timeout(limit, self.wait()).await.is_err() {
             // The supervisor keeps trying as long as it lives, but the kernel may hold a process.
-            return format!("still running {} s after it was killed", END_LIMIT.as_secs());
+            return format!("still running {} s after it was killed", STOP_TIMEOUT.as_secs());
         }
         "ended by the harness".to_owned()
     }
 
     /// Signals the supervisor to stop everything.
     #[cfg(unix)]
-    fn tell(&mut self) -> Option<()> {
+    fn stop_supervisor(&mut self) -> Option<()> {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok())?;
         let supervisor = rustix::process::Pid::from_raw(id)?;
         rustix::process::kill_process(supervisor, rustix::process::Signal::TERM).ok()
@@ -120,7 +120,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for SupervisedProcess {
     fn drop(&mut self) {
         // Closes the read end of stderr, at which the supervisor stops the tree.
         if let Some(stderr) = &self.stderr {
@@ -149,13 +149,13 @@ pub(super) fn describe(status: ExitStatus) -> String {
 }
 
 /// The stdout of a program.
-pub(in crate::sut) struct Output {
+pub(in crate::sut) struct ProgramOutput {
     pipe: ChildStdout,
     buffer: Vec<u8>,
     total: usize,
 }
 
-impl Output {
+impl ProgramOutput {
     /// Returns the next line without its line break, or `None` at the end of the output. A last
     /// line without a line break counts.
     pub(in crate::sut) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
@@ -183,7 +183,7 @@ impl Output {
     }
 
     /// Returns true if an unrequested result has already arrived.
-    pub(super) async fn has_result(&mut self) -> Result<bool, SutError> {
+    pub(super) async fn has_early_result(&mut self) -> Result<bool, SutError> {
         // A zero timeout reads only what is in the pipe already.
         let _ = tokio::time::timeout(Duration::ZERO, self.fill()).await;
         let lines = self.buffer.split(|&byte| byte == b'\n');
@@ -194,7 +194,7 @@ impl Output {
     }
 
     /// Reads everything until the end of the output.
-    pub(super) async fn rest(&mut self) -> Result<Vec<u8>, SutError> {
+    pub(super) async fn read_to_end(&mut self) -> Result<Vec<u8>, SutError> {
         while self.fill().await? > 0 {
             if self.buffer.len() > ANSWER_LIMIT {
                 return Err(SutError::failed(format!(
@@ -221,7 +221,7 @@ impl Output {
     }
 }
 
-async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<Tail>>) {
+async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<StderrBuffer>>) {
     let mut chunk = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
         kept.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk[..read]);
@@ -230,18 +230,18 @@ async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<Tail>>) {
 
 /// The start and the end of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(super) struct StderrBuffer {
     first: Vec<u8>,
     last: VecDeque<u8>,
     left_out: usize,
 }
 
-impl Tail {
+impl StderrBuffer {
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let room = (STDERR_KEPT - self.first.len()).min(bytes.len());
+        let room = (MAX_STDERR_PART - self.first.len()).min(bytes.len());
         self.first.extend_from_slice(&bytes[..room]);
         self.last.extend(&bytes[room..]);
-        let excess = self.last.len().saturating_sub(STDERR_KEPT);
+        let excess = self.last.len().saturating_sub(MAX_STDERR_PART);
         self.last.drain(..excess);
         self.left_out += excess;
     }
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_tail_keeps_both_ends() {
-        let mut tail = Tail::default();
+        let mut tail = StderrBuffer::default();
         assert_eq!(tail.text(), None);
         tail.push(b"first\n");
         assert_eq!(tail.text().unwrap(), "first\n");
@@ -282,7 +282,7 @@ mod tests {
         tail.push(b"\nlast\n\n");
         let text = tail.text().unwrap();
         assert!(text.starts_with("first\nxxx") && text.ends_with("\nlast\n\n"));
-        assert!(text.len() < 2 * STDERR_KEPT + 100, "{}", text.len());
+        assert!(text.len() < 2 * MAX_STDERR_PART + 100, "{}", text.len());
         assert!(text.contains("bytes left out"));
         assert_eq!(tail.last_line().unwrap(), "last");
     }

@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::sut::SutError;
-use crate::sut::address::{Address, Host};
+use crate::sut::address::{HostPort, TargetHost};
 
 /// Maximum age of a cached name. Many cases may start per second.
-const KEPT: Duration = Duration::from_mins(1);
+const CACHE_TTL: Duration = Duration::from_mins(1);
 
 /// Timeout for resolving a name.
-const LIMIT: Duration = Duration::from_secs(10);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of addresses of one name.
 const MAX_ADDRESSES: usize = 64;
 
 /// Addresses that a program may connect to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct ResolvedAddresses {
     pub(super) addresses: Vec<SocketAddr>,
     /// Names with their addresses.
     pub(super) hosts: Vec<(String, IpAddr)>,
@@ -28,16 +28,19 @@ pub(super) struct Reach {
 
 /// A cache of recently resolved names.
 #[derive(Debug, Default)]
-pub(super) struct Names(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
+pub(super) struct NameCache(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
 
-impl Names {
+impl NameCache {
     /// Resolves these addresses. The error is for an unknown name.
-    pub(super) async fn reach(&self, addresses: &[Address]) -> Result<Reach, SutError> {
-        let mut reach = Reach::default();
-        for Address { host, port } in addresses {
+    pub(super) async fn resolve(
+        &self,
+        addresses: &[HostPort],
+    ) -> Result<ResolvedAddresses, SutError> {
+        let mut reach = ResolvedAddresses::default();
+        for HostPort { host, port } in addresses {
             let found = match host {
-                Host::Ip(ip) => vec![*ip],
-                Host::Name(name) => {
+                TargetHost::Ip(ip) => vec![*ip],
+                TargetHost::Name(name) => {
                     let found = self.look_up(name).await?;
                     let hosts = found.iter().map(|ip| (name.clone(), *ip));
                     let hosts: Vec<_> = hosts.filter(|it| !reach.hosts.contains(it)).collect();
@@ -56,7 +59,7 @@ impl Names {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         if let Some((when, known)) = self.lock().get(name)
-            && when.elapsed() < KEPT
+            && when.elapsed() < CACHE_TTL
         {
             return Ok(known.clone());
         }
@@ -65,10 +68,12 @@ impl Names {
             hint: Some("correct the name, or see to it that this machine knows it".to_owned()),
         };
         // The port is irrelevant.
-        let found = tokio::time::timeout(LIMIT, tokio::net::lookup_host((name, 443))).await;
-        let found = found.map_err(|_| failed(format!("no answer in {} s", LIMIT.as_secs())))?;
+        let found =
+            tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((name, 443))).await;
+        let found =
+            found.map_err(|_| failed(format!("no answer in {} s", LOOKUP_TIMEOUT.as_secs())))?;
         let found = found.map_err(|error| failed(error.to_string()))?;
-        let found = usable(found.map(|address| address.ip().to_canonical()), has_way);
+        let found = usable(found.map(|address| address.ip().to_canonical()), has_route);
         if found.is_empty() {
             return Err(failed("it has no address".to_owned()));
         }
@@ -95,7 +100,7 @@ fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool)
 }
 
 /// Returns true if there is a route to this address. Connecting a UDP socket sends nothing.
-fn has_way(ip: IpAddr) -> bool {
+fn has_route(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -107,15 +112,15 @@ fn has_way(ip: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn address(text: &str) -> Address {
+    fn address(text: &str) -> HostPort {
         text.parse().unwrap()
     }
 
     #[tokio::test]
     async fn names_are_looked_up_and_addresses_are_not() {
-        let names = Names::default();
+        let names = NameCache::default();
         let listed = ["192.0.2.7:443", "localhost:11434", "localhost:80", "[::ffff:192.0.2.8]:1"];
-        let reach = names.reach(&listed.map(address)).await.unwrap();
+        let reach = names.resolve(&listed.map(address)).await.unwrap();
         assert!(reach.addresses.contains(&"192.0.2.7:443".parse().unwrap()));
         assert!(reach.addresses.contains(&"192.0.2.8:1".parse().unwrap()));
         for local in ["127.0.0.1:11434", "[::1]:11434", "127.0.0.1:80", "[::1]:80"] {
@@ -130,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
-        let error = Names::default().reach(&[address("no-such-name.invalid:443")]).await;
+        let error = NameCache::default().resolve(&[address("no-such-name.invalid:443")]).await;
         let error = error.unwrap_err().to_string();
         assert!(error.contains("no-such-name.invalid") && error.contains("addresses"), "{error}");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::sut::namespace::SessionId;
-use selftest_sandbox::leftover;
+use selftest_sandbox::stale_folder;
 
 /// Maximum number of attempts to create a folder that another process removes as stale.
 const MAX_TRIES: u32 = 200;
@@ -21,13 +21,13 @@ const CHECK: &str = "-check-";
 pub(super) const PROBE: &str = "selftest-probe-";
 
 /// A folder of this process, removed with its session.
-pub(super) struct Scratch {
+pub(super) struct ScratchFolder {
     pub(super) path: PathBuf,
     /// Holds the lock as long as it is open.
     _lock: File,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Creates a folder that only this user can enter. The error is an I/O error.
     pub(super) fn make(root: &Path, name: &str) -> Result<Self, String> {
         let path = root.join(name);
@@ -51,14 +51,14 @@ impl Scratch {
     /// Returns `None` if another process took it for a stale folder before it was locked.
     fn try_make(path: &Path) -> io::Result<Option<Self>> {
         make_private(path)?;
-        let Some(lock) = leftover::hold(path)? else { return Ok(None) };
+        let Some(lock) = stale_folder::lock_new(path)? else { return Ok(None) };
         // Not every program understands Windows's verbatim paths (`\\?\`).
         let path = if cfg!(windows) { std::path::absolute(path)? } else { path.canonicalize()? };
         Ok(Some(Self { path, _lock: lock }))
     }
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Returns the path of the file next to it in which the supervisor records attempts. The
     /// program cannot see it.
     pub(super) fn notes(&self) -> PathBuf {
@@ -66,7 +66,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // Usually it is gone already: this handles sessions that are dropped instead of closed.
         let _ = fs::remove_dir_all(&self.path);
@@ -92,7 +92,7 @@ fn notes_of(path: &Path) -> PathBuf {
 
 /// Removes the folders of dead processes. Folders that cannot be removed stay.
 pub(super) fn sweep(root: &Path) {
-    leftover::sweep(root, is_name, |path| {
+    stale_folder::remove_stale(root, is_name, |path| {
         let _ = fs::remove_file(notes_of(path));
         let _ = fs::remove_dir_all(path);
     });
@@ -120,7 +120,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(path("mine"), path("selftest-20260206-1234-llllll")).unwrap();
         fs::write(path("selftest-20260206-1234-ffffff"), "a file").unwrap();
-        let alive = Scratch::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
+        let alive = ScratchFolder::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
         sweep(root.path());
         let mut left: Vec<String> = fs::read_dir(root.path())
             .unwrap()
@@ -150,7 +150,7 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..100 {
                         let name = format!("selftest-20260206-1234-t{thread}n{number}");
-                        let scratch = Scratch::make(root, &name).unwrap();
+                        let scratch = ScratchFolder::make(root, &name).unwrap();
                         sweep(root);
                         fs::write(scratch.path.join("file"), "kept").unwrap();
                         assert!(scratch.path.join("file").exists());

@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::ChildStdin;
 
-use super::Setup;
-use super::process::{Output, Process, Tail, describe};
-use super::scratch::Scratch;
-use crate::sut::project::{Hidden, Workspace};
-use crate::sut::sut_settings::{COMMAND_SECTION, PromptInput, Protocol};
+use super::CommandSetup;
+use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
+use super::scratch::ScratchFolder;
+use crate::sut::project::{HiddenFiles, Workspace};
+use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
 use crate::sut::{
-    SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, status,
+    SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, SutTask, status,
 };
-use selftest_checks::check::{FileReport, ToolCall};
+use selftest_checks::check::{FileChanges, ObservedToolCall};
 use selftest_checks::scenario::TaskStatus;
-use selftest_sandbox::{Attempts, CaseGroup, Policy, Walls, read_notes};
+use selftest_sandbox::{AttemptCount, CaseGroup, SandboxLevel, SandboxPolicy, read_notes};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -43,13 +43,13 @@ const MAX_TOOL_CALLS: usize = 10_000;
 const MAX_QUOTE: usize = 400;
 
 pub(in crate::sut) struct CommandSession {
-    setup: Arc<Setup>,
-    task: Task,
-    policy: Policy,
-    process: Option<Process>,
+    setup: Arc<CommandSetup>,
+    task: SutTask,
+    policy: SandboxPolicy,
+    process: Option<SupervisedProcess>,
     /// The conversation, for a `text` program, which is restarted for each turn.
     conversation: Vec<(&'static str, String)>,
-    stderr: Arc<Mutex<Tail>>,
+    stderr: Arc<Mutex<StderrBuffer>>,
     exit: Option<String>,
     other_lines: u32,
     /// The protocol rule that the program violated, if any.
@@ -60,14 +60,14 @@ pub(in crate::sut) struct CommandSession {
     broken: bool,
     /// Last, because fields drop in this order and the program has to be stopped before its folders
     /// are removed.
-    rooms: Rooms,
+    resources: CaseResources,
 }
 
 /// Resources created for one case and removed with it.
-pub(super) struct Rooms {
+pub(super) struct CaseResources {
     /// The copy of the project that the program works in, if any, with its initial snapshot.
     pub(super) workspace: Option<Workspace>,
-    pub(super) scratch: Scratch,
+    pub(super) scratch: ScratchFolder,
     /// Its control group, if available.
     pub(super) group: Option<CaseGroup>,
 }
@@ -88,7 +88,7 @@ pub(in crate::sut) struct GrantedView {
 struct ResultLine {
     status: TaskStatus,
     output: String,
-    tool_calls: Option<Vec<ToolCall>>,
+    tool_calls: Option<Vec<ObservedToolCall>>,
     tokens: Option<u64>,
     session_id: Option<String>,
     task_group_id: Option<String>,
@@ -96,7 +96,7 @@ struct ResultLine {
 
 impl ResultLine {
     /// Returns the violated rule if the line names the session or task group of another case.
-    fn stranger(&self, task: &Task) -> Option<String> {
+    fn identity_violation(&self, task: &SutTask) -> Option<String> {
         let pairs = [
             ("session", &self.session_id, task.session_id.as_str()),
             ("task group", &self.task_group_id, task.task_group_id.as_str()),
@@ -111,16 +111,16 @@ impl ResultLine {
 
 impl CommandSession {
     pub(super) fn new(
-        setup: Arc<Setup>,
-        task: Task,
-        rooms: Rooms,
+        setup: Arc<CommandSetup>,
+        task: SutTask,
+        resources: CaseResources,
         has_skill: bool,
-        policy: Policy,
+        policy: SandboxPolicy,
     ) -> Self {
         Self {
             setup,
             task,
-            rooms,
+            resources,
             policy,
             process: None,
             conversation: Vec::new(),
@@ -135,7 +135,7 @@ impl CommandSession {
 
     /// Returns the running program, and starts it if necessary, for an adapter with its own
     /// protocol. The turn counts as failed until [`CommandSession::answered`] is called.
-    pub(in crate::sut) fn process(&mut self) -> Result<&mut Process, SutError> {
+    pub(in crate::sut) fn process(&mut self) -> Result<&mut SupervisedProcess, SutError> {
         self.broken = true;
         let process = match self.process.take() {
             Some(process) => process,
@@ -145,14 +145,14 @@ impl CommandSession {
     }
 
     /// Marks the turn as finished successfully.
-    pub(in crate::sut) fn answered(&mut self) {
+    pub(in crate::sut) fn mark_answered(&mut self) {
         self.broken = false;
     }
 
     /// Returns the part of the project that the program may read.
     pub(in crate::sut) fn view(&self) -> GrantedView {
         let host = &self.setup.host;
-        let Hidden { answers, secrets } = host.hidden();
+        let HiddenFiles { answers, secrets } = host.hidden();
         GrantedView {
             root: self.workspace().unwrap_or(&host.project).to_owned(),
             hidden: [&host.protected[..], answers, secrets].concat(),
@@ -163,8 +163,8 @@ impl CommandSession {
     async fn turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
         self.broken = true;
         let answer = match self.setup.speech.protocol {
-            Protocol::JsonLines => self.json_turn(said, is_reply).await,
-            Protocol::Text => self.text_turn(said).await,
+            ProgramProtocol::JsonLines => self.json_turn(said, is_reply).await,
+            ProgramProtocol::Text => self.text_turn(said).await,
         };
         self.broken = answer.is_err();
         answer
@@ -172,36 +172,37 @@ impl CommandSession {
 
     /// Returns the evidence that the sandbox has collected so far.
     fn sandbox(&self) -> SandboxEvidence {
-        let (mut attempts, left_out) = read_notes(&self.rooms.scratch.notes());
-        for Attempts { attempt, .. } in &mut attempts {
+        let (mut attempts, left_out) = read_notes(&self.resources.scratch.notes());
+        for AttemptCount { attempt, .. } in &mut attempts {
             attempt.what = self.setup.host.redactor.apply(&attempt.what).into_owned();
         }
         let standing = self.setup.host.standing();
-        let is_enforced = standing.is_ok_and(|it| it.walls == Walls::Full && it.watched);
+        let is_enforced =
+            standing.is_ok_and(|it| it.level == SandboxLevel::Full && it.watches_calls);
         let mut evidence = SandboxEvidence::new(attempts, left_out, is_enforced);
         if let Some(broken) = &self.broken_rule {
             evidence.state = SandboxState::Tainted;
             evidence.forbidden.push(broken.clone());
         }
-        evidence.forbid(self.setup.host.fail_on_attempts);
+        evidence.add_forbidden(self.setup.host.fail_on_attempts);
         evidence
     }
 
-    fn start(&self, program: &[OsString]) -> Result<Process, SutError> {
+    fn start(&self, program: &[OsString]) -> Result<SupervisedProcess, SutError> {
         let setup = &self.setup;
         let mut environment = super::environment::environment(
             &setup.host.environment,
             &setup.settings,
-            &self.rooms.scratch.path,
+            &self.resources.scratch.path,
             &self.task,
         );
         if self.has_skill {
             let file =
-                self.rooms.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
+                self.resources.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
         let folder = self.workspace().unwrap_or(&setup.host.project);
-        Process::start(
+        SupervisedProcess::start(
             &setup.host.harness,
             &self.policy,
             program,
@@ -231,7 +232,7 @@ impl CommandSession {
         }
         let Some(process) = &mut self.process else { unreachable!("started above") };
         // A result sent before the reply cannot answer it.
-        if is_reply && process.stdout.has_result().await? {
+        if is_reply && process.stdout.has_early_result().await? {
             let rule = "it answered before it was asked";
             self.broken_rule = Some(rule.to_owned());
             return Err(SutError::failed(rule));
@@ -244,7 +245,7 @@ impl CommandSession {
         let Some(line) = line else {
             return Err(self.no_answer().await);
         };
-        if let Some(rule) = line.stranger(&self.task) {
+        if let Some(rule) = line.identity_violation(&self.task) {
             self.broken_rule = Some(rule.clone());
             return Err(SutError::failed(rule));
         }
@@ -260,7 +261,7 @@ impl CommandSession {
     /// Returns the error for output that ended before an answer.
     pub(in crate::sut) async fn no_answer(&mut self) -> SutError {
         let Some(process) = &mut self.process else { unreachable!("it was just read from") };
-        let ended = tokio::time::timeout(SILENT_LIMIT, process.ended()).await;
+        let ended = tokio::time::timeout(SILENT_LIMIT, process.wait()).await;
         let what = match ended {
             Ok(Some(status)) => {
                 let how = describe(status);
@@ -282,9 +283,9 @@ impl CommandSession {
             None => what.to_owned(),
         };
         // A denied access is usually the cause of the failure.
-        let (attempts, _) = read_notes(&self.rooms.scratch.notes());
+        let (attempts, _) = read_notes(&self.resources.scratch.notes());
         let denied = attempts.iter().find_map(|it| Some((it, it.attempt.kind.granted_by()?)));
-        if let Some((Attempts { attempt, .. }, key)) = denied {
+        if let Some((AttemptCount { attempt, .. }, key)) = denied {
             let attempt = self.setup.host.redactor.apply(&attempt.to_string()).into_owned();
             let key = key.replace(COMMAND_SECTION, self.setup.section);
             what += &format!("; the sandbox refused: {attempt}, which {key} grants");
@@ -299,7 +300,7 @@ impl CommandSession {
         let stdin = match self.setup.speech.prompt_input {
             PromptInput::Stdin => prompt.into_bytes(),
             PromptInput::Argument => {
-                place(&mut program, &prompt);
+                insert_prompt(&mut program, &prompt);
                 Vec::new()
             }
         };
@@ -310,8 +311,8 @@ impl CommandSession {
             // Closes stdin, so that the program sees the end of its prompt.
             drop(pipe);
         };
-        let answer = while_writing(feed, process.stdout.rest()).await?;
-        let status = process.ended().await;
+        let answer = while_writing(feed, process.stdout.read_to_end()).await?;
+        let status = process.wait().await;
         self.process = None;
         let how = status.map_or_else(|| "ended".to_owned(), describe);
         self.exit = Some(how.clone());
@@ -329,28 +330,28 @@ impl CommandSession {
 }
 
 impl SutSession for CommandSession {
-    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
         async move {
-            let workspace = self.rooms.workspace.clone()?;
+            let workspace = self.resources.workspace.clone()?;
             let named = named.to_vec();
             tokio::task::spawn_blocking(move || workspace.report(&named)).await.ok()
         }
         .boxed()
     }
 
-    fn settle(&mut self) -> BoxFuture<'_, ()> {
+    fn take_baseline(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            let Some(workspace) = self.rooms.workspace.clone() else { return };
-            let settled = tokio::task::spawn_blocking(move || workspace.settled()).await;
+            let Some(workspace) = self.resources.workspace.clone() else { return };
+            let settled = tokio::task::spawn_blocking(move || workspace.with_new_baseline()).await;
             if let Ok(settled) = settled {
-                self.rooms.workspace = Some(settled);
+                self.resources.workspace = Some(settled);
             }
         }
         .boxed()
     }
 
     fn workspace(&self) -> Option<&Path> {
-        self.rooms.workspace.as_ref().map(Workspace::folder)
+        self.resources.workspace.as_ref().map(Workspace::folder)
     }
 
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
@@ -366,15 +367,18 @@ impl SutSession for CommandSession {
             if let Some(process) = self.process.take() {
                 // A program that failed has had its chance to exit.
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
-                self.exit = Some(process.end(grace).await);
+                self.exit = Some(process.stop(grace).await);
             }
-            self.rooms.group = None;
+            self.resources.group = None;
             let mut notes = Vec::new();
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            if let Err(error) = tokio::fs::remove_dir_all(&self.rooms.scratch.path).await {
-                notes.push(format!("cannot remove {}: {error}", self.rooms.scratch.path.display()));
+            if let Err(error) = tokio::fs::remove_dir_all(&self.resources.scratch.path).await {
+                notes.push(format!(
+                    "cannot remove {}: {error}",
+                    self.resources.scratch.path.display()
+                ));
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
@@ -385,13 +389,13 @@ impl SutSession for CommandSession {
     }
 }
 
-fn redacted(call: &ToolCall, redactor: &Redactor) -> ToolCall {
+fn redacted(call: &ObservedToolCall, redactor: &Redactor) -> ObservedToolCall {
     let name = redactor.apply(&call.name).into_owned();
     let text = call.arguments.to_string();
     // Redaction keeps the JSON valid unless it replaced part of the syntax; then the arguments are
     // dropped.
     let arguments = serde_json::from_str(&redactor.apply(&text)).unwrap_or(Value::Null);
-    ToolCall { name, arguments }
+    ObservedToolCall { name, arguments }
 }
 
 /// Returns the prompt of a `text` program: the first message alone, or else the conversation so
@@ -410,7 +414,7 @@ fn prompt(conversation: &[(&'static str, String)]) -> String {
 }
 
 /// Replaces `{prompt}` with the prompt, or appends it if there is no placeholder.
-fn place(program: &mut Vec<OsString>, prompt: &str) {
+fn insert_prompt(program: &mut Vec<OsString>, prompt: &str) {
     let mut placed = false;
     for argument in program.iter_mut().skip(1) {
         if let Some(text) = argument.to_str().filter(|text| text.contains("{prompt}")) {
@@ -445,7 +449,7 @@ async fn while_writing<T>(write: impl Future<Output = ()>, read: impl Future<Out
 }
 
 async fn read_result(
-    output: &mut Output,
+    output: &mut ProgramOutput,
     other_lines: &mut u32,
 ) -> Result<Option<ResultLine>, SutError> {
     while let Some(line) = output.line().await? {
@@ -498,7 +502,7 @@ mod tests {
     fn a_prompt_has_its_place() {
         let place = |words: &[&str]| {
             let mut program: Vec<OsString> = words.iter().map(Into::into).collect();
-            super::place(&mut program, "say {prompt}");
+            super::insert_prompt(&mut program, "say {prompt}");
             program
         };
         assert_eq!(place(&["a", "-p"]), ["a", "-p", "say {prompt}"]);

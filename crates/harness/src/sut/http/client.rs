@@ -32,27 +32,27 @@ pub(super) struct TaskClient {
 }
 
 /// The request failed.
-pub(super) struct Failure {
+pub(super) struct RequestError {
     /// Error on one line, with method and address.
     pub(super) what: String,
     /// The HTTP status, if there was a response.
     pub(super) status: Option<u16>,
 }
 
-impl From<String> for Failure {
+impl From<String> for RequestError {
     fn from(what: String) -> Self {
         Self { what, status: None }
     }
 }
 
 /// A successful response.
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     /// Method and address, for messages.
     pub(super) request: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Parses the body as JSON. The error describes what was received instead.
     pub(super) fn json(&self) -> Result<Value, String> {
         serde_json::from_slice(&self.body).map_err(|_| {
@@ -108,7 +108,7 @@ impl TaskClient {
         &self,
         call: &HttpCall,
         values: &[(&str, &str)],
-    ) -> Result<Answer, Failure> {
+    ) -> Result<HttpAnswer, RequestError> {
         let address = format!(
             "{}{}",
             self.base.as_str().trim_end_matches('/'),
@@ -143,7 +143,7 @@ impl TaskClient {
             body.extend_from_slice(&chunk);
         }
         if status.is_success() {
-            return Ok(Answer { request, body });
+            return Ok(HttpAnswer { request, body });
         }
         let location = response.headers().get("location").map(|to| {
             format!(
@@ -153,7 +153,7 @@ impl TaskClient {
         });
         let text = one_line(&String::from_utf8_lossy(&body), MAX_QUOTE);
         let after = if text.is_empty() { String::new() } else { format!(": {text}") };
-        Err(Failure {
+        Err(RequestError {
             what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
             status: Some(status.as_u16()),
         })

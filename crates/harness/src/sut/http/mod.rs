@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use super::skill::Skill;
 use super::sut_settings::{HttpCall, HttpSettings};
-use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
-use client::{Answer, TaskClient};
+use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
+use client::{HttpAnswer, TaskClient};
 use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -37,11 +37,11 @@ const MAX_ID: usize = 256;
 
 /// A server under test.
 pub struct HttpSut {
-    shared: Arc<Shared>,
+    shared: Arc<HttpContext>,
     skill: Option<Arc<Skill>>,
 }
 
-struct Shared {
+struct HttpContext {
     settings: HttpSettings,
     client: TaskClient,
     redactor: Arc<Redactor>,
@@ -59,7 +59,7 @@ impl HttpSut {
         redactor: Arc<Redactor>,
     ) -> Result<Self, SutError> {
         let client = TaskClient::new(&settings.base_url, token)?;
-        Ok(Self { shared: Arc::new(Shared { settings, client, redactor }), skill: None })
+        Ok(Self { shared: Arc::new(HttpContext { settings, client, redactor }), skill: None })
     }
 }
 
@@ -118,7 +118,10 @@ impl SystemUnderTest for HttpSut {
         Ok(Arc::new(Self { shared: Arc::clone(&self.shared), skill: Some(skill) }))
     }
 
-    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(
+        &'a self,
+        task: &'a SutTask,
+    ) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         let session = HttpSession {
             shared: Arc::clone(&self.shared),
             skill: self.skill.clone(),
@@ -132,9 +135,9 @@ impl SystemUnderTest for HttpSut {
 }
 
 struct HttpSession {
-    shared: Arc<Shared>,
+    shared: Arc<HttpContext>,
     skill: Option<Arc<Skill>>,
-    task: Task,
+    task: SutTask,
     task_id: Option<String>,
     /// The last terminal status and output.
     shown: Option<(TaskStatus, String)>,
@@ -143,13 +146,13 @@ struct HttpSession {
 }
 
 /// The state shown by a poll.
-enum Shown {
+enum PollState {
     Running,
     Terminal(TaskStatus, String),
 }
 
 impl HttpSession {
-    async fn call(&self, call: &HttpCall, said: (&str, &str)) -> Result<Answer, SutError> {
+    async fn call(&self, call: &HttpCall, said: (&str, &str)) -> Result<HttpAnswer, SutError> {
         let mut values = vec![
             ("session_id", self.task.session_id.as_str()),
             ("task_group_id", self.task.task_group_id.as_str()),
@@ -212,8 +215,8 @@ impl HttpSession {
         loop {
             let answer = self.call(&self.shared.settings.poll, ("reply", "")).await?;
             match self.read(&answer)? {
-                Shown::Running => before = None,
-                Shown::Terminal(status, output) => {
+                PollState::Running => before = None,
+                PollState::Terminal(status, output) => {
                     let shown = (status, output);
                     if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
                         self.shown = Some(shown.clone());
@@ -226,7 +229,7 @@ impl HttpSession {
         }
     }
 
-    fn read(&mut self, answer: &Answer) -> Result<Shown, SutError> {
+    fn read(&mut self, answer: &HttpAnswer) -> Result<PollState, SutError> {
         let shared = Arc::clone(&self.shared);
         let settings = &shared.settings;
         let body = answer.json().map_err(SutError::failed)?;
@@ -235,25 +238,25 @@ impl HttpSession {
                 "{} answered without a status at {}; {}",
                 answer.request,
                 settings.status,
-                keys(&body)
+                describe_keys(&body)
             ))
         })?;
         let output = text_at(&body, &settings.output);
         let words = &settings.status_words;
         let is = |list: &[String]| list.iter().any(|known| known == word);
         if is(&words.running) {
-            Ok(Shown::Running)
+            Ok(PollState::Running)
         } else if is(&words.error) {
             let why = text_at(&body, &settings.error).or(output);
             let output = why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
-            Ok(Shown::Terminal(TaskStatus::Error, output))
+            Ok(PollState::Terminal(TaskStatus::Error, output))
         } else if is(&words.complete) || is(&words.awaiting_response) {
             if output.is_none() && self.without_output.is_none() {
-                self.without_output = Some(keys(&body));
+                self.without_output = Some(describe_keys(&body));
             }
             let complete = is(&words.complete);
             let status = if complete { TaskStatus::Complete } else { TaskStatus::AwaitingResponse };
-            Ok(Shown::Terminal(status, output.unwrap_or_default()))
+            Ok(PollState::Terminal(status, output.unwrap_or_default()))
         } else {
             Err(SutError::failed(format!(
                 "{} answered with the unknown status `{}`; known ones are in sut.http.status_words",
@@ -305,7 +308,7 @@ fn text_at(body: &Value, pointer: &str) -> Option<String> {
 }
 
 /// Lists the keys of a response, for a user who has to correct a pointer.
-fn keys(body: &Value) -> String {
+fn describe_keys(body: &Value) -> String {
     match body {
         Value::Object(members) => {
             let keys: Vec<&str> = members.keys().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::{ANSWER_KEYS, GENERATED, Hidden, barred, is_barred};
+use super::{ANSWER_KEYS, GENERATED, HiddenFiles, barred_paths, is_barred};
 use selftest_models::estimate_tokens;
 use selftest_text::redact::Redactor;
 
@@ -78,7 +78,7 @@ impl ProjectFile {
 /// Skips files ignored by `.gitignore`, hidden and binary files, links, lock files, answer keys,
 /// and `excluded` paths, which are absolute or below `root`. Each file uses at most half of the
 /// remaining budget, so that a long README leaves room for others.
-pub fn read(
+pub fn read_project_files(
     root: &Path,
     excluded: &[PathBuf],
     budget_tokens: u32,
@@ -87,9 +87,9 @@ pub fn read(
     let Ok(root) = root.canonicalize() else {
         return Vec::new();
     };
-    let mut barred = barred(&root, ANSWER_KEYS, excluded);
+    let mut barred = barred_paths(&root, ANSWER_KEYS, excluded);
     // Copies of answers under other names, and recordings of earlier runs.
-    let Hidden { answers, secrets } = Hidden::scan(&root, &barred);
+    let HiddenFiles { answers, secrets } = HiddenFiles::scan(&root, &barred);
     barred.extend(answers.into_iter().chain(secrets));
     let mut left = budget_tokens;
     let mut files = Vec::new();
@@ -225,7 +225,12 @@ mod tests {
         ]);
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("README")).unwrap();
-        let files = read(folder.path(), &["my/config.yaml".into()], 10_000, &Redactor::default());
+        let files = read_project_files(
+            folder.path(),
+            &["my/config.yaml".into()],
+            10_000,
+            &Redactor::default(),
+        );
         assert_eq!(
             paths(&files),
             [
@@ -239,7 +244,7 @@ mod tests {
             ]
         );
         let absolute = folder.path().join("src");
-        let files = read(folder.path(), &[absolute], 10_000, &Redactor::default());
+        let files = read_project_files(folder.path(), &[absolute], 10_000, &Redactor::default());
         assert!(!paths(&files).contains(&"src/main.rs"));
     }
 
@@ -253,7 +258,7 @@ mod tests {
             ("c.txt", &long),
         ]);
         for budget in [0, 30, 100, 1500, 5000] {
-            let files = read(folder.path(), &[], budget, &Redactor::default());
+            let files = read_project_files(folder.path(), &[], budget, &Redactor::default());
             let used: u32 = files
                 .iter()
                 .map(|file| {
@@ -263,7 +268,7 @@ mod tests {
             assert!(used <= budget, "{used} of {budget}");
             assert_eq!(files.is_empty(), budget < 30 + MIN_TOKENS, "{budget}");
         }
-        let files = read(folder.path(), &[], 1500, &Redactor::default());
+        let files = read_project_files(folder.path(), &[], 1500, &Redactor::default());
         assert_eq!(paths(&files)[..3], ["README.md", "a.txt", "b.txt"]);
         assert!(files[0].cut && files[0].text.ends_with("bytes]"), "{}", files[0].text);
         assert!(files[0].own_text().ends_with("one."), "{}", files[0].own_text());
@@ -275,9 +280,12 @@ mod tests {
     fn secrets_and_characters_survive_a_cut() {
         let folder =
             project(&[("README.md", &"é".repeat(10_000)), ("a.txt", "key AKIAIOSFODNN7EXAMPLE")]);
-        let files = read(folder.path(), &[], 500, &Redactor::default());
+        let files = read_project_files(folder.path(), &[], 500, &Redactor::default());
         assert!(files[0].cut && files[0].text.starts_with('é'));
         assert_eq!(files[1].text, "key [redacted]");
-        assert_eq!(read(Path::new("/does/not/exist"), &[], 500, &Redactor::default()), []);
+        assert_eq!(
+            read_project_files(Path::new("/does/not/exist"), &[], 500, &Redactor::default()),
+            []
+        );
     }
 }

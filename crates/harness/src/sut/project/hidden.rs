@@ -77,7 +77,7 @@ const COPY_WORDS: &[&str] =
 
 /// Absolute paths of hidden files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hidden {
+pub struct HiddenFiles {
     /// Copies of answers, and recordings that contain them.
     pub answers: Vec<PathBuf>,
     /// Keys, passwords, sockets, and git objects.
@@ -86,13 +86,13 @@ pub struct Hidden {
 
 /// The answer keys that copies are recognised by.
 #[derive(Default)]
-struct Keys {
+struct AnswerKeyIndex {
     names: HashSet<String>,
     /// Digests by size.
     contents: HashMap<u64, HashSet<String>>,
 }
 
-impl Hidden {
+impl HiddenFiles {
     /// Scans a project whose answer keys are `protected`: absolute paths, or relative to the
     /// project.
     pub fn scan(project: &Path, protected: &[PathBuf]) -> Self {
@@ -102,7 +102,7 @@ impl Hidden {
             .map(|path| project.join(path))
             .map(|path| path.canonicalize().unwrap_or(path))
             .collect();
-        let keys = Keys::of(&protected);
+        let keys = AnswerKeyIndex::of(&protected);
         let mut hidden = Self::default();
         let mut folders = vec![project];
         let mut left = MAX_ENTRIES;
@@ -153,7 +153,7 @@ impl Hidden {
     }
 }
 
-impl Keys {
+impl AnswerKeyIndex {
     fn of(protected: &[PathBuf]) -> Self {
         let mut keys = Self::default();
         let mut waiting = Vec::new();
@@ -175,7 +175,7 @@ impl Keys {
                 keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
                 if let Ok(bytes) = fs::read(&path) {
                     let digests = keys.contents.entry(found.len()).or_default();
-                    digests.insert(digest::of_bytes(&bytes));
+                    digests.insert(digest::sha256_hex(&bytes));
                 }
             }
         }
@@ -215,7 +215,7 @@ impl Keys {
         // Sizes are compared first, so that only candidates are read.
         let Ok(found) = path.symlink_metadata() else { return false };
         self.contents.get(&found.len()).is_some_and(|digests| {
-            fs::read(path).is_ok_and(|bytes| digests.contains(&digest::of_bytes(&bytes)))
+            fs::read(path).is_ok_and(|bytes| digests.contains(&digest::sha256_hex(&bytes)))
         })
     }
 }
@@ -326,7 +326,7 @@ mod tests {
         }
         let _socket = std::os::unix::net::UnixListener::bind(root.join("agent.sock")).unwrap();
         let protected = ["config/selftest.yaml".into(), "config/suites".into()];
-        let hidden = Hidden::scan(&root, &protected);
+        let hidden = HiddenFiles::scan(&root, &protected);
         let below = |paths: &[PathBuf]| {
             let paths = paths.iter().map(|path| path.strip_prefix(&root).unwrap());
             paths.map(|path| path.display().to_string()).collect::<Vec<_>>()

@@ -10,10 +10,10 @@ mod workspace;
 
 use std::path::{Path, PathBuf};
 
-pub use files::{ProjectFile, read};
-pub use hidden::Hidden;
-pub use named::read_named;
-pub use snapshot::Snapshot;
+pub use files::{ProjectFile, read_project_files};
+pub use hidden::HiddenFiles;
+pub use named::read_named_file;
+pub use snapshot::ProjectSnapshot;
 pub use workspace::Workspace;
 
 /// Paths below the project that contain prompts, hints, rubrics, verdicts or reports.
@@ -24,7 +24,7 @@ pub const ANSWER_KEYS: &[&str] =
 const GENERATED: &[&str] = &["target", "node_modules", "__pycache__"];
 
 /// Resolves both lists of paths, absolute or below `root`, to absolute paths.
-fn barred(root: &Path, paths: &[&str], more: &[PathBuf]) -> Vec<PathBuf> {
+fn barred_paths(root: &Path, paths: &[&str], more: &[PathBuf]) -> Vec<PathBuf> {
     let mut barred: Vec<PathBuf> = paths.iter().map(|path| root.join(path)).collect();
     for path in more {
         let path = root.join(path);

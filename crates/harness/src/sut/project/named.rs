@@ -5,34 +5,34 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::{ANSWER_KEYS, barred, is_barred};
-use crate::scenario::ground::Source;
-use selftest_checks::named_file::{NamedFileFault, path_fault};
+use super::{ANSWER_KEYS, barred_paths, is_barred};
+use crate::scenario::ground::SourceFile;
+use selftest_checks::named_file::{NamedFileError, path_error};
 use selftest_text::redact::Redactor;
 
 /// Maximum number of bytes to read from a file.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Reads the start of a file below `root`, redacted. `excluded` paths are absolute or below `root`.
-pub fn read_named(
+pub fn read_named_file(
     root: &Path,
     excluded: &[PathBuf],
     path: &str,
     redactor: &Redactor,
-) -> Result<Source, NamedFileFault> {
-    if let Some(fault) = path_fault(path) {
+) -> Result<SourceFile, NamedFileError> {
+    if let Some(fault) = path_error(path) {
         return Err(fault);
     }
     let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileFault::Missing,
-        _ => NamedFileFault::Unreadable(error.to_string()),
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileError::Missing,
+        _ => NamedFileError::Unreadable(error.to_string()),
     };
     let root = root.canonicalize().map_err(unreadable)?;
-    let barred = barred(&root, ANSWER_KEYS, excluded);
+    let barred = barred_paths(&root, ANSWER_KEYS, excluded);
     let named = root.join(path);
     // Links are resolved before the check, so that none leads out of the project.
     let found = named.canonicalize().map_err(unreadable)?;
-    let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileFault::Outside) };
+    let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileError::Outside) };
     // Dotfiles are hidden, even if no list names them.
     let is_dotted = |path: &Path| {
         let mut names = path.components().filter_map(|component| match component {
@@ -47,11 +47,11 @@ pub fn read_named(
         || is_dotted(below)
         || is_dotted(Path::new(path));
     if is_hidden {
-        return Err(NamedFileFault::Hidden);
+        return Err(NamedFileError::Hidden);
     }
     // Opening a named pipe would block until a writer appears.
     if !found.is_file() {
-        return Err(NamedFileFault::Missing);
+        return Err(NamedFileError::Missing);
     }
     let mut bytes = Vec::new();
     let file = File::open(&found).map_err(unreadable)?;
@@ -62,16 +62,16 @@ pub fn read_named(
         Err(error) if error.error_len().is_none() && bytes.len() == MAX_BYTES => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
-        Err(_) => return Err(NamedFileFault::Binary),
+        Err(_) => return Err(NamedFileError::Binary),
     };
     if text.contains('\0') {
-        return Err(NamedFileFault::Binary);
+        return Err(NamedFileError::Binary);
     }
     if text.trim().is_empty() {
-        return Err(NamedFileFault::Empty);
+        return Err(NamedFileError::Empty);
     }
     let path = below.to_string_lossy().replace('\\', "/");
-    Ok(Source { path, text: redactor.apply(text).into_owned() })
+    Ok(SourceFile { path, text: redactor.apply(text).into_owned() })
 }
 
 #[cfg(test)]
@@ -100,27 +100,28 @@ mod tests {
         }
         fs::write(root.join("latin.txt"), b"caf\xe9 and more").unwrap();
         fs::write(root.join("long.txt"), "é".repeat(MAX_BYTES)).unwrap();
-        let read = |path: &str| read_named(root, &["mine.yaml".into()], path, &Redactor::default());
+        let read =
+            |path: &str| read_named_file(root, &["mine.yaml".into()], path, &Redactor::default());
         assert_eq!(read("docs/usage.md").unwrap().text, "# Usage\n");
         assert_eq!(read("./docs/usage.md").unwrap().path, "docs/usage.md");
         assert_eq!(read("long.txt").unwrap().text.len(), MAX_BYTES);
         for (path, fault) in [
-            ("/etc/passwd", NamedFileFault::Absolute),
-            ("../a.md", NamedFileFault::Outside),
-            ("docs/../../a.md", NamedFileFault::Outside),
-            ("docs/../docs/usage.md", NamedFileFault::Outside),
-            ("", NamedFileFault::Missing),
-            ("docs", NamedFileFault::Missing),
-            ("docs/absent.md", NamedFileFault::Missing),
-            ("docs/usage.md/x", NamedFileFault::Missing),
-            ("docs/empty.md", NamedFileFault::Empty),
-            ("image.png", NamedFileFault::Binary),
-            ("latin.txt", NamedFileFault::Binary),
-            ("config/selftest.yaml", NamedFileFault::Hidden),
-            ("config/suites/a.yaml", NamedFileFault::Hidden),
-            ("reports/a.json", NamedFileFault::Hidden),
-            (".env", NamedFileFault::Hidden),
-            ("mine.yaml", NamedFileFault::Hidden),
+            ("/etc/passwd", NamedFileError::Absolute),
+            ("../a.md", NamedFileError::Outside),
+            ("docs/../../a.md", NamedFileError::Outside),
+            ("docs/../docs/usage.md", NamedFileError::Outside),
+            ("", NamedFileError::Missing),
+            ("docs", NamedFileError::Missing),
+            ("docs/absent.md", NamedFileError::Missing),
+            ("docs/usage.md/x", NamedFileError::Missing),
+            ("docs/empty.md", NamedFileError::Empty),
+            ("image.png", NamedFileError::Binary),
+            ("latin.txt", NamedFileError::Binary),
+            ("config/selftest.yaml", NamedFileError::Hidden),
+            ("config/suites/a.yaml", NamedFileError::Hidden),
+            ("reports/a.json", NamedFileError::Hidden),
+            (".env", NamedFileError::Hidden),
+            ("mine.yaml", NamedFileError::Hidden),
         ] {
             assert_eq!(read(path), Err(fault), "{path}");
         }
@@ -137,8 +138,8 @@ mod tests {
         fs::write(root.join("config/selftest.yaml"), "version: 1").unwrap();
         symlink("../outside.md", root.join("a.md")).unwrap();
         symlink("config/selftest.yaml", root.join("b.md")).unwrap();
-        let read = |path: &str| read_named(&root, &[], path, &Redactor::default());
-        assert_eq!(read("a.md"), Err(NamedFileFault::Outside));
-        assert_eq!(read("b.md"), Err(NamedFileFault::Hidden));
+        let read = |path: &str| read_named_file(&root, &[], path, &Redactor::default());
+        assert_eq!(read("a.md"), Err(NamedFileError::Outside));
+        assert_eq!(read("b.md"), Err(NamedFileError::Hidden));
     }
 }

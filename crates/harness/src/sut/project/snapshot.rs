@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ignore::WalkBuilder;
 use sha2::{Digest as _, Sha256};
 
-use super::{GENERATED, barred, is_barred};
+use super::{GENERATED, barred_paths, is_barred};
 
 /// Maximum number of files whose contents are read.
 const MAX_FILES: usize = 20_000;
@@ -27,17 +27,17 @@ const WRITTEN: &[&str] = &["reports", "docs/reports", ".selftest"];
 /// The project tree at one moment, without `.git`, build folders, folders that a run writes to, and
 /// files ignored by `.gitignore`.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct ProjectSnapshot {
     root: PathBuf,
     barred: Vec<PathBuf>,
-    files: BTreeMap<PathBuf, Entry>,
+    files: BTreeMap<PathBuf, SnapshotEntry>,
     /// Time before the first file was inspected.
     taken_at: SystemTime,
     metadata_only: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct SnapshotEntry {
     bytes: u64,
     /// Time of the last change of content or attributes (ctime), which programs cannot set.
     changed: (i64, i64),
@@ -50,13 +50,13 @@ struct Entry {
 /// The kind of difference of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Change {
+pub(super) enum FileChange {
     Added,
     Changed,
     Deleted,
 }
 
-impl Entry {
+impl SnapshotEntry {
     fn same_file(&self, other: &Self) -> bool {
         (self.bytes, self.changed, self.inode) == (other.bytes, other.changed, other.inode)
     }
@@ -69,11 +69,11 @@ impl Entry {
     }
 }
 
-impl Snapshot {
+impl ProjectSnapshot {
     /// Reads the tree. `excluded` paths are absolute or below `root`.
     pub fn take(root: &Path, excluded: &[PathBuf]) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let barred = barred(&root, WRITTEN, excluded);
+        let barred = barred_paths(&root, WRITTEN, excluded);
         Self::read(root, barred, None)
     }
 
@@ -85,7 +85,7 @@ impl Snapshot {
 
     /// Reads the same tree again. Contents are read only if a file's metadata changed.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub fn refresh(&self) -> Self {
         Self::read(self.root.clone(), self.barred.clone(), Some(self))
     }
 
@@ -102,17 +102,17 @@ impl Snapshot {
     }
 
     /// Returns the changed paths: those of this tree in order, then the deleted ones.
-    pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, Change)> {
+    pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, FileChange)> {
         let here = self.files.iter().filter_map(|(path, entry)| {
             let change = match earlier.files.get(path) {
-                None => Change::Added,
-                Some(before) if entry.differs(before) => Change::Changed,
+                None => FileChange::Added,
+                Some(before) if entry.differs(before) => FileChange::Changed,
                 Some(_) => return None,
             };
             Some((path.as_path(), change))
         });
         let deleted = earlier.files.keys().filter(|path| !self.files.contains_key(*path));
-        here.chain(deleted.map(|path| (path.as_path(), Change::Deleted))).collect()
+        here.chain(deleted.map(|path| (path.as_path(), FileChange::Deleted))).collect()
     }
 
     #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
@@ -141,7 +141,7 @@ impl Snapshot {
     }
 }
 
-impl Entry {
+impl SnapshotEntry {
     #[cfg(unix)]
     fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
@@ -180,13 +180,13 @@ impl Entry {
     }
 }
 
-fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
+fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, SnapshotEntry> {
     let own = own_output();
     files(root, barred)
         .filter_map(|path| {
             let found = root.join(&path).symlink_metadata().ok()?;
             let is_own = is_one_of(&found, &own);
-            (!is_own).then(|| (path, Entry::of(&found)))
+            (!is_own).then(|| (path, SnapshotEntry::of(&found)))
         })
         .collect()
 }
@@ -282,9 +282,9 @@ mod tests {
             fs::write(root.join(path), "12345").unwrap();
         }
         fs::write(root.join(".gitignore"), "*.log\n").unwrap();
-        let first = Snapshot::take(root, &["e.txt".into()]);
+        let first = ProjectSnapshot::take(root, &["e.txt".into()]);
         assert!(!first.metadata_only());
-        assert_eq!(first.again().changes_since(&first), [] as [&str; 0]);
+        assert_eq!(first.refresh().changes_since(&first), [] as [&str; 0]);
 
         fs::write(root.join("a.txt"), "1234!").unwrap();
         fs::remove_file(root.join("b.txt")).unwrap();
@@ -298,7 +298,7 @@ mod tests {
             fs::create_dir(root.join(path)).unwrap();
             fs::write(root.join(path).join("file"), "x").unwrap();
         }
-        let second = first.again();
+        let second = first.refresh();
         assert_eq!(
             second.changes_since(&first),
             [
@@ -309,7 +309,7 @@ mod tests {
                 "deleted: b.txt"
             ]
         );
-        assert_eq!(second.again().changes_since(&second), [] as [&str; 0]);
+        assert_eq!(second.refresh().changes_since(&second), [] as [&str; 0]);
     }
 
     #[test]
@@ -318,10 +318,10 @@ mod tests {
         let path = folder.path().join("a.txt");
         fs::write(&path, "12345").unwrap();
         let time = path.metadata().unwrap().modified().unwrap();
-        let first = Snapshot::take(folder.path(), &[]);
+        let first = ProjectSnapshot::take(folder.path(), &[]);
         fs::write(&path, "54321").unwrap();
         File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-        assert_eq!(first.again().changes_since(&first), ["changed: a.txt"]);
+        assert_eq!(first.refresh().changes_since(&first), ["changed: a.txt"]);
     }
 
     #[test]
@@ -331,10 +331,10 @@ mod tests {
         let root = folder.path();
         fs::write(root.join("run.sh"), "x").unwrap();
         symlink("run.sh", root.join("link")).unwrap();
-        let first = Snapshot::take(root, &[]);
+        let first = ProjectSnapshot::take(root, &[]);
         fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o600)).unwrap();
         fs::remove_file(root.join("link")).unwrap();
         symlink("/etc/passwd", root.join("link")).unwrap();
-        assert_eq!(first.again().changes_since(&first), ["changed: link", "changed: run.sh"]);
+        assert_eq!(first.refresh().changes_since(&first), ["changed: link", "changed: run.sh"]);
     }
 }

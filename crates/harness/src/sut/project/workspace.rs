@@ -5,10 +5,10 @@
 use std::io::{Error, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::snapshot::{Change, files};
-use super::{ANSWER_KEYS, Snapshot, barred};
+use super::snapshot::{FileChange, files};
+use super::{ANSWER_KEYS, ProjectSnapshot, barred_paths};
 use crate::sut::{Fixture, FixtureSource};
-use selftest_checks::check::{FileContent, FileReport};
+use selftest_checks::check::{FileChanges, FileContent};
 
 /// Maximum number of files of a copy.
 const MAX_FILES: usize = 20_000;
@@ -21,7 +21,7 @@ const MAX_CONTENT: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     folder: PathBuf,
-    first: Snapshot,
+    first: ProjectSnapshot,
 }
 
 impl Workspace {
@@ -38,9 +38,9 @@ impl Workspace {
     ) -> Result<Self, Error> {
         let project = project.canonicalize()?;
         std::fs::create_dir_all(&folder)?;
-        let mut copy = Copy { count: 0, bytes: 0 };
-        for path in files(&project, &barred(&project, ANSWER_KEYS, protected)) {
-            copy.file(&project.join(&path), &folder.join(&path))?;
+        let mut copy = CopyTotals { count: 0, bytes: 0 };
+        for path in files(&project, &barred_paths(&project, ANSWER_KEYS, protected)) {
+            copy.copy_file(&project.join(&path), &folder.join(&path))?;
         }
         for Fixture { path, source } in fixtures {
             if !is_inside(path) {
@@ -53,21 +53,21 @@ impl Workspace {
                     std::fs::write(&to, text)?;
                 }
                 FixtureSource::Disk(from) if from.is_dir() => {
-                    for inner in files(from, &barred(from, &[], protected)) {
-                        copy.file(&from.join(&inner), &to.join(&inner))?;
+                    for inner in files(from, &barred_paths(from, &[], protected)) {
+                        copy.copy_file(&from.join(&inner), &to.join(&inner))?;
                     }
                 }
-                FixtureSource::Disk(from) => copy.file(from, &to)?,
+                FixtureSource::Disk(from) => copy.copy_file(from, &to)?,
             }
         }
-        let first = Snapshot::take_whole(&folder);
+        let first = ProjectSnapshot::take_whole(&folder);
         Ok(Self { folder, first })
     }
 
     /// Returns the same copy with its current state as the initial one. Blocks.
     #[must_use]
-    pub fn settled(self) -> Self {
-        let first = Snapshot::take_whole(&self.folder);
+    pub fn with_new_baseline(self) -> Self {
+        let first = ProjectSnapshot::take_whole(&self.folder);
         Self { first, ..self }
     }
 
@@ -77,14 +77,14 @@ impl Workspace {
     }
 
     /// Returns the changes so far, and the content of the named files. Blocks.
-    pub fn report(&self, named: &[String]) -> FileReport {
-        let now = self.first.again();
-        let mut report = FileReport::default();
+    pub fn report(&self, named: &[String]) -> FileChanges {
+        let now = self.first.refresh();
+        let mut report = FileChanges::default();
         for (path, change) in now.difference(&self.first) {
             let list = match change {
-                Change::Added => &mut report.created,
-                Change::Changed => &mut report.changed,
-                Change::Deleted => &mut report.deleted,
+                FileChange::Added => &mut report.created,
+                FileChange::Changed => &mut report.changed,
+                FileChange::Deleted => &mut report.deleted,
             };
             list.insert(path.to_string_lossy().into_owned());
         }
@@ -120,14 +120,14 @@ impl Workspace {
 }
 
 /// Totals of the copied files.
-struct Copy {
+struct CopyTotals {
     count: usize,
     bytes: u64,
 }
 
-impl Copy {
+impl CopyTotals {
     /// Copies a file. Links are skipped.
-    fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+    fn copy_file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         // Does not follow links.
         let metadata = from.symlink_metadata()?;
         if !metadata.is_file() {
@@ -190,7 +190,7 @@ mod tests {
         let copy = Workspace::copy(project.path(), &protected, &fixtures, folder).unwrap();
         assert_eq!(fs::read_to_string(copy.folder().join("README.md")).unwrap(), "port 81");
         assert!(copy.folder().join("data/in.csv").exists());
-        assert_eq!(copy.report(&[]), FileReport::default(), "fixtures are no changes");
+        assert_eq!(copy.report(&[]), FileChanges::default(), "fixtures are no changes");
         let out = [fixture("../out")];
         assert!(Workspace::copy(project.path(), &[], &out, scratch.path().join("x")).is_err());
         let there = |path: &str| copy.folder().join(path).exists();
@@ -204,7 +204,7 @@ mod tests {
     fn what_became_of_files_is_told() {
         let (project, scratch) = (project(), tempfile::tempdir().unwrap());
         let copy = Workspace::copy(project.path(), &[], &[], scratch.path().join("w")).unwrap();
-        assert_eq!(copy.report(&[]), FileReport::default());
+        assert_eq!(copy.report(&[]), FileChanges::default());
         let at = |path: &str| copy.folder().join(path);
         fs::write(at("src/a.rs"), "aa").unwrap();
         fs::remove_file(at("src/b.rs")).unwrap();
@@ -223,6 +223,6 @@ mod tests {
             assert!(matches!(content, FileContent::Unreadable(_)), "{hostile}: {content:?}");
         }
         assert_eq!(fs::read_to_string(project.path().join("src/a.rs")).unwrap(), "a");
-        assert_eq!(copy.settled().report(&[]), FileReport::default());
+        assert_eq!(copy.with_new_baseline().report(&[]), FileChanges::default());
     }
 }

@@ -12,7 +12,7 @@ use reqwest::{Client, Response, StatusCode, Url, redirect};
 
 pub(super) use self::hub::{HubFile, from_hub};
 use super::file::{check_name, sha256};
-use super::{OnProgress, Progress, failed, unwritable};
+use super::{OnProgress, TransferProgress, engine_error, write_error};
 use crate::model_settings::ModelEnvironment;
 use crate::{ModelError, http};
 
@@ -22,8 +22,8 @@ const READ_LIMIT: Duration = Duration::from_mins(1);
 const MAX_REDIRECTS: usize = 10;
 /// Larger than any file that this engine can load; stops endless streams.
 const MAX_BYTES: u64 = 1 << 40;
-const MAGIC: &[u8] = b"GGUF";
-const TICK: Duration = Duration::from_millis(200);
+const GGUF_MAGIC: &[u8] = b"GGUF";
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Downloads a GGUF file into the cache folder under its own name and returns its path. `source` is
 /// an `https://` address, an `http://` address of this machine, or `hf:owner/repo/file.gguf`.
@@ -40,9 +40,9 @@ pub async fn pull(
     environment: &ModelEnvironment,
     progress: OnProgress<'_>,
 ) -> Result<PathBuf, ModelError> {
-    let address = address(source, environment.hf_endpoint.as_deref())?;
-    let expected = sha256.map(checked_digest).transpose()?;
-    let name = file_name(&address)?;
+    let address = parse_address(source, environment.hf_endpoint.as_deref())?;
+    let expected = sha256.map(parse_digest).transpose()?;
+    let name = parse_file_name(&address)?;
     fetch(address, &name, expected, environment, progress).await
 }
 
@@ -56,39 +56,39 @@ async fn fetch(
 ) -> Result<PathBuf, ModelError> {
     let folder = &environment.cache_folder;
     let file = folder.join(name);
-    if is_there(&file, expected.as_deref()).await? {
+    if is_complete(&file, expected.as_deref()).await? {
         return Ok(file);
     }
-    let shown = shown(&address);
+    let shown = display_address(&address);
     if environment.offline {
         let what = format!("{shown} is not in {}, and --offline is set", folder.display());
-        return Err(failed(what, "run the same command without --offline"));
+        return Err(engine_error(what, "run the same command without --offline"));
     }
-    fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    let mut part = Part::open(folder.join(format!("{name}.part")))?;
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
+    let mut part = PartialFile::open(folder.join(format!("{name}.part")))?;
     // Another process may have finished the download before we got the lock.
-    if is_there(&file, expected.as_deref()).await? {
+    if is_complete(&file, expected.as_deref()).await? {
         return Ok(file);
     }
-    let client = client(&address)?;
-    Transfer { client, address, shown: shown.clone() }.run(&mut part, progress).await?;
+    let client = build_client(&address)?;
+    Download { client, address, display_address: shown.clone() }.run(&mut part, progress).await?;
     // Flushed before the rename, so that a crash cannot leave a truncated file in place.
-    part.file.sync_all().map_err(|error| unwritable(&part.path, &error))?;
+    part.file.sync_all().map_err(|error| write_error(&part.path, &error))?;
     if let Some(expected) = expected {
         let actual = super::file::sha256(part.path.clone()).await?;
         if actual != expected {
             part.remove();
-            return Err(failed(
+            return Err(engine_error(
                 format!("{shown} has SHA-256 {actual}, expected {expected}"),
                 "check the digest and the address; nothing was kept",
             ));
         }
     }
-    fs::rename(&part.path, &file).map_err(|error| unwritable(&file, &error))?;
+    fs::rename(&part.path, &file).map_err(|error| write_error(&file, &error))?;
     Ok(file)
 }
 
-async fn is_there(file: &Path, expected: Option<&str>) -> Result<bool, ModelError> {
+async fn is_complete(file: &Path, expected: Option<&str>) -> Result<bool, ModelError> {
     match expected {
         _ if !file.is_file() => Ok(false),
         None => Ok(true),
@@ -96,17 +96,17 @@ async fn is_there(file: &Path, expected: Option<&str>) -> Result<bool, ModelErro
     }
 }
 
-fn checked_digest(digest: &str) -> Result<String, ModelError> {
+fn parse_digest(digest: &str) -> Result<String, ModelError> {
     let digest = digest.strip_prefix("sha256:").unwrap_or(digest).to_ascii_lowercase();
     if digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(digest);
     }
     let what = format!("`{}` is not a SHA-256", selftest_text::one_line(&digest, 80));
-    Err(failed(what, "write 64 hexadecimal digits"))
+    Err(engine_error(what, "write 64 hexadecimal digits"))
 }
 
-fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
-    let refused = |why: &str| ModelError::Name {
+fn parse_address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
+    let refused = |why: &str| ModelError::InvalidName {
         name: selftest_text::one_line(source, 200),
         why: format!("{why}; expected https://…/file.gguf or hf:owner/repo/file.gguf"),
     };
@@ -125,7 +125,7 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
         }
     };
     let address = Url::parse(&text).map_err(|error| refused(&error.to_string()))?;
-    if allowed(&address) {
+    if is_allowed(&address) {
         Ok(address)
     } else {
         Err(refused("only https, or http to this machine, is fetched from"))
@@ -133,7 +133,7 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
 }
 
 /// Allows TLS, or connections that do not leave the machine.
-fn allowed(address: &Url) -> bool {
+fn is_allowed(address: &Url) -> bool {
     match address.scheme() {
         "https" => address.has_host(),
         "http" => http::is_loopback(address),
@@ -141,11 +141,11 @@ fn allowed(address: &Url) -> bool {
     }
 }
 
-fn file_name(address: &Url) -> Result<String, ModelError> {
+fn parse_file_name(address: &Url) -> Result<String, ModelError> {
     let name = address.path_segments().and_then(|mut steps| steps.next_back()).unwrap_or_default();
     if name.strip_suffix(".gguf").is_none() {
-        return Err(ModelError::Name {
-            name: shown(address),
+        return Err(ModelError::InvalidName {
+            name: display_address(address),
             why: "the address does not end in a file name with .gguf".to_owned(),
         });
     }
@@ -154,11 +154,11 @@ fn file_name(address: &Url) -> Result<String, ModelError> {
 }
 
 /// Formats the address without parts that may be secret: user, password, query.
-fn shown(address: &Url) -> String {
+fn display_address(address: &Url) -> String {
     format!("{}{}", address.origin().ascii_serialization(), address.path())
 }
 
-fn client(address: &Url) -> Result<Client, ModelError> {
+fn build_client(address: &Url) -> Result<Client, ModelError> {
     let builder = http::client_builder(address.as_str())
         .connect_timeout(CONNECT_LIMIT)
         .read_timeout(READ_LIMIT)
@@ -166,22 +166,22 @@ fn client(address: &Url) -> Result<Client, ModelError> {
         .redirect(redirect::Policy::custom(|attempt| {
             if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("too many redirects")
-            } else if allowed(attempt.url()) {
+            } else if is_allowed(attempt.url()) {
                 attempt.follow()
             } else {
                 attempt.error("redirected to an address that is not https")
             }
         }));
     builder.build().map_err(|error| {
-        failed(
-            format!("no HTTPS client: {}", causes(&error)),
+        engine_error(
+            format!("no HTTPS client: {}", error_chain(&error)),
             "install the CA certificates of your system (package ca-certificates)",
         )
     })
 }
 
 /// Formats an error with its causes, since reqwest's own message omits them.
-fn causes(error: &reqwest::Error) -> String {
+fn error_chain(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -192,36 +192,36 @@ fn causes(error: &reqwest::Error) -> String {
 }
 
 /// The partial file, locked against other processes.
-struct Part {
+struct PartialFile {
     path: PathBuf,
     file: File,
 }
 
-impl Part {
+impl PartialFile {
     fn open(path: PathBuf) -> Result<Self, ModelError> {
         let mut options = OpenOptions::new();
         // Not truncated: an interrupted transfer is resumed.
         let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(|error| unwritable(&path, &error))?;
+        let file = opened.map_err(|error| write_error(&path, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { path, file }),
-            Err(TryLockError::WouldBlock) => Err(failed(
+            Err(TryLockError::WouldBlock) => Err(engine_error(
                 format!("{} is being fetched by another process", path.display()),
                 "wait for it, or end it",
             )),
-            Err(TryLockError::Error(error)) => Err(unwritable(&path, &error)),
+            Err(TryLockError::Error(error)) => Err(write_error(&path, &error)),
         }
     }
 
     fn len(&self) -> Result<u64, ModelError> {
-        self.file.metadata().map(|data| data.len()).map_err(|error| unwritable(&self.path, &error))
+        self.file.metadata().map(|data| data.len()).map_err(|error| write_error(&self.path, &error))
     }
 
     /// Truncates the file to this length and moves the cursor to its end.
-    fn keep(&mut self, length: u64) -> Result<(), ModelError> {
+    fn truncate(&mut self, length: u64) -> Result<(), ModelError> {
         let result =
             self.file.set_len(length).and_then(|()| self.file.seek(SeekFrom::Start(length)));
-        result.map(drop).map_err(|error| unwritable(&self.path, &error))
+        result.map(drop).map_err(|error| write_error(&self.path, &error))
     }
 
     fn is_gguf(&mut self) -> Result<bool, ModelError> {
@@ -229,8 +229,8 @@ impl Part {
         self.file
             .seek(SeekFrom::Start(0))
             .and_then(|_| self.file.read_exact(&mut start))
-            .map_err(|error| unwritable(&self.path, &error))?;
-        Ok(start == *MAGIC)
+            .map_err(|error| write_error(&self.path, &error))?;
+        Ok(start == *GGUF_MAGIC)
     }
 
     fn remove(&self) {
@@ -239,16 +239,20 @@ impl Part {
     }
 }
 
-struct Transfer {
+struct Download {
     client: Client,
     address: Url,
-    shown: String,
+    display_address: String,
 }
 
-impl Transfer {
-    async fn run(&self, part: &mut Part, progress: OnProgress<'_>) -> Result<(), ModelError> {
+impl Download {
+    async fn run(
+        &self,
+        part: &mut PartialFile,
+        progress: OnProgress<'_>,
+    ) -> Result<(), ModelError> {
         let held = part.len()?;
-        let response = self.ask(held).await?;
+        let response = self.request(held).await?;
         let (response, start) = match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(held) => (response, held),
             // The partial file was already complete.
@@ -257,40 +261,42 @@ impl Transfer {
             }
             // An unexpected range, or a partial file that does not belong to this one.
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE if held > 0 => {
-                (self.ask(0).await?, 0)
+                (self.request(0).await?, 0)
             }
             _ => (response, 0),
         };
         if !matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
-            return Err(self.refused(response.status()));
+            return Err(self.status_error(response.status()));
         }
-        part.keep(start)?;
+        part.truncate(start)?;
         self.receive(response, start, part, progress).await?;
         self.verify(part)
     }
 
-    async fn ask(&self, start: u64) -> Result<Response, ModelError> {
+    async fn request(&self, start: u64) -> Result<Response, ModelError> {
         // Compression would make the ranges meaningless.
         let mut request = self.client.get(self.address.clone()).header(ACCEPT_ENCODING, "identity");
         if start > 0 {
             request = request.header(RANGE, format!("bytes={start}-"));
         }
-        request.send().await.map_err(|error| self.broken(error))
+        request.send().await.map_err(|error| self.connection_error(error))
     }
 
     async fn receive(
         &self,
         mut response: Response,
         start: u64,
-        part: &mut Part,
+        part: &mut PartialFile,
         progress: OnProgress<'_>,
     ) -> Result<(), ModelError> {
         let total = response.content_length().map(|rest| start.saturating_add(rest));
         let mut done = start;
         let mut told = Instant::now();
-        progress(Progress { done, total });
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(error))? {
-            part.file.write_all(&chunk).map_err(|error| unwritable(&part.path, &error))?;
+        progress(TransferProgress { done, total });
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| self.connection_error(error))?
+        {
+            part.file.write_all(&chunk).map_err(|error| write_error(&part.path, &error))?;
             let before = done;
             done += chunk.len() as u64;
             // Checked as soon as the magic is complete, to avoid downloading gigabytes of a web
@@ -298,49 +304,49 @@ impl Transfer {
             if before < 4 && done >= 4 {
                 self.verify(part)?;
                 // `verify` has moved the cursor.
-                part.keep(done)?;
+                part.truncate(done)?;
             }
             if done > MAX_BYTES {
                 part.remove();
-                return Err(self.not_gguf("sends without end"));
+                return Err(self.not_gguf_error("sends without end"));
             }
-            if told.elapsed() > TICK {
+            if told.elapsed() > PROGRESS_INTERVAL {
                 told = Instant::now();
-                progress(Progress { done, total });
+                progress(TransferProgress { done, total });
             }
         }
-        progress(Progress { done, total });
+        progress(TransferProgress { done, total });
         Ok(())
     }
 
-    fn verify(&self, part: &mut Part) -> Result<(), ModelError> {
+    fn verify(&self, part: &mut PartialFile) -> Result<(), ModelError> {
         if part.len()? >= 4 && part.is_gguf()? {
             return Ok(());
         }
         part.remove();
-        Err(self.not_gguf("is not a GGUF file"))
+        Err(self.not_gguf_error("is not a GGUF file"))
     }
 
-    fn not_gguf(&self, what: &str) -> ModelError {
-        failed(
-            format!("{} {what}", self.shown),
+    fn not_gguf_error(&self, what: &str) -> ModelError {
+        engine_error(
+            format!("{} {what}", self.display_address),
             "is this the address of the file itself, not of a page about it?",
         )
     }
 
-    fn refused(&self, status: StatusCode) -> ModelError {
+    fn status_error(&self, status: StatusCode) -> ModelError {
         let hint = match status.as_u16() {
             401 | 403 => "this file needs a login: download it by hand, then use its path",
             404 | 410 => "is the address complete, with the file's exact name?",
             _ => "try again later",
         };
-        failed(format!("{} answered {status}", self.shown), hint)
+        engine_error(format!("{} answered {status}", self.display_address), hint)
     }
 
-    fn broken(&self, error: reqwest::Error) -> ModelError {
+    fn connection_error(&self, error: reqwest::Error) -> ModelError {
         ModelError::Unreachable {
-            endpoint: self.shown.clone(),
-            why: causes(&error.without_url()),
+            endpoint: self.display_address.clone(),
+            why: error_chain(&error.without_url()),
             hint: "run the same command again: it goes on where it stopped".to_owned(),
         }
     }

@@ -122,14 +122,17 @@ async fn a_file_is_fetched_once_and_whole() {
     let world = World::new();
     let told = Mutex::new(Vec::new());
     let source = format!("{base}/some/model.gguf?token=secret");
-    let digest = digest::of_bytes(&content());
+    let digest = digest::sha256_hex(&content());
     let hear = |progress| told.lock().unwrap().push(progress);
     let file = pull(&source, Some(&digest), &world.environment, &hear).await.unwrap();
     assert_eq!(file, world.environment.cache_folder.join("model.gguf"));
     assert_eq!(fs::read(&file).unwrap(), content());
     assert_eq!(world.files(), ["model.gguf"]);
     let all = content().len() as u64;
-    assert_eq!(told.lock().unwrap().last(), Some(&Progress { done: all, total: Some(all) }));
+    assert_eq!(
+        told.lock().unwrap().last(),
+        Some(&TransferProgress { done: all, total: Some(all) })
+    );
     // The server is gone, so only an existing file can be the result.
     server.await.unwrap();
     assert_eq!(world.pull(&source, Some(&digest)).await.unwrap(), file);
@@ -147,7 +150,7 @@ async fn a_torn_transfer_goes_on_where_it_stopped() {
     assert_eq!(world.files(), ["model.gguf.part"]);
     let held = fs::metadata(world.environment.cache_folder.join("model.gguf.part")).unwrap().len();
     assert!(held > 0);
-    let file = world.pull(&source, Some(&digest::of_bytes(&content()))).await.unwrap();
+    let file = world.pull(&source, Some(&digest::sha256_hex(&content()))).await.unwrap();
     assert_eq!(fs::read(file).unwrap(), content());
     let heads = server.await.unwrap();
     assert!(heads[1].contains(&format!("range: bytes={held}-")), "{}", heads[1]);
@@ -195,7 +198,7 @@ async fn a_wrong_digest_names_both_and_keeps_nothing() {
     let wrong = "0".repeat(64);
     let error = world.pull(&format!("{base}/model.gguf"), Some(&wrong)).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains(&wrong) && text.contains(&digest::of_bytes(&content())), "{text}");
+    assert!(text.contains(&wrong) && text.contains(&digest::sha256_hex(&content())), "{text}");
     assert!(world.files().is_empty());
     server.await.unwrap();
 }
@@ -268,7 +271,7 @@ async fn other_sources_are_refused_before_anything_is_asked() {
         "",
     ] {
         let error = world.pull(source, None).await.unwrap_err();
-        assert!(matches!(error, ModelError::Name { .. }), "{source}: {error:?}");
+        assert!(matches!(error, ModelError::InvalidName { .. }), "{source}: {error:?}");
     }
     let error = world.pull("https://example.org/x.gguf", Some("abc")).await.unwrap_err();
     assert_eq!(error.to_string(), "`abc` is not a SHA-256");
@@ -279,7 +282,7 @@ async fn other_sources_are_refused_before_anything_is_asked() {
 async fn two_pulls_of_one_file_do_not_mix() {
     let world = World::new();
     fs::create_dir_all(&world.environment.cache_folder).unwrap();
-    let part = Part::open(world.environment.cache_folder.join("model.gguf.part")).unwrap();
+    let part = PartialFile::open(world.environment.cache_folder.join("model.gguf.part")).unwrap();
     let error = world.pull("http://127.0.0.1:9/model.gguf", None).await.unwrap_err();
     assert!(error.to_string().contains("by another process"), "{error}");
     drop(part);
@@ -293,7 +296,7 @@ fn hub(base: &str) -> World {
 }
 
 async fn from(world: &World) -> Result<PathBuf, ModelError> {
-    from_with(world, &digest::of_bytes(&content())).await
+    from_with(world, &digest::sha256_hex(&content())).await
 }
 
 async fn from_with(world: &World, sha256: &str) -> Result<PathBuf, ModelError> {
@@ -303,7 +306,7 @@ async fn from_with(world: &World, sha256: &str) -> Result<PathBuf, ModelError> {
 
 #[tokio::test]
 async fn a_named_file_is_checked_against_the_digest_that_the_hub_states() {
-    let digest = digest::of_bytes(&content());
+    let digest = digest::sha256_hex(&content());
     let answers = vec![
         Answer::Redirect("/Owner/New-GGUF/resolve/main/Tiny-Q8_0.gguf"),
         Answer::Linked(digest),
@@ -328,7 +331,7 @@ async fn a_named_file_is_checked_against_the_digest_that_the_hub_states() {
 
 #[tokio::test]
 async fn a_named_file_with_another_digest_is_not_kept() {
-    let other = digest::of_bytes(b"other");
+    let other = digest::sha256_hex(b"other");
     let (base, _server) =
         serve(content(), vec![Answer::Linked(other.clone()), Answer::Whole]).await;
     let world = hub(&base);
@@ -339,7 +342,7 @@ async fn a_named_file_with_another_digest_is_not_kept() {
 
 #[tokio::test]
 async fn a_named_file_that_the_hub_has_replaced_is_not_fetched() {
-    let other = digest::of_bytes(b"other");
+    let other = digest::sha256_hex(b"other");
     let (base, _server) = serve(content(), vec![Answer::Linked(other.clone())]).await;
     let world = hub(&base);
     let error = from(&world).await.unwrap_err();

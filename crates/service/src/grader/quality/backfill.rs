@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::claim::Claim;
-use super::{QualityFault, QualityGrader};
+use super::claim::GradingClaim;
+use super::{QualityError, QualityGrader};
 use selftest_grading::grade::QualityGrade;
 use selftest_models::structured::AskError;
-use selftest_sessions::Condensed;
+use selftest_sessions::SessionTranscript;
 
 /// Interval between heartbeats while a session is being graded.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// Consecutive sessions without an answer after which the server of the model is checked.
-const DOUBTED_AFTER: u32 = 2;
+const CHECK_SERVER_AFTER: u32 = 2;
 /// Consecutive sessions without an answer after which the model counts as gone even if its server
 /// responds.
 const GONE_AFTER: u32 = 3;
@@ -32,37 +32,38 @@ pub trait BackfillObserver: Send {
     /// Reports a session that was graded; the grade is saved.
     fn graded(&mut self, grade: &QualityGrade);
     /// Reports a session without a grade, which remains ungraded.
-    fn skipped(&mut self, session_id: &str, fault: &QualityFault);
+    fn skipped(&mut self, session_id: &str, fault: &QualityError);
     /// Reports a session that another process is grading or has just graded.
-    fn left(&mut self);
+    fn left_to_others(&mut self);
 }
 
 /// Result of a backfill.
 #[derive(Debug, Default)]
-pub struct Backfill {
+pub struct BackfillResult {
     /// Number of sessions graded.
     pub graded: u64,
     /// Number of sessions that the model could not grade or that could not be read.
     pub skipped: u64,
     /// Number of sessions that other processes have graded meanwhile or are grading.
-    pub left: u64,
+    pub left_to_others: u64,
     /// Number of sessions without a grade per reason, by [`QualityFault::kind`].
     pub faults: BTreeMap<&'static str, u64>,
     /// True if it stopped because the model produced too few grades.
-    pub unfit: bool,
+    pub is_unfit: bool,
     /// Error that stopped it early.
-    pub stopped: Option<QualityFault>,
+    pub stopped: Option<QualityError>,
 }
 
-impl Backfill {
-    fn note(&mut self, fault: &QualityFault) {
+impl BackfillResult {
+    fn note(&mut self, fault: &QualityError) {
         self.skipped += 1;
         *self.faults.entry(fault.kind()).or_default() += 1;
     }
 }
 
 /// A claimed session with its condensed text; `None` if another process has it.
-type Begun = Result<Option<(Claim, Result<Condensed, QualityFault>)>, QualityFault>;
+type ClaimedSession =
+    Result<Option<(GradingClaim, Result<SessionTranscript, QualityError>)>, QualityError>;
 
 impl QualityGrader {
     /// Grades `limit` of the sessions, given as `(id, file)`, with a model that serves
@@ -79,26 +80,26 @@ impl QualityGrader {
         limit: u64,
         concurrency: usize,
         observer: &mut dyn BackfillObserver,
-    ) -> Backfill {
-        let mut outcome = Backfill::default();
+    ) -> BackfillResult {
+        let mut outcome = BackfillResult::default();
         let mut waiting = sessions.into_iter();
         // Number of failed requests to the model, and the number of consecutive ones without an
         // answer.
         let (mut vain, mut silent) = (0, 0);
-        while outcome.stopped.is_none() && !outcome.unfit {
+        while outcome.stopped.is_none() && !outcome.is_unfit {
             let wanted = usize::try_from(limit - outcome.graded).unwrap_or(usize::MAX);
             let taken: Vec<(String, String)> = waiting.by_ref().take(wanted).collect();
             if taken.is_empty() {
                 break;
             }
-            let tried = outcome.graded + outcome.skipped + outcome.left;
+            let tried = outcome.graded + outcome.skipped + outcome.left_to_others;
             observer.found(tried + taken.len() as u64);
             let mut asked = pin!(self.ask_all(taken, concurrency));
             while let Some((session_id, result)) = asked.next().await {
                 let fault = match result {
                     Ok(None) => {
-                        outcome.left += 1;
-                        observer.left();
+                        outcome.left_to_others += 1;
+                        observer.left_to_others();
                         continue;
                     }
                     Ok(Some(grade)) => {
@@ -111,15 +112,15 @@ impl QualityGrader {
                 };
                 outcome.note(&fault);
                 observer.skipped(&session_id, &fault);
-                silent = if fault.is_lasting() { silent + 1 } else { 0 };
+                silent = if fault.is_persistent() { silent + 1 } else { 0 };
                 // An unreadable session is not the model's failure.
-                vain += u64::from(!matches!(fault, QualityFault::Session { .. }));
-                if matches!(fault, QualityFault::Store(_)) || self.is_gone(silent, &fault).await {
+                vain += u64::from(!matches!(fault, QualityError::Session { .. }));
+                if matches!(fault, QualityError::Store(_)) || self.is_gone(silent, &fault).await {
                     outcome.stopped = Some(fault);
                     break;
                 }
-                outcome.unfit = vain >= limit.saturating_mul(UNFIT_AFTER);
-                if outcome.unfit {
+                outcome.is_unfit = vain >= limit.saturating_mul(UNFIT_AFTER);
+                if outcome.is_unfit {
                     break;
                 }
             }
@@ -132,7 +133,7 @@ impl QualityGrader {
         &self,
         sessions: Vec<(String, String)>,
         concurrency: usize,
-    ) -> impl stream::Stream<Item = (String, Result<Option<QualityGrade>, QualityFault>)> {
+    ) -> impl stream::Stream<Item = (String, Result<Option<QualityGrade>, QualityError>)> {
         let read = move |(session_id, file): (String, String)| async move {
             let begun = match self.claim_ungraded(&session_id).await {
                 Ok(Some(claim)) => {
@@ -144,7 +145,7 @@ impl QualityGrader {
             };
             (session_id, file, begun)
         };
-        let ask = move |(session_id, file, begun): (String, String, Begun)| async move {
+        let ask = move |(session_id, file, begun): (String, String, ClaimedSession)| async move {
             let (claim, condensed) = match begun {
                 Ok(Some(begun)) => begun,
                 Ok(None) => return (session_id, Ok(None)),
@@ -167,9 +168,9 @@ impl QualityGrader {
 
     /// Claims a session; returns `None` if another process has it, or has graded it since the
     /// sessions were listed.
-    async fn claim_ungraded(&self, session_id: &str) -> Result<Option<Claim>, QualityFault> {
+    async fn claim_ungraded(&self, session_id: &str) -> Result<Option<GradingClaim>, QualityError> {
         let Some(claim) = self.claim(session_id, HEARTBEAT).await? else { return Ok(None) };
-        let grades = self.store.quality_of(session_id).await?.items;
+        let grades = self.store.session_quality_grades(session_id).await?.items;
         if grades.iter().all(|grade| grade.model != self.model_id()) {
             return Ok(Some(claim));
         }
@@ -179,9 +180,9 @@ impl QualityGrader {
 
     /// Returns true if the model counts as gone after `silent` consecutive sessions without an
     /// answer, the last because of `fault`.
-    async fn is_gone(&self, silent: u32, fault: &QualityFault) -> bool {
-        let failed = matches!(fault, QualityFault::Unscored(AskError { server_failed: true, .. }));
+    async fn is_gone(&self, silent: u32, fault: &QualityError) -> bool {
+        let failed = matches!(fault, QualityError::Unscored(AskError { server_failed: true, .. }));
         let most = if failed { BROKEN_AFTER } else { GONE_AFTER };
-        silent >= most || (silent >= DOUBTED_AFTER && self.model.check().await.is_err())
+        silent >= most || (silent >= CHECK_SERVER_AFTER && self.model.check().await.is_err())
     }
 }

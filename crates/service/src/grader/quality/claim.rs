@@ -18,7 +18,7 @@ const MAX_MISSED: u32 = 3;
 /// A held claim. Release it with [`Claim::release`]. A dropped claim is released shortly after, and
 /// one of a killed process expires when its heartbeats stop.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct GradingClaim {
     store: Store,
     name: String,
     holder: String,
@@ -27,7 +27,7 @@ pub(crate) struct Claim {
 }
 
 /// Returns a unique holder name; process ids alone are reused.
-pub(super) fn holder() -> String {
+pub(super) fn unique_holder() -> String {
     format!("grader-{}-{:016x}", std::process::id(), rand::random::<u64>())
 }
 
@@ -37,17 +37,18 @@ impl QualityGrader {
         &self,
         session_id: &str,
         heartbeat: Duration,
-    ) -> Result<Option<Claim>, StoreError> {
+    ) -> Result<Option<GradingClaim>, StoreError> {
         let rubric = selftest_grading::grade::quality::rubric_version(&self.library);
         let about = format!("{}\0{rubric}\0{session_id}", self.model.id());
         // A digest has a fixed length, however long the ids are.
-        let name = format!("grading {}", digest::of_bytes(about.as_bytes()));
+        let name = format!("grading {}", digest::sha256_hex(about.as_bytes()));
         if !self.store.take_lease(&name, &self.holder, MAX_MISSED * heartbeat).await? {
             return Ok(None);
         }
         let (store, holder) = (self.store.clone(), self.holder.clone());
-        let heart = tokio::spawn(beat(store.clone(), name.clone(), holder.clone(), heartbeat));
-        Ok(Some(Claim { store, name, holder, heart, is_held: true }))
+        let heart =
+            tokio::spawn(send_heartbeats(store.clone(), name.clone(), holder.clone(), heartbeat));
+        Ok(Some(GradingClaim { store, name, holder, heart, is_held: true }))
     }
 
     /// Releases all claims of this grader after gradings were cancelled.
@@ -56,14 +57,14 @@ impl QualityGrader {
     }
 }
 
-impl Claim {
+impl GradingClaim {
     pub(crate) async fn release(mut self) -> Result<(), StoreError> {
         self.is_held = false;
         self.store.release_lease(&self.name, &self.holder).await
     }
 }
 
-impl Drop for Claim {
+impl Drop for GradingClaim {
     fn drop(&mut self) {
         self.heart.abort();
         if self.is_held
@@ -78,7 +79,7 @@ impl Drop for Claim {
 
 /// Sends heartbeats. If the database fails for longer than the timeout, the claim is lost; at worst
 /// the session is graded twice and the second grade replaces the first.
-async fn beat(store: Store, name: String, holder: String, heartbeat: Duration) {
+async fn send_heartbeats(store: Store, name: String, holder: String, heartbeat: Duration) {
     loop {
         sleep(heartbeat).await;
         if let Err(error) = store.renew_lease(&name, &holder).await {

@@ -8,20 +8,22 @@ mod claim;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use backfill::{Backfill, BackfillObserver};
+pub use backfill::{BackfillObserver, BackfillResult};
 
 use crate::transcripts::read_session;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
-    About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
+    QualityContext, QualityReader, QualityReading, QualitySettings, render, reply_schema,
+    rubric_version,
 };
-use selftest_models::fence::Nonce;
+use selftest_models::fence::FenceNonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
-use selftest_models::structured::{AskError, Limits, UnscoredReason, ask};
+use selftest_models::structured::{AskError, AskLimits, UnscoredReason, ask};
 use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
+    CallRecord, ChatModel, ChatRequest, ReplySchema, SamplingParameters, ThinkingMode,
+    estimate_tokens,
 };
-use selftest_sessions::{Budget, Calibration, Condensed, condense};
+use selftest_sessions::{SessionTranscript, TokenCalibration, TranscriptBudget, condense};
 use selftest_store::{Store, StoreError};
 use selftest_text::redact::Redactor;
 
@@ -45,14 +47,14 @@ pub struct QualityGrader {
     context_tokens: u32,
     /// Tokens of the context available for the session.
     transcript_tokens: u32,
-    calibration: Arc<Mutex<Calibration>>,
+    calibration: Arc<Mutex<TokenCalibration>>,
     /// Holder name of its claims, shared by clones.
     holder: String,
 }
 
 /// Error for a session without a grade. Nothing is saved in that case.
 #[derive(Debug, thiserror::Error)]
-pub enum QualityFault {
+pub enum QualityError {
     /// The session can no longer be read.
     #[error("{why}")]
     Session {
@@ -70,32 +72,32 @@ pub enum QualityFault {
     Store(#[from] StoreError),
 }
 
-impl QualityFault {
+impl QualityError {
     /// Returns true if the next session would fail the same way.
-    pub fn is_lasting(&self) -> bool {
+    pub fn is_persistent(&self) -> bool {
         match self {
-            QualityFault::Unscored(error) => {
+            QualityError::Unscored(error) => {
                 matches!(error.reason, UnscoredReason::Unavailable | UnscoredReason::WrongReply)
             }
-            QualityFault::Prompt(_) | QualityFault::Store(_) => true,
-            QualityFault::Session { .. } => false,
+            QualityError::Prompt(_) | QualityError::Store(_) => true,
+            QualityError::Session { .. } => false,
         }
     }
 
     /// Returns the kind of error, worded the same for all sessions so that errors can be counted.
     pub fn kind(&self) -> &'static str {
         match self {
-            QualityFault::Session { .. } => "the session cannot be read",
-            QualityFault::Unscored(error) => describe(error.reason),
-            QualityFault::Prompt(_) => "the prompt cannot be rendered",
-            QualityFault::Store(_) => "the database failed",
+            QualityError::Session { .. } => "the session cannot be read",
+            QualityError::Unscored(error) => describe(error.reason),
+            QualityError::Prompt(_) => "the prompt cannot be rendered",
+            QualityError::Store(_) => "the database failed",
         }
     }
 }
 
 /// Error for a model that cannot grade at all.
 #[derive(Debug, thiserror::Error)]
-pub enum UnfitModel {
+pub enum UnfitModelError {
     /// The context window is too small.
     #[error(
         "{model} has a context window of {limit} tokens, expected at least {needed}: rubric, reply \
@@ -117,11 +119,12 @@ pub enum UnfitModel {
 impl QualityGrader {
     /// Returns the tokens of a call with these settings, including the session: the context that a
     /// model should have.
-    pub fn wanted_context(
+    pub fn required_context(
         settings: &QualitySettings,
         library: &PromptLibrary,
     ) -> Result<u32, PromptError> {
-        let whole = overhead(settings, library)?.saturating_add(settings.max_transcript_tokens);
+        let whole =
+            overhead_tokens(settings, library)?.saturating_add(settings.max_transcript_tokens);
         Ok(whole.next_multiple_of(1024))
     }
 
@@ -132,16 +135,16 @@ impl QualityGrader {
         settings: QualitySettings,
         library: Arc<PromptLibrary>,
         redactor: Redactor,
-    ) -> Result<Self, UnfitModel> {
-        let wanted = Self::wanted_context(&settings, &library)?;
+    ) -> Result<Self, UnfitModelError> {
+        let wanted = Self::required_context(&settings, &library)?;
         let limit = model.context_limit().await.unwrap_or(wanted);
         let context_tokens = wanted.min(limit);
-        let overhead = overhead(&settings, &library)?;
+        let overhead = overhead_tokens(&settings, &library)?;
         let transcript_tokens =
             context_tokens.saturating_sub(overhead).min(settings.max_transcript_tokens);
         if transcript_tokens < MIN_TOKENS {
             let (model, needed) = (model.id().to_owned(), overhead.saturating_add(MIN_TOKENS));
-            return Err(UnfitModel::Context { model, limit, needed });
+            return Err(UnfitModelError::Context { model, limit, needed });
         }
         let schema = ReplySchema { name: "quality_grade", schema: Arc::new(reply_schema()) };
         Ok(Self {
@@ -155,7 +158,7 @@ impl QualityGrader {
             context_tokens,
             transcript_tokens,
             calibration: Arc::default(),
-            holder: claim::holder(),
+            holder: claim::unique_holder(),
         })
     }
 
@@ -165,7 +168,7 @@ impl QualityGrader {
     }
 
     /// Grades one session from that file and saves the grade.
-    pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
+    pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityError> {
         let condensed = self.read(session_id, file, self.transcript_tokens).await;
         self.ask_and_keep(session_id, file, condensed).await
     }
@@ -174,8 +177,8 @@ impl QualityGrader {
         &self,
         session_id: &str,
         file: &str,
-        condensed: Result<Condensed, QualityFault>,
-    ) -> Result<QualityGrade, QualityFault> {
+        condensed: Result<SessionTranscript, QualityError>,
+    ) -> Result<QualityGrade, QualityError> {
         let grade = self.ask(session_id, file, condensed?).await?;
         self.store.save_quality(&grade).await?;
         Ok(grade)
@@ -187,16 +190,16 @@ impl QualityGrader {
         session_id: &str,
         file: &str,
         tokens: u32,
-    ) -> Result<Condensed, QualityFault> {
+    ) -> Result<SessionTranscript, QualityError> {
         let bytes_per_token = lock(&self.calibration).bytes_per_token();
-        let budget = Budget { tokens, bytes_per_token };
+        let budget = TranscriptBudget { tokens, bytes_per_token };
         let (id, file) = (session_id.to_owned(), file.to_owned());
         let redactor = self.redactor.clone();
         let read =
             tokio::task::spawn_blocking(move || read_condensed(&id, &file, budget, &redactor))
                 .await;
         let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
-        read.map_err(|why| QualityFault::Session { why })
+        read.map_err(|why| QualityError::Session { why })
     }
 
     /// Asks for a grade. The exact number of tokens is only known when the model counts them, so a
@@ -205,13 +208,13 @@ impl QualityGrader {
         &self,
         session_id: &str,
         file: &str,
-        mut condensed: Condensed,
-    ) -> Result<QualityGrade, QualityFault> {
+        mut condensed: SessionTranscript,
+    ) -> Result<QualityGrade, QualityError> {
         let mut tokens = self.transcript_tokens;
         loop {
             match self.ask_once(&condensed).await {
                 Ok(reading) => {
-                    let about = About {
+                    let about = QualityContext {
                         session_id,
                         model: self.model.id(),
                         ts: selftest_clock::now(),
@@ -221,7 +224,7 @@ impl QualityGrader {
                     };
                     return Ok(reading.into_grade(about, &self.settings.weights));
                 }
-                Err(QualityFault::Unscored(error))
+                Err(QualityError::Unscored(error))
                     if error.prompt_too_long && tokens / 3 * 2 >= MIN_TOKENS =>
                 {
                     tokens = tokens / 3 * 2;
@@ -232,17 +235,20 @@ impl QualityGrader {
         }
     }
 
-    async fn ask_once(&self, condensed: &Condensed) -> Result<QualityReading, QualityFault> {
-        let nonce = Nonce::fresh();
+    async fn ask_once(
+        &self,
+        condensed: &SessionTranscript,
+    ) -> Result<QualityReading, QualityError> {
+        let nonce = FenceNonce::random();
         let rendered = render(&self.library, &condensed.text, &nonce)?;
         let QualitySettings { temperature, max_tokens, max_reasks, .. } = self.settings;
-        let sampling = Sampling { temperature, max_tokens, seed: 0 };
+        let sampling = SamplingParameters { temperature, max_tokens, seed: 0 };
         let request =
             ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
-                .fenced(&nonce)
-                .thinking(thinking(&self.settings));
+                .with_nonce(&nonce)
+                .with_thinking(thinking(&self.settings));
         let bytes = request.prompt_bytes();
-        let limits = Limits { max_reasks, max_tokens_key: "grade.quality.max_tokens" };
+        let limits = AskLimits { max_reasks, max_tokens_key: "grade.quality.max_tokens" };
         let read = |reply: &str| self.reader.read(reply, &condensed.text);
         let mut calls: Vec<CallRecord> = Vec::new();
         let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
@@ -250,7 +256,7 @@ impl QualityGrader {
         if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
             lock(&self.calibration).observe(bytes, tokens);
         }
-        answer.map_err(QualityFault::Unscored)
+        answer.map_err(QualityError::Unscored)
     }
 }
 
@@ -260,28 +266,31 @@ fn describe(reason: UnscoredReason) -> &'static str {
 }
 
 /// Returns the tokens of a call without the session.
-fn overhead(settings: &QualitySettings, library: &PromptLibrary) -> Result<u32, PromptError> {
-    let empty = render(library, "", &Nonce::fresh())?;
+fn overhead_tokens(
+    settings: &QualitySettings,
+    library: &PromptLibrary,
+) -> Result<u32, PromptError> {
+    let empty = render(library, "", &FenceNonce::random())?;
     let prompt = estimate_tokens(&empty.system).saturating_add(estimate_tokens(&empty.user));
     let reply = settings.max_tokens.saturating_add(thinking(settings).tokens());
     Ok(prompt.saturating_add(reply).saturating_add(REASK_TOKENS))
 }
 
-fn thinking(settings: &QualitySettings) -> Thinking {
-    Thinking::configured(settings.think, settings.think_tokens)
+fn thinking(settings: &QualitySettings) -> ThinkingMode {
+    ThinkingMode::from_settings(settings.think, settings.think_tokens)
 }
 
 fn read_condensed(
     session_id: &str,
     file: &str,
-    budget: Budget,
+    budget: TranscriptBudget,
     redactor: &Redactor,
-) -> Result<Condensed, String> {
+) -> Result<SessionTranscript, String> {
     let session = read_session(session_id, file, redactor).map_err(|error| error.to_string())?;
     Ok(condense(&session, budget))
 }
 
-fn lock(calibration: &Mutex<Calibration>) -> std::sync::MutexGuard<'_, Calibration> {
+fn lock(calibration: &Mutex<TokenCalibration>) -> std::sync::MutexGuard<'_, TokenCalibration> {
     // The calibration is two numbers, which are usable whatever a panic left.
     calibration.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::SkillTracker;
-use crate::grader::deliver::{receivers, tell_all};
-use selftest_grading::improve::disabling::{DisableRule, Reason};
+use crate::grader::deliver::{receivers, send_all};
+use selftest_grading::improve::disabling::{ChangeReason, DisableRule};
 use selftest_grading::improve::effectiveness::Effectiveness;
 use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, DisabledSkill, SkillChange, SkillScore, SkillStatus, SkillVersion,
 };
 use selftest_store::{NewSkill, StoreError};
-use selftest_text::digest::uuid_of;
+use selftest_text::digest::uuid_from_name;
 use selftest_text::{clip, one_line};
 
 /// Maximum characters of a user-provided name.
@@ -26,7 +26,7 @@ const MAX_REFRESH: Duration = Duration::from_secs(10);
 
 /// Error while changing a skill.
 #[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
+pub enum SkillChangeError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -50,35 +50,37 @@ pub enum ChangeError {
     NothingBefore(String),
 }
 
-impl ChangeError {
+impl SkillChangeError {
     /// Suggests one thing that the user can do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ChangeError::Store(error) => error.hint(),
-            ChangeError::Unknown(_) => Some("`selftest improve skills list` shows the skills"),
-            ChangeError::Taken(_) => Some("leave --version out to get the next number"),
-            ChangeError::NothingBefore(_) => {
+            SkillChangeError::Store(error) => error.hint(),
+            SkillChangeError::Unknown(_) => Some("`selftest improve skills list` shows the skills"),
+            SkillChangeError::Taken(_) => Some("leave --version out to get the next number"),
+            SkillChangeError::NothingBefore(_) => {
                 Some("`selftest improve skills promote NAME --version V` puts any version to use")
             }
-            ChangeError::Name(_) | ChangeError::Active(_) | ChangeError::Inactive(_) => None,
+            SkillChangeError::Name(_)
+            | SkillChangeError::Active(_)
+            | SkillChangeError::Inactive(_) => None,
         }
     }
 }
 
 impl SkillTracker {
     /// Returns the version with that id.
-    pub async fn by_id(&self, id: &str) -> Result<SkillVersion, ChangeError> {
+    pub async fn find_by_id(&self, id: &str) -> Result<SkillVersion, SkillChangeError> {
         let found = self.store().skill(id).await?.filter(|skill| skill.user_id == self.user_id());
-        found.ok_or_else(|| ChangeError::Unknown(format!("with the id {}", one_line(id, 80))))
+        found.ok_or_else(|| SkillChangeError::Unknown(format!("with the id {}", one_line(id, 80))))
     }
 
     /// Returns the requested version of a skill; by default the active one, else the one that was
     /// active last.
-    pub async fn by_name(
+    pub async fn find_by_name(
         &self,
         skill_name: &str,
         version: Option<&str>,
-    ) -> Result<SkillVersion, ChangeError> {
+    ) -> Result<SkillVersion, SkillChangeError> {
         let mut all = self.store().skill_versions(self.user_id(), skill_name).await?;
         let is_wanted = |skill: &SkillVersion| match version {
             Some(version) => skill.version == version,
@@ -89,7 +91,7 @@ impl SkillTracker {
         place.map(|place| all.swap_remove(place)).ok_or_else(|| {
             let version = version.map(|version| format!(" in version {:?}", one_line(version, 80)));
             let name = one_line(skill_name, 80);
-            ChangeError::Unknown(format!("{name:?}{}", version.unwrap_or_default()))
+            SkillChangeError::Unknown(format!("{name:?}{}", version.unwrap_or_default()))
         })
     }
 
@@ -100,21 +102,21 @@ impl SkillTracker {
         version: Option<&str>,
         content: &str,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
-        let skill_name = checked("the name of the skill", skill_name)?;
-        let version = version.map(|version| checked("the version", version)).transpose()?;
+    ) -> Result<SkillChange, SkillChangeError> {
+        let skill_name = validate_name("the name of the skill", skill_name)?;
+        let version = version.map(|version| validate_name("the version", version)).transpose()?;
         let skill = NewSkill {
-            id: uuid_of(&format!("{:032x}", rand::random::<u128>())),
+            id: uuid_from_name(&format!("{:032x}", rand::random::<u128>())),
             user_id: self.user_id().to_owned(),
             skill_name: skill_name.clone(),
             version,
             content: content.to_owned(),
         };
-        let audit = entry(&skill.id, AuditAction::Promote, Vec::new(), actor);
+        let audit = audit_entry(&skill.id, AuditAction::Promote, Vec::new(), actor);
         if !self.store().add_skill(&skill, &audit).await? {
-            return Err(ChangeError::Taken(skill_name));
+            return Err(SkillChangeError::Taken(skill_name));
         }
-        self.changed(&skill.id, audit.action, actor).await
+        self.finish_change(&skill.id, audit.action, actor).await
     }
 
     /// Activates an existing version.
@@ -122,13 +124,13 @@ impl SkillTracker {
         &self,
         skill: &SkillVersion,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
+    ) -> Result<SkillChange, SkillChangeError> {
         if skill.status == SkillStatus::Active {
-            return Err(ChangeError::Active(label(skill)));
+            return Err(SkillChangeError::Active(label(skill)));
         }
-        let audit = entry(&skill.id, AuditAction::Promote, Vec::new(), actor);
+        let audit = audit_entry(&skill.id, AuditAction::Promote, Vec::new(), actor);
         self.store().activate_skill(skill, &audit).await?;
-        self.changed(&skill.id, audit.action, actor).await
+        self.finish_change(&skill.id, audit.action, actor).await
     }
 
     /// Deactivates a version; `why` is a comment by the user.
@@ -137,11 +139,11 @@ impl SkillTracker {
         skill: &SkillVersion,
         why: Option<&str>,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
+    ) -> Result<SkillChange, SkillChangeError> {
         let words = why.map(str::trim).filter(|why| !why.is_empty());
         let words = words.map(|why| clip(&self.redactor.apply(why), MAX_WORDS));
-        let reasons = words.map(|words| Reason::Words { words }).into_iter().collect();
-        self.take_out(skill, AuditAction::Disable, reasons, actor).await
+        let reasons = words.map(|words| ChangeReason::Words { words }).into_iter().collect();
+        self.deactivate(skill, AuditAction::Disable, reasons, actor).await
     }
 
     /// Deactivates the active version and activates the one before it.
@@ -149,22 +151,22 @@ impl SkillTracker {
         &self,
         skill: &SkillVersion,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
+    ) -> Result<SkillChange, SkillChangeError> {
         if skill.status != SkillStatus::Active {
-            return Err(ChangeError::Inactive(label(skill)));
+            return Err(SkillChangeError::Inactive(label(skill)));
         }
         let all = self.store().skill_versions(&skill.user_id, &skill.skill_name).await?;
         // Disabled versions are skipped, since a rollback must not bring them back.
         let earlier = all.into_iter().find(|other| other.status == SkillStatus::Superseded);
-        let earlier = earlier.ok_or_else(|| ChangeError::NothingBefore(label(skill)))?;
+        let earlier = earlier.ok_or_else(|| SkillChangeError::NothingBefore(label(skill)))?;
         let (from, to) = (skill.version.clone(), earlier.version.clone());
-        let reasons = vec![Reason::Rollback { from, to }];
-        let out = entry(&skill.id, AuditAction::Rollback, reasons.clone(), actor);
-        let back = entry(&earlier.id, AuditAction::Promote, reasons, actor);
+        let reasons = vec![ChangeReason::Rollback { from, to }];
+        let out = audit_entry(&skill.id, AuditAction::Rollback, reasons.clone(), actor);
+        let back = audit_entry(&earlier.id, AuditAction::Promote, reasons, actor);
         if !self.store().replace_skill(&out, &earlier, &back).await? {
-            return Err(ChangeError::Inactive(label(skill)));
+            return Err(SkillChangeError::Inactive(label(skill)));
         }
-        self.changed(&skill.id, out.action, actor).await
+        self.finish_change(&skill.id, out.action, actor).await
     }
 
     /// Disables every active version that matches a rule, by its executions in the days before
@@ -173,7 +175,7 @@ impl SkillTracker {
         &self,
         actor: &str,
         now: Timestamp,
-    ) -> Result<Vec<DisabledSkill>, ChangeError> {
+    ) -> Result<Vec<DisabledSkill>, SkillChangeError> {
         let since = self.lookback(now);
         let mut disabled = Vec::new();
         for (skill, counts) in self.store().active_skills(self.user_id(), since).await? {
@@ -182,16 +184,16 @@ impl SkillTracker {
                 continue;
             }
             let done =
-                self.take_out(&skill, AuditAction::AutoDisable, reasons.clone(), actor).await;
+                self.deactivate(&skill, AuditAction::AutoDisable, reasons.clone(), actor).await;
             let done = match done {
                 // Another process was faster.
-                Err(ChangeError::Inactive(_)) => continue,
+                Err(SkillChangeError::Inactive(_)) => continue,
                 done => done?,
             };
             let scored = SkillScore {
                 skill_name: skill.skill_name,
                 version: skill.version,
-                score: Effectiveness::of(&counts).score(),
+                score: Effectiveness::from_counts(&counts).score(),
                 total_executions: counts.executions,
             };
             let refresh_faults = done.refresh_faults;
@@ -200,43 +202,44 @@ impl SkillTracker {
         Ok(disabled)
     }
 
-    async fn take_out(
+    async fn deactivate(
         &self,
         skill: &SkillVersion,
         action: AuditAction,
-        reasons: Vec<Reason>,
+        reasons: Vec<ChangeReason>,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
-        let audit = entry(&skill.id, action, reasons, actor);
+    ) -> Result<SkillChange, SkillChangeError> {
+        let audit = audit_entry(&skill.id, action, reasons, actor);
         if !self.store().disable_skill(&audit).await? {
-            return Err(ChangeError::Inactive(label(skill)));
+            return Err(SkillChangeError::Inactive(label(skill)));
         }
-        self.changed(&skill.id, action, actor).await
+        self.finish_change(&skill.id, action, actor).await
     }
 
     /// Notifies the hook after a change. A failure is recorded but is not an error.
-    async fn changed(
+    async fn finish_change(
         &self,
         id: &str,
         action: AuditAction,
         actor: &str,
-    ) -> Result<SkillChange, ChangeError> {
-        let skill = self.by_id(id).await?;
+    ) -> Result<SkillChange, SkillChangeError> {
+        let skill = self.find_by_id(id).await?;
         let all = self.store().skill_versions(&skill.user_id, &skill.skill_name).await?;
         let active = all.into_iter().find(|other| other.status == SkillStatus::Active);
         let mut change = SkillChange { action, skill, active, refresh_faults: Vec::new() };
-        change.refresh_faults = self.refresh(&change).await?;
+        change.refresh_faults = self.notify_hook(&change).await?;
         if !change.refresh_faults.is_empty() {
             let words = change.refresh_faults.iter();
-            let words = words
-                .map(|words| Reason::Words { words: clip(&self.redactor.apply(words), MAX_WORDS) });
-            let audit = entry(id, AuditAction::RefreshFailed, words.collect(), actor);
+            let words = words.map(|words| ChangeReason::Words {
+                words: clip(&self.redactor.apply(words), MAX_WORDS),
+            });
+            let audit = audit_entry(id, AuditAction::RefreshFailed, words.collect(), actor);
             self.store().add_skill_audit(&audit).await?;
         }
         Ok(change)
     }
 
-    async fn refresh(&self, change: &SkillChange) -> Result<Vec<String>, StoreError> {
+    async fn notify_hook(&self, change: &SkillChange) -> Result<Vec<String>, StoreError> {
         let settings = &self.settings.refresh;
         if settings.command.is_none() && settings.webhook.is_none() {
             return Ok(Vec::new());
@@ -260,11 +263,16 @@ impl SkillTracker {
         });
         let (command, webhook) = (settings.command.as_deref(), settings.webhook.as_deref());
         let receivers = receivers("refresh", command, webhook, MAX_REFRESH);
-        Ok(tell_all(&receivers, &news).await)
+        Ok(send_all(&receivers, &news).await)
     }
 }
 
-fn entry(id: &str, action: AuditAction, reasons: Vec<Reason>, actor: &str) -> AuditEntry {
+fn audit_entry(
+    id: &str,
+    action: AuditAction,
+    reasons: Vec<ChangeReason>,
+    actor: &str,
+) -> AuditEntry {
     let (skill_version_id, actor) = (id.to_owned(), actor.to_owned());
     AuditEntry { time: selftest_clock::now(), skill_version_id, action, reasons, actor }
 }
@@ -276,7 +284,7 @@ fn label(skill: &SkillVersion) -> String {
 }
 
 /// Trims and validates a name.
-fn checked(what: &str, name: &str) -> Result<String, ChangeError> {
+fn validate_name(what: &str, name: &str) -> Result<String, SkillChangeError> {
     let name = name.trim();
     let fault = if name.is_empty() {
         "is empty".to_owned()
@@ -287,5 +295,5 @@ fn checked(what: &str, name: &str) -> Result<String, ChangeError> {
     } else {
         return Ok(name.to_owned());
     };
-    Err(ChangeError::Name(format!("{what} {fault}")))
+    Err(SkillChangeError::Name(format!("{what} {fault}")))
 }

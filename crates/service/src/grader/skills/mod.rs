@@ -12,14 +12,14 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-pub use change::ChangeError;
-pub use derive::{DeriveOptions, Derived};
+pub use change::SkillChangeError;
+pub use derive::{DeriveOptions, DerivedCounts};
 pub use recording::{NewExecution, NewMessage};
 use selftest_grading::improve::effectiveness::Effectiveness;
 use selftest_grading::improve::skill::{SkillScore, SkillVersion};
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_grading::improve::trend;
-use selftest_store::{DayCount, Store, StoreError};
+use selftest_store::{SkillDayCount, Store, StoreError};
 use selftest_text::redact::Redactor;
 
 /// Tracks the skills of one user.
@@ -52,7 +52,7 @@ impl SkillTracker {
         skill_version_id: &str,
     ) -> Result<Effectiveness, StoreError> {
         let since = self.lookback(selftest_clock::now());
-        Ok(Effectiveness::of(&self.store.skill_counts(skill_version_id, since).await?))
+        Ok(Effectiveness::from_counts(&self.store.skill_counts(skill_version_id, since).await?))
     }
 
     /// Scores every active version by its executions in the days before `now`, and saves the
@@ -60,7 +60,7 @@ impl SkillTracker {
     pub async fn score_all_skills(&self, now: Timestamp) -> Result<Vec<SkillScore>, StoreError> {
         let active = self.store.active_skills(self.user_id(), self.lookback(now)).await?;
         let score = |(skill, counts): &(SkillVersion, _)| {
-            let effectiveness = Effectiveness::of(counts);
+            let effectiveness = Effectiveness::from_counts(counts);
             (skill.id.clone(), effectiveness.score(), effectiveness.total_executions())
         };
         let scores: Vec<_> = active.iter().map(score).collect();
@@ -77,7 +77,7 @@ impl SkillTracker {
     }
 
     /// Counts executions by version and day, over the weeks of a trend that ends on `today`.
-    pub async fn days(&self, today: Date) -> Result<Vec<DayCount>, StoreError> {
+    pub async fn days(&self, today: Date) -> Result<Vec<SkillDayCount>, StoreError> {
         let first = trend::first_day(today).to_zoned(TimeZone::UTC);
         let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
         self.store.skill_days(self.user_id(), first).await

@@ -2,11 +2,11 @@
 //! expressed by a message is stored, never its text.
 
 use super::SkillTracker;
-use selftest_grading::improve::skill::{ExecutionStatus, Reaction, SkillExecution};
-use selftest_grading::signal::{Signals, classify_signals};
-use selftest_store::{Recorded, SkillRecord, SkillRef, SkillRequest, StoreError};
+use selftest_grading::improve::skill::{ExecutionStatus, SkillExecution, UserReaction};
+use selftest_grading::signal::{MessageSignals, classify_signals};
+use selftest_store::{SkillRecord, SkillRecordCounts, SkillRef, SkillRequest, StoreError};
 use selftest_text::clip;
-use selftest_text::digest::uuid_of;
+use selftest_text::digest::uuid_from_name;
 
 /// Maximum bytes of an error message.
 const MAX_ERROR: usize = 4000;
@@ -49,10 +49,10 @@ pub struct NewMessage {
 
 impl SkillTracker {
     /// Creates the record of an execution that happened just now.
-    pub fn execution(&self, told: NewExecution) -> SkillRecord {
+    pub fn execution_record(&self, told: NewExecution) -> SkillRecord {
         let error = told.error_message.map(|words| clip(&self.redactor.apply(&words), MAX_ERROR));
         let execution = SkillExecution {
-            id: uuid_of(&format!("{:032x}", rand::random::<u128>())),
+            id: uuid_from_name(&format!("{:032x}", rand::random::<u128>())),
             // Set by the store.
             skill_version_id: String::new(),
             user_id: self.user_id().to_owned(),
@@ -71,31 +71,34 @@ impl SkillTracker {
     }
 
     /// Creates the record of a message that was just written, without its text.
-    pub fn message(&self, told: &NewMessage) -> (Signals, SkillRecord) {
+    pub fn message_record(&self, told: &NewMessage) -> (MessageSignals, SkillRecord) {
         let signals = classify_signals(&told.message, told.previous.as_deref(), None);
         let record = SkillRecord::Message {
             user_id: self.user_id().to_owned(),
             session_id: told.session_id.clone(),
-            reaction: Reaction { edited: told.user_edited_output, ..reaction(&signals) },
+            reaction: UserReaction { edited: told.user_edited_output, ..reaction(&signals) },
             at: selftest_clock::now(),
         };
         (signals, record)
     }
 
     /// Saves records, all or none. Unknown skills are counted and are not an error.
-    pub async fn record(&self, records: &[SkillRecord]) -> Result<Recorded, StoreError> {
+    pub async fn record(&self, records: &[SkillRecord]) -> Result<SkillRecordCounts, StoreError> {
         self.store.record_skills(records).await
     }
 
     /// Saves records sent by clients; a request with a key is saved once.
-    pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
+    pub async fn record_requests(
+        &self,
+        requests: &[SkillRequest],
+    ) -> Result<SkillRecordCounts, StoreError> {
         self.store.record_requests(requests).await
     }
 }
 
 /// Converts the signals of a message to a reaction to the preceding execution.
-pub(super) fn reaction(signals: &Signals) -> Reaction {
-    Reaction {
+pub(super) fn reaction(signals: &MessageSignals) -> UserReaction {
+    UserReaction {
         gratitude: signals.gratitude,
         repetition: signals.repetition,
         frustration: signals.frustration,

@@ -11,7 +11,7 @@ const MAX_NAME_BYTES: usize = 512;
 
 /// A request to grade a session with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grading {
+pub struct GradingJob {
     /// Session id.
     pub session_id: String,
     /// Model name; defaults to the model of the worker's configuration.
@@ -21,7 +21,7 @@ pub struct Grading {
     pub requested_at: Timestamp,
 }
 
-impl Grading {
+impl GradingJob {
     /// Creates a request with the current time.
     pub fn new(session_id: &str, model: Option<&str>) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl Grading {
     /// Returns the key by which duplicates are recognized. It is a digest because ids may be longer
     /// than an index entry.
     pub(super) fn key(&self) -> String {
-        digest::of_json(serde_json::json!([self.session_id, self.model]))
+        digest::json_sha256_hex(serde_json::json!([self.session_id, self.model]))
     }
 }
 
 /// State of a request for a grade.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GradingRequest {
+pub enum GradingState {
     /// Waiting for a worker.
     Waiting,
     /// Being processed by a worker.
@@ -81,7 +81,7 @@ pub struct FailedGrading {
     pub id: String,
     /// The grading.
     #[serde(flatten)]
-    pub grading: Grading,
+    pub grading: GradingJob,
     /// Number of attempts.
     pub attempts: u64,
     /// Time of the failure.

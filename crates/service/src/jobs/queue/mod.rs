@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Database, Encode, Executor, IntoArguments, Type};
 
 use super::job_settings::JobSettings;
-pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
+pub use entry::{FailedGrading, GradingJob, GradingState, QueueCounts};
 use selftest_store::{QueueDatabase, QueuePool, StoreError};
 use selftest_text::one_line;
 
@@ -36,14 +36,14 @@ const WAITING: &str = "(status = 'Pending' OR (status = 'Failed' AND attempts < 
 
 /// The queue. Clones share its connections.
 #[derive(Debug, Clone)]
-pub struct Queue {
+pub struct GradingQueue {
     pub(super) database: QueueDatabase,
     /// Name of the queue in the library's tables.
     pub(super) name: String,
     pub(super) settings: JobSettings,
 }
 
-impl Queue {
+impl GradingQueue {
     /// Opens the queue that belongs to the grades at that address, and creates missing tables.
     pub async fn open(address: &str, settings: &JobSettings) -> Result<Self, StoreError> {
         let database = QueueDatabase::open(address).await?;
@@ -66,7 +66,7 @@ impl Queue {
     }
 
     /// Adds sessions, except those already waiting or running. Returns the number added.
-    pub async fn enqueue(&self, gradings: &[Grading]) -> Result<u64, StoreError> {
+    pub async fn enqueue(&self, gradings: &[GradingJob]) -> Result<u64, StoreError> {
         let mut added = 0;
         for batch in gradings.chunks(BATCH_SIZE) {
             added += self.add(batch).await.map_err(|error| self.database.failed(error))?;
@@ -74,7 +74,7 @@ impl Queue {
         Ok(added as u64)
     }
 
-    async fn add(&self, gradings: &[Grading]) -> Result<usize, sqlx::Error> {
+    async fn add(&self, gradings: &[GradingJob]) -> Result<usize, sqlx::Error> {
         match &self.database.pool {
             QueuePool::Sqlite(pool) => {
                 let mut writing = pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -114,7 +114,7 @@ impl Queue {
     async fn new_tasks<DB>(
         &self,
         writing: &mut DB::Connection,
-        gradings: &[Grading],
+        gradings: &[GradingJob],
     ) -> Result<Vec<Task<Vec<u8>>>, sqlx::Error>
     where
         DB: Database<Arguments: IntoArguments<DB>>,
@@ -143,27 +143,32 @@ impl Queue {
 
     /// Returns the state of the last request to grade a session with the configured model; `None`
     /// if there was none or it has been pruned.
-    pub async fn request(&self, session_id: &str) -> Result<Option<GradingRequest>, StoreError> {
+    pub async fn request_state(
+        &self,
+        session_id: &str,
+    ) -> Result<Option<GradingState>, StoreError> {
         let query = format!(
             "SELECT {}, CAST(last_result AS TEXT) FROM jobs \
              WHERE job_type = $1 AND idempotency_key = $2",
-            state()
+            state_expression()
         );
-        let key = Grading::new(session_id, None).key();
+        let key = GradingJob::new(session_id, None).key();
         let found: Vec<(String, Option<String>)> =
             self.database.select(query, &[&self.name, &key]).await?;
         Ok(found.first().map(|(state, result)| match state.as_str() {
-            "running" => GradingRequest::Running,
-            "waiting" => GradingRequest::Waiting,
-            "failed" => GradingRequest::Failed(reason(result.as_deref())),
-            _ => GradingRequest::Done,
+            "running" => GradingState::Running,
+            "waiting" => GradingState::Waiting,
+            "failed" => GradingState::Failed(failure_reason(result.as_deref())),
+            _ => GradingState::Done,
         }))
     }
 
     /// Returns the number of gradings in each state.
     pub async fn counts(&self) -> Result<QueueCounts, StoreError> {
-        let query =
-            format!("SELECT {}, COUNT(*) FROM jobs WHERE job_type = $1 GROUP BY 1", state());
+        let query = format!(
+            "SELECT {}, COUNT(*) FROM jobs WHERE job_type = $1 GROUP BY 1",
+            state_expression()
+        );
         let found: Vec<(String, i64)> = self.database.select(query, &[&self.name]).await?;
         let count = |state: &str| {
             found.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| unsigned(*count))
@@ -208,16 +213,16 @@ impl Queue {
         let found: Vec<Row> = self.database.select(query, &[&self.name]).await?;
         let failed = found.into_iter().map(|(id, work, attempts, at, result)| FailedGrading {
             id,
-            grading: Grading::read(&work).unwrap_or_else(|_| Grading::unreadable()),
+            grading: GradingJob::read(&work).unwrap_or_else(|_| GradingJob::unreadable()),
             attempts: unsigned(attempts),
             at: at.and_then(|at| Timestamp::from_second(at).ok()),
-            why: reason(result.as_deref()),
+            why: failure_reason(result.as_deref()),
         });
         Ok(failed.collect())
     }
 
     /// Queues failed gradings again: the one with this id, or all. Returns their number.
-    pub async fn retry(&self, id: Option<&str>) -> Result<u64, StoreError> {
+    pub async fn retry_failed(&self, id: Option<&str>) -> Result<u64, StoreError> {
         let query = format!(
             "UPDATE jobs SET status = 'Pending', attempts = 0, run_at = {}, \
              lock_by = NULL, lock_at = NULL, done_at = NULL \
@@ -230,7 +235,7 @@ impl Queue {
     }
 
     /// Returns the gradings of a finished worker to the queue. `worker` is the start of its name.
-    pub(super) async fn release(&self, worker: &str) -> Result<(), StoreError> {
+    pub(super) async fn release_worker(&self, worker: &str) -> Result<(), StoreError> {
         let give_back = format!(
             "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL \
              WHERE job_type = $1 AND {RUNNING} AND lock_by LIKE $2 || '%'"
@@ -249,7 +254,7 @@ impl Queue {
     /// Requeues the gradings of workers that stopped sending heartbeats; workers do this with each
     /// heartbeat of their own. It counts as an attempt, so a grading that crashes its worker is not
     /// retried forever.
-    pub(super) async fn recover(&self) -> Result<u64, StoreError> {
+    pub(super) async fn requeue_abandoned(&self) -> Result<u64, StoreError> {
         let (silence, dead_after) = (self.dialect().silence, self.dead_after());
         let query = format!(
             "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL, \
@@ -261,7 +266,7 @@ impl Queue {
 
     /// Deletes gradings that finished long ago, and workers that nothing refers to.
     pub(super) async fn prune(&self) -> Result<(), StoreError> {
-        let Dialect { done_at, silence, .. } = self.dialect();
+        let TimeExpressions { done_at, silence, .. } = self.dialect();
         let keep_since =
             selftest_clock::now().as_second() - DAY * i64::from(self.settings.keep_days);
         let long = DAY.unsigned_abs() + self.dead_after();
@@ -282,7 +287,7 @@ impl Queue {
         self.settings.dead_after().as_secs()
     }
 
-    fn dialect(&self) -> Dialect {
+    fn dialect(&self) -> TimeExpressions {
         match self.database.pool {
             QueuePool::Sqlite(_) => SQLITE,
             #[cfg(feature = "postgres")]
@@ -293,7 +298,7 @@ impl Queue {
 
 /// SQL expressions for the time columns of the library's tables.
 #[derive(Debug, Clone, Copy)]
-struct Dialect {
+struct TimeExpressions {
     /// Current time, in the type of the time columns.
     now: &'static str,
     /// A time far in the past, in the type of the time columns.
@@ -304,7 +309,7 @@ struct Dialect {
     silence: &'static str,
 }
 
-const SQLITE: Dialect = Dialect {
+const SQLITE: TimeExpressions = TimeExpressions {
     now: "CAST(strftime('%s', 'now') AS INTEGER)",
     long_ago: "0",
     done_at: "done_at",
@@ -312,7 +317,7 @@ const SQLITE: Dialect = Dialect {
 };
 
 #[cfg(feature = "postgres")]
-const POSTGRES: Dialect = Dialect {
+const POSTGRES: TimeExpressions = TimeExpressions {
     now: "now()",
     long_ago: "to_timestamp(0)",
     done_at: "CAST(EXTRACT(EPOCH FROM done_at) AS BIGINT)",
@@ -320,7 +325,7 @@ const POSTGRES: Dialect = Dialect {
 };
 
 /// Returns the SQL expression for the state of a grading, named as in [`QueueCounts`].
-fn state() -> String {
+fn state_expression() -> String {
     format!(
         "CASE WHEN {RUNNING} THEN 'running' WHEN {WAITING} THEN 'waiting' \
          WHEN {FAILED} THEN 'failed' ELSE 'done' END"
@@ -350,7 +355,7 @@ fn unsigned(number: i64) -> u64 {
 }
 
 /// Extracts the reason of a failure from the result stored by the library: `{"Err": "…"}`.
-fn reason(result: Option<&str>) -> String {
+fn failure_reason(result: Option<&str>) -> String {
     let result: Option<serde_json::Value> =
         result.and_then(|result| serde_json::from_str(result).ok());
     let reason = result.as_ref().and_then(|result| result["Err"].as_str()).unwrap_or("no reason");

@@ -5,13 +5,13 @@ use tempfile::TempDir;
 use super::*;
 
 struct World {
-    queue: Queue,
+    queue: GradingQueue,
     folder: TempDir,
 }
 
-async fn open(folder: &TempDir) -> Result<Queue, StoreError> {
+async fn open(folder: &TempDir) -> Result<GradingQueue, StoreError> {
     let address = folder.path().join("grades.db");
-    Queue::open(&address.to_string_lossy(), &JobSettings::default()).await
+    GradingQueue::open(&address.to_string_lossy(), &JobSettings::default()).await
 }
 
 async fn world() -> World {
@@ -19,8 +19,8 @@ async fn world() -> World {
     World { queue: open(&folder).await.unwrap(), folder }
 }
 
-fn gradings(ids: &[&str]) -> Vec<Grading> {
-    ids.iter().map(|id| Grading::new(id, None)).collect()
+fn gradings(ids: &[&str]) -> Vec<GradingJob> {
+    ids.iter().map(|id| GradingJob::new(id, None)).collect()
 }
 
 impl World {
@@ -41,18 +41,18 @@ async fn a_session_waits_once_for_each_model() {
     let queue = &world.queue;
     assert_eq!(queue.enqueue(&gradings(&["a", "b", "a"])).await.unwrap(), 2);
     assert_eq!(queue.enqueue(&gradings(&["b", "c"])).await.unwrap(), 1);
-    assert_eq!(queue.enqueue(&[Grading::new("a", Some("ollama/x"))]).await.unwrap(), 1);
+    assert_eq!(queue.enqueue(&[GradingJob::new("a", Some("ollama/x"))]).await.unwrap(), 1);
     assert_eq!(world.counts().await, [4, 0, 0, 0]);
-    assert_eq!(queue.request("a").await.unwrap(), Some(GradingRequest::Waiting));
-    assert_eq!(queue.request("z").await.unwrap(), None);
+    assert_eq!(queue.request_state("a").await.unwrap(), Some(GradingState::Waiting));
+    assert_eq!(queue.request_state("z").await.unwrap(), None);
     for (state, request) in [
-        ("'Queued'", GradingRequest::Running),
-        ("'Running'", GradingRequest::Running),
-        ("'Done'", GradingRequest::Done),
+        ("'Queued'", GradingState::Running),
+        ("'Running'", GradingState::Running),
+        ("'Done'", GradingState::Done),
     ] {
         let statement = format!("UPDATE Jobs SET status = {state}");
         world.sql(Box::leak(statement.into_boxed_str())).await;
-        assert_eq!(queue.request("a").await.unwrap(), Some(request), "{state}");
+        assert_eq!(queue.request_state("a").await.unwrap(), Some(request), "{state}");
     }
     assert!(world.folder.path().join("grades-jobs.db").is_file());
 }
@@ -72,7 +72,7 @@ async fn what_has_ended_may_be_asked_for_again() {
     // A first failed attempt is not final.
     world.sql("UPDATE Jobs SET status = 'Failed', attempts = 1").await;
     assert_eq!(world.queue.enqueue(&gradings(&["a"])).await.unwrap(), 0);
-    assert_eq!(world.queue.request("a").await.unwrap(), Some(GradingRequest::Waiting));
+    assert_eq!(world.queue.request_state("a").await.unwrap(), Some(GradingState::Waiting));
 }
 
 #[tokio::test]
@@ -93,20 +93,20 @@ async fn failures_are_listed_with_their_reason_and_tried_again() {
     assert_eq!((failed[0].attempts, failed[0].why.as_str()), (2, "the file is gone"));
     assert_eq!(failed[0].at.unwrap().as_second(), 1_795_000_000);
     assert_eq!(queue.failed(1).await.unwrap().len(), 1);
-    let request = GradingRequest::Failed("the file is gone".to_owned());
-    assert_eq!(queue.request(hostile).await.unwrap(), Some(request));
+    let request = GradingState::Failed("the file is gone".to_owned());
+    assert_eq!(queue.request_state(hostile).await.unwrap(), Some(request));
 
-    assert_eq!(queue.retry(Some("01J0000000000000000000000")).await.unwrap(), 0);
-    assert_eq!(queue.retry(Some(&failed[0].id)).await.unwrap(), 1);
+    assert_eq!(queue.retry_failed(Some("01J0000000000000000000000")).await.unwrap(), 0);
+    assert_eq!(queue.retry_failed(Some(&failed[0].id)).await.unwrap(), 1);
     assert_eq!(world.counts().await, [1, 0, 1, 0]);
-    assert_eq!(queue.retry(None).await.unwrap(), 1);
+    assert_eq!(queue.retry_failed(None).await.unwrap(), 1);
     assert_eq!(world.counts().await, [2, 0, 0, 0]);
 }
 
 #[test]
 fn reasons_that_are_none() {
     for result in [None, Some(""), Some("{\"Ok\":null}"), Some("[1"), Some("{\"Err\":7}")] {
-        assert_eq!(reason(result), "no reason");
+        assert_eq!(failure_reason(result), "no reason");
     }
 }
 
@@ -133,10 +133,10 @@ async fn work_of_the_dead_and_of_those_that_stop() {
     assert!(!queue.is_busy("dead-2").await.unwrap());
     assert!(queue.is_busy("alive").await.unwrap());
     // A worker that died counts as an attempt, one that was stopped does not.
-    assert_eq!(queue.recover().await.unwrap(), 1);
+    assert_eq!(queue.requeue_abandoned().await.unwrap(), 1);
     assert_eq!(world.counts().await, [1, 2, 0, 0]);
     world.sql("UPDATE Jobs SET attempts = 7 WHERE status = 'Pending' AND attempts = 2").await;
-    queue.release("alive").await.unwrap();
+    queue.release_worker("alive").await.unwrap();
     assert_eq!((queue.workers().await.unwrap(), world.counts().await), (0, [3, 0, 0, 0]));
     world
         .sql("UPDATE Jobs SET status = 'Done', done_at = 1, lock_by = 'dead' WHERE attempts = 7")
@@ -154,8 +154,8 @@ async fn many_at_once_and_by_many() {
     let folder = tempfile::tempdir().unwrap();
     let ids: Vec<String> = (0..1200).map(|number| number.to_string()).collect();
     let opened = futures_util::future::join_all((0..4).map(|_| open(&folder))).await;
-    let queues: Vec<Queue> = opened.into_iter().map(Result::unwrap).collect();
-    let all: Vec<Grading> = ids.iter().map(|id| Grading::new(id, None)).collect();
+    let queues: Vec<GradingQueue> = opened.into_iter().map(Result::unwrap).collect();
+    let all: Vec<GradingJob> = ids.iter().map(|id| GradingJob::new(id, None)).collect();
     let added = queues.iter().map(|queue| queue.enqueue(&all));
     let added = futures_util::future::join_all(added).await;
     assert_eq!(added.into_iter().map(Result::unwrap).sum::<u64>(), 1200);

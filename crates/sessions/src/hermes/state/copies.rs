@@ -12,29 +12,29 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::super::prompt;
-use crate::sqlite::{Columns, text};
+use crate::sqlite::{TableColumns, text};
 
 /// Maximum number of rows compared.
 const MAX_ROWS: usize = 1_000_000;
 
 /// Indices of the copies among all rows of the session.
 #[derive(Default)]
-pub(super) struct Copies {
+pub(super) struct CopiedRows {
     rows: HashSet<usize>,
 }
 
 /// Digest of a row, and a flag for summaries.
 #[derive(Clone, Copy)]
-struct Said {
+struct RowDigest {
     digest: u64,
     is_summary: bool,
 }
 
-impl Copies {
+impl CopiedRows {
     /// Finds the copies. Sessions without compaction have none and skip the comparison.
     pub(super) async fn of(
         database: &mut SqliteConnection,
-        columns: &Columns,
+        columns: &TableColumns,
         session: &str,
     ) -> Result<Self, sqlx::Error> {
         if !columns.has("compacted") {
@@ -63,9 +63,9 @@ impl Copies {
                 call_id.hash(&mut hasher);
             }
             let is_summary = text(&row, 4) == "1" || prompt::is_summary(&text(&row, 1));
-            said.push(Said { digest: hasher.finish(), is_summary });
+            said.push(RowDigest { digest: hasher.finish(), is_summary });
         }
-        Ok(Self { rows: copied(&said) })
+        Ok(Self { rows: find_copies(&said) })
     }
 
     pub(super) fn contains(&self, row: usize) -> bool {
@@ -74,7 +74,7 @@ impl Copies {
 }
 
 /// Returns the rows around summaries that repeat earlier ones.
-fn copied(rows: &[Said]) -> HashSet<usize> {
+fn find_copies(rows: &[RowDigest]) -> HashSet<usize> {
     let digests: Vec<u64> = rows.iter().map(|row| row.digest).collect();
     let summaries: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_summary).collect();
     let mut copies = HashSet::new();
@@ -124,9 +124,9 @@ mod tests {
     fn without_copies(rows: &str) -> String {
         let said: Vec<_> = rows
             .bytes()
-            .map(|byte| Said { digest: u64::from(byte), is_summary: byte == b'#' })
+            .map(|byte| RowDigest { digest: u64::from(byte), is_summary: byte == b'#' })
             .collect();
-        let copies = copied(&said);
+        let copies = find_copies(&said);
         rows.char_indices().filter(|(at, _)| !copies.contains(at)).map(|(_, c)| c).collect()
     }
 

@@ -12,14 +12,14 @@ use futures_util::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteRow;
 
-use crate::ReadError;
-use crate::event::{Head, Usage};
-use crate::feed::Feed;
-use crate::source::Source;
-use crate::sqlite::{self, Columns, damaged, open, refused, text};
+use crate::SessionReadError;
+use crate::event::{SessionHead, TokenCounts};
+use crate::feed::SessionFeed;
+use crate::source::SessionSource;
+use crate::sqlite::{self, TableColumns, damaged_error, open, text, unrecognised_error};
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::Loose;
+use crate::wire::JsonValue;
 
 mod copies;
 mod rows;
@@ -27,7 +27,7 @@ mod rows;
 mod tests;
 
 use super::message::AGENT;
-use copies::Copies;
+use copies::CopiedRows;
 
 /// Columns of a session, in the order that [`note`] expects.
 const SESSION: [&str; 12] = [
@@ -49,17 +49,20 @@ const SESSION: [&str; 12] = [
 ///
 /// Must not be called on a thread that runs async tasks. Bytes in memory are rejected, because
 /// SQLite needs a file.
-pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+pub(crate) fn read(
+    source: &SessionSource,
+    feed: &mut SessionFeed<'_>,
+) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_file(path, feed))?
 }
 
-async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+async fn read_file(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
-    let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
-    let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
-    if let Some(reason) = foreign(&sessions, &messages) {
-        return Err(refused(reason));
+    let sessions = TableColumns::of(&mut database, "sessions").await.map_err(damaged_error)?;
+    let messages = TableColumns::of(&mut database, "messages").await.map_err(damaged_error)?;
+    if let Some(reason) = describe_foreign(&sessions, &messages) {
+        return Err(unrecognised_error(reason));
     }
     // A second connection, because the first one is still streaming the sessions.
     let mut inner = open(path, &mut feed.notes).await?;
@@ -69,9 +72,9 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         while let Some(row) = rows.try_next().await? {
             let id = text(&row, 0);
             feed.head = note(&row);
-            let copies = Copies::of(&mut inner, &messages, &id).await?;
+            let copies = CopiedRows::of(&mut inner, &messages, &id).await?;
             rows::send(&mut inner, &messages, &id, &copies, feed).await?;
-            feed.end();
+            feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
     };
@@ -81,45 +84,45 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn note(row: &SqliteRow) -> Head {
+fn note(row: &SqliteRow) -> SessionHead {
     let field = |at: usize| Text::new(text(row, at));
     let count = |at: usize| text(row, at).parse::<u64>().ok();
-    let mut head = Head {
+    let mut head = SessionHead {
         id: text(row, 0).into_owned(),
         agent: AGENT.to_owned(),
         platform: field(1).line(400),
         parent: field(3).line(400),
-        cwd: field(4).line(400).or_else(|| Loose::parse(&text(row, 5)).text("/cwd").line(400)),
-        ..Head::default()
+        cwd: field(4).line(400).or_else(|| JsonValue::parse(&text(row, 5)).text("/cwd").line(400)),
+        ..SessionHead::default()
     };
-    head.model(&text(row, 2));
+    head.add_model(&text(row, 2));
     for at in [6, 7] {
         if let Moment(Some(time)) = Moment::parse(&text(row, at)) {
-            head.saw(time);
+            head.record_time(time);
         }
     }
     let (input, output, read, written) = (count(8), count(9), count(10), count(11));
     if input.is_some() || output.is_some() {
         // Hermes counts cache reads and writes separately from the input.
-        head.usage = Some(Usage {
+        head.usage = Some(TokenCounts {
             input: input.unwrap_or_default().saturating_add(written.unwrap_or_default()),
             output: output.unwrap_or_default(),
             cached: read.unwrap_or_default(),
         })
-        .filter(|usage| *usage != Usage::default());
+        .filter(|usage| *usage != TokenCounts::default());
     }
     head
 }
 
 /// Describes a database that is not from Hermes; `None` if it is.
-fn foreign(sessions: &Columns, messages: &Columns) -> Option<String> {
+fn describe_foreign(sessions: &TableColumns, messages: &TableColumns) -> Option<String> {
     let needed = ["session_id", "role", "content", "tool_calls"];
     if sessions.has("id") && needed.iter().all(|name| messages.has(name)) {
         return None;
     }
-    let whose = if messages.is_none() && sessions.is_none() {
+    let whose = if messages.is_empty() && sessions.is_empty() {
         "without the tables sessions and messages"
-    } else if messages.is_none() {
+    } else if messages.is_empty() {
         "without a table messages"
     } else {
         "whose tables sessions and messages are not those of Hermes"

@@ -6,15 +6,15 @@ use futures_util::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::content::Content;
-use crate::feed::Feed;
+use crate::content::MessageContent;
+use crate::feed::SessionFeed;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Flag, List};
+use crate::wire::{LenientFlag, LenientList};
 
-use super::super::message::Message;
-use super::copies::Copies;
-use crate::sqlite::{Columns, text};
+use super::super::message::HermesMessage;
+use super::copies::CopiedRows;
+use crate::sqlite::{TableColumns, text};
 
 /// Columns of a message, in the order that [`message`] expects.
 const MESSAGE: [&str; 14] = [
@@ -40,10 +40,10 @@ const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
 /// Sends the messages of a session to the feed.
 pub(super) async fn send(
     database: &mut SqliteConnection,
-    columns: &Columns,
+    columns: &TableColumns,
     session: &str,
-    copies: &Copies,
-    feed: &mut Feed<'_>,
+    copies: &CopiedRows,
+    feed: &mut SessionFeed<'_>,
 ) -> Result<(), sqlx::Error> {
     let list = columns.list(&MESSAGE);
     let query = format!("SELECT {list} FROM messages WHERE session_id = ? ORDER BY rowid");
@@ -62,7 +62,7 @@ pub(super) async fn send(
     Ok(())
 }
 
-fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
+fn message(row: &SqliteRow, feed: &mut SessionFeed<'_>) {
     let fields: [Cow<'_, str>; 12] = std::array::from_fn(|at| text(row, at));
     let [role, content, reasoning, reasoning_content, details, finish_reason, ..] = &fields;
     let [.., calls, call_id, tool_name, time, is_summary, display_kind] = &fields;
@@ -71,15 +71,15 @@ fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
         feed.notes.repaired_records += 1;
     }
     let tool_calls =
-        if calls.is_empty() { Ok(List::default()) } else { serde_json::from_str(calls) };
+        if calls.is_empty() { Ok(LenientList::default()) } else { serde_json::from_str(calls) };
     if tool_calls.is_err() {
         feed.notes.bad_records += 1;
     }
     let encoded = ENCODED.iter().find_map(|prefix| content.strip_prefix(prefix));
-    let content = encoded.and_then(|json| serde_json::from_str::<Content<'_>>(json).ok());
-    let message = Message {
+    let content = encoded.and_then(|json| serde_json::from_str::<MessageContent<'_>>(json).ok());
+    let message = HermesMessage {
         role: (&**role).into(),
-        content: content.unwrap_or_else(|| Content((&*fields[1]).into())),
+        content: content.unwrap_or_else(|| MessageContent((&*fields[1]).into())),
         reasoning: (&**reasoning).into(),
         reasoning_content: (&**reasoning_content).into(),
         reasoning_details: serde_json::from_str(details).unwrap_or_default(),
@@ -89,7 +89,7 @@ fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
         tool_name: (&**tool_name).into(),
         name: Text::default(),
         timestamp: Moment::parse(time),
-        is_summary: Flag((is_summary == "1").then_some(true)),
+        is_summary: LenientFlag((is_summary == "1").then_some(true)),
         display_kind: (&**display_kind).into(),
     };
     message.send(feed);

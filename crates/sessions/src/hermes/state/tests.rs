@@ -6,8 +6,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::{
-    Collector, Format, Mark, Origin, Outcome, ReadError, Reading, Role, Session, Source, Usage,
-    read, read_as,
+    EventMark, EventOrigin, EventRole, ReadSummary, Session, SessionCollector, SessionFormat,
+    SessionReadError, SessionSource, TokenCounts, ToolOutcome, read, read_as,
 };
 
 const SCHEMA: &str = "
@@ -56,16 +56,16 @@ fn database(path: &Path, statements: &[&str]) {
     });
 }
 
-fn sessions(path: &Path) -> (Vec<Session>, Reading) {
-    let mut collector = Collector::default();
-    let reading = read(&Source::file(path), &mut collector).unwrap();
-    assert_eq!(reading.format, Format::HermesState);
+fn sessions(path: &Path) -> (Vec<Session>, ReadSummary) {
+    let mut collector = SessionCollector::default();
+    let reading = read(&SessionSource::file(path), &mut collector).unwrap();
+    assert_eq!(reading.format, SessionFormat::HermesState);
     (collector.into_sessions(), reading)
 }
 
 fn refused(path: &Path) -> String {
-    match read(&Source::file(path), &mut Collector::default()) {
-        Err(ReadError::Unrecognised(reason)) => reason,
+    match read(&SessionSource::file(path), &mut SessionCollector::default()) {
+        Err(SessionReadError::Unrecognised(reason)) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -88,18 +88,18 @@ fn one_session_for_each_row() {
     assert_eq!(head.cwd.as_deref(), Some("/work"));
     assert_eq!(head.start.unwrap().to_string(), "2026-04-29T20:05:00Z");
     assert_eq!(head.end.unwrap().to_string(), "2026-04-29T20:05:12.5Z");
-    assert_eq!(head.usage, Some(Usage { input: 1030, output: 200, cached: 5000 }));
+    assert_eq!(head.usage, Some(TokenCounts { input: 1030, output: 200, cached: 5000 }));
     assert_eq!(said(&found[0]), ["look", "", "", "it fails"]);
     assert_eq!(found[0].events[1].reasoning.as_str(), "hm");
     assert_eq!(found[0].events[1].calls[0].arguments.as_str(), r#"{"command": "false"}"#);
     let result = &found[0].events[2].results[0];
-    assert_eq!((result.outcome, result.exit_code), (Outcome::Failed, Some(1)));
+    assert_eq!((result.outcome, result.exit_code), (ToolOutcome::Failed, Some(1)));
 
     let child = &found[1];
     assert_eq!((child.head.parent.as_deref(), child.head.usage), (Some("s1"), None));
-    assert_eq!(child.events[0].mark, Some(Mark::Compacted));
-    assert_eq!(child.events[0].role, Role::System);
-    assert_eq!(child.events[1].origin, Origin::Human);
+    assert_eq!(child.events[0].mark, Some(EventMark::Compacted));
+    assert_eq!(child.events[0].role, EventRole::System);
+    assert_eq!(child.events[1].origin, EventOrigin::Human);
     assert_eq!(child.events[1].text.as_str(), "and this?\n[image image/png 21 B]");
     // Nothing was written beside it.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -183,8 +183,8 @@ fn foreign_and_broken_databases_are_refused_in_words() {
     }
     std::fs::write(path("torn"), b"SQLite format 3\0abc").unwrap();
     assert_eq!(refused(&path("torn")), "it is cut off");
-    let bytes = Source::bytes("state.db", &b"SQLite format 3\0"[..]);
-    let error = read(&bytes, &mut Collector::default()).unwrap_err();
+    let bytes = SessionSource::bytes("state.db", &b"SQLite format 3\0"[..]);
+    let error = read(&bytes, &mut SessionCollector::default()).unwrap_err();
     assert!(error.to_string().contains("can only be read from a file"), "{error}");
 }
 
@@ -195,7 +195,7 @@ fn an_async_task_is_told_so() {
     database(&path, &[SCHEMA, ROWS]);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let error = runtime.block_on(async {
-        read(&Source::file(&path), &mut Collector::default()).unwrap_err().to_string()
+        read(&SessionSource::file(&path), &mut SessionCollector::default()).unwrap_err().to_string()
     });
     assert!(error.contains("inside of an async task"), "{error}");
 }
@@ -219,8 +219,8 @@ fn damage_does_no_harm() {
         }
         bytes.truncate(whole.len() - usize::from(left_out) % whole.len());
         std::fs::write(&broken, bytes).unwrap();
-        let mut collector = Collector::default();
-        let _ = read_as(Format::HermesState, &Source::file(&broken), &mut collector);
+        let mut collector = SessionCollector::default();
+        let _ = read_as(SessionFormat::HermesState, &SessionSource::file(&broken), &mut collector);
         prop_assert!(collector.into_sessions().iter().all(|found| !found.events.is_empty()));
         Ok(())
     });

@@ -3,17 +3,17 @@
 use super::*;
 
 fn shown(command: &str) -> Vec<String> {
-    let step = |step: Step| match step {
-        Step::Check(check) => format!(
+    let step = |step: CommandStep| match step {
+        CommandStep::Check(check) => format!(
             "{:?}{}{}",
             check.kind,
             if check.targets.is_empty() { String::new() } else { format!(" {:?}", check.targets) },
-            if check.code_tells { "" } else { " ?" }
+            if check.exit_code_is_reliable { "" } else { " ?" }
         ),
-        Step::Change => "change".to_owned(),
-        Step::Merge => "merge".to_owned(),
+        CommandStep::Change => "change".to_owned(),
+        CommandStep::Merge => "merge".to_owned(),
     };
-    steps(command).into_iter().map(step).collect()
+    parse_steps(command).into_iter().map(step).collect()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn nothing_panics() {
         "$(pytest",
         "cargo",
     ] {
-        steps(command);
+        parse_steps(command);
     }
-    steps(&"a && ".repeat(5000));
+    parse_steps(&"a && ".repeat(5000));
 }

@@ -16,9 +16,9 @@ use super::recording::reaction;
 use selftest_grading::improve::skill::SkillExecution;
 use selftest_grading::signal::classify_signals;
 use selftest_store::{SkillRecord, SkillRef, StoreError};
-use selftest_text::digest::uuid_of;
+use selftest_text::digest::uuid_from_name;
 use selftest_text::redact::Redactor;
-use uses::{Use, Uses};
+use uses::{SkillUse, SkillUseCollector};
 
 /// Maximum number of files whose executions wait to be written.
 const MAX_WAITING: usize = 64;
@@ -36,7 +36,7 @@ pub struct DeriveOptions {
 
 /// Counts of the executions found in recorded sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Derived {
+pub struct DerivedCounts {
     /// Number of files that could contain sessions.
     pub files: u64,
     /// Number of sessions in which a skill was used.
@@ -52,20 +52,23 @@ pub struct Derived {
 impl SkillTracker {
     /// Records the skill uses in recorded sessions. Unknown skills are added as version
     /// `unversioned`.
-    pub async fn record_sessions(&self, options: DeriveOptions) -> Result<Derived, StoreError> {
+    pub async fn record_sessions(
+        &self,
+        options: DeriveOptions,
+    ) -> Result<DerivedCounts, StoreError> {
         let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
         let redactor = self.redactor.clone();
         let user_id = self.user_id().to_owned();
         // A separate thread, because the reader of database files has its own tokio runtime.
         let reading = std::thread::spawn(move || read(&options, &redactor, &user_id, &sender));
-        let mut derived = Derived::default();
+        let mut derived = DerivedCounts::default();
         while let Some(records) = receiver.recv().await {
             let recorded = self.record(&records).await?;
             derived.executions += recorded.executions;
         }
         // A panic has already been printed to stderr.
         let read = reading.join().unwrap_or_default();
-        Ok(Derived { executions: derived.executions, ..read })
+        Ok(DerivedCounts { executions: derived.executions, ..read })
     }
 }
 
@@ -75,17 +78,17 @@ fn read(
     redactor: &Redactor,
     user_id: &str,
     sender: &mpsc::Sender<Vec<SkillRecord>>,
-) -> Derived {
-    let mut derived = Derived::default();
-    let mut found = selftest_sessions::find(&options.sources, |problem| {
+) -> DerivedCounts {
+    let mut derived = DerivedCounts::default();
+    let mut found = selftest_sessions::find_session_files(&options.sources, |problem| {
         derived.problems.push(problem.to_owned());
     });
-    found.retain(|file| file.may_hold_since(options.since));
+    found.retain(|file| file.may_contain_session_since(options.since));
     derived.files = found.len() as u64;
     // Oldest first, because a skill is added at its first use.
     found.sort_by_key(|file| file.modified_ns);
     for file in found {
-        let mut uses = Uses::default();
+        let mut uses = SkillUseCollector::default();
         // Files without a session contain no skill uses; `grade` reports the reason.
         if selftest_sessions::read(&file.source, &mut uses).is_err() {
             continue;
@@ -103,7 +106,7 @@ fn read(
             for one in uses {
                 derived.answered += u64::from(one.next.is_some());
                 let session = (head.agent.as_str(), head.id.as_str());
-                records.push(record(one, session, fallback, redactor, user_id));
+                records.push(execution_record(one, session, fallback, redactor, user_id));
             }
         }
         if !records.is_empty() && sender.blocking_send(records).is_err() {
@@ -113,8 +116,8 @@ fn read(
     derived
 }
 
-fn record(
-    one: Use,
+fn execution_record(
+    one: SkillUse,
     (agent, session_id): (&str, &str),
     fallback: Timestamp,
     redactor: &Redactor,
@@ -126,7 +129,10 @@ fn record(
         .map(|(message, previous)| reaction(&classify_signals(message, previous.as_deref(), None)));
     let error = one.error.as_deref().map(|words| redactor.apply(words).into_owned());
     let execution = SkillExecution {
-        id: uuid_of(&format!("execution\0{agent}\0{session_id}\0{}\0{}", one.key, one.skill)),
+        id: uuid_from_name(&format!(
+            "execution\0{agent}\0{session_id}\0{}\0{}",
+            one.key, one.skill
+        )),
         // Set by the store.
         skill_version_id: String::new(),
         user_id: user_id.to_owned(),
@@ -141,5 +147,9 @@ fn record(
         error_message: error,
         created_at: one.at.unwrap_or(fallback),
     };
-    SkillRecord::Execution { skill: SkillRef::Seen { skill_name: one.skill }, execution, reaction }
+    SkillRecord::Execution {
+        skill: SkillRef::Observed { skill_name: one.skill },
+        execution,
+        reaction,
+    }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::uses::{Use, Uses};
+use super::uses::{SkillUse, SkillUseCollector};
 use selftest_grading::improve::skill::ExecutionStatus;
-use selftest_sessions::{Source, read};
+use selftest_sessions::{SessionSource, read};
 
 /// Returns the uses in one Claude Code session, given as speaker and content.
-fn claude(records: &[(&str, Value)]) -> Vec<Use> {
+fn claude(records: &[(&str, Value)]) -> Vec<SkillUse> {
     let lines = records.iter().enumerate().map(|(number, (kind, content))| {
         let is_meta = content.as_str().is_some_and(|text| text.starts_with("Base directory"));
         let mut record = json!({
@@ -26,16 +26,16 @@ fn claude(records: &[(&str, Value)]) -> Vec<Use> {
 }
 
 /// Returns the uses in one Hermes snapshot.
-fn hermes(messages: &Value) -> Vec<Use> {
+fn hermes(messages: &Value) -> Vec<SkillUse> {
     let snapshot = json!({
         "session_id": "s", "session_start": "2026-11-20T10:00:00", "messages": messages,
     });
     uses("session_s.json", &snapshot.to_string())
 }
 
-fn uses(name: &str, text: &str) -> Vec<Use> {
-    let mut uses = Uses::default();
-    read(&Source::bytes(name, text.to_owned()), &mut uses).unwrap();
+fn uses(name: &str, text: &str) -> Vec<SkillUse> {
+    let mut uses = SkillUseCollector::default();
+    read(&SessionSource::bytes(name, text.to_owned()), &mut uses).unwrap();
     let sessions = uses.into_sessions();
     assert!(sessions.len() < 2, "{sessions:?}");
     sessions.into_iter().flat_map(|(_, uses)| uses).collect()

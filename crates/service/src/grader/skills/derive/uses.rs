@@ -12,7 +12,10 @@ use serde::Deserialize;
 
 use selftest_grading::grade::ErrorClass;
 use selftest_grading::improve::skill::ExecutionStatus;
-use selftest_sessions::{Event, Head, Mark, Origin, Outcome, Role, Sink, ToolCall, ToolResult};
+use selftest_sessions::{
+    Event, EventMark, EventOrigin, EventRole, SessionHead, SessionSink, ToolCall, ToolOutcome,
+    ToolResult,
+};
 use selftest_text::{clip, one_line};
 
 /// Maximum bytes of a skill name.
@@ -26,7 +29,7 @@ const MAX_USES: usize = 10_000;
 
 /// A finished skill use.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Use {
+pub(super) struct SkillUse {
     /// Name of the skill.
     pub(super) skill: String,
     /// Key that is unique in its session: the id of the tool call, else the number of the event.
@@ -44,7 +47,7 @@ pub(super) struct Use {
 }
 
 /// A use whose end has not been seen yet.
-struct Open {
+struct OpenUse {
     skill: String,
     key: String,
     /// Id of the pending tool call; `None` if no tool was called.
@@ -63,12 +66,12 @@ struct Open {
 
 /// Collects the skill uses in the sessions of a source.
 #[derive(Default)]
-pub(super) struct Uses {
-    sessions: Vec<(Head, Vec<Use>)>,
-    open: Vec<Open>,
-    done: Vec<Use>,
+pub(super) struct SkillUseCollector {
+    sessions: Vec<(SessionHead, Vec<SkillUse>)>,
+    open: Vec<OpenUse>,
+    done: Vec<SkillUse>,
     /// The user's last message.
-    said: Option<String>,
+    last_message: Option<String>,
     /// The last command that the user typed.
     command: Option<String>,
 }
@@ -76,7 +79,7 @@ pub(super) struct Uses {
 /// Input of the tools that use a skill, with the field names of their different versions.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Input {
+struct SkillInput {
     skill: Option<String>,
     name: Option<String>,
     command: Option<String>,
@@ -84,19 +87,19 @@ struct Input {
     file_path: Option<String>,
 }
 
-impl Uses {
+impl SkillUseCollector {
     /// Returns the sessions in which a skill was used.
-    pub(super) fn into_sessions(self) -> Vec<(Head, Vec<Use>)> {
+    pub(super) fn into_sessions(self) -> Vec<(SessionHead, Vec<SkillUse>)> {
         self.sessions
     }
 
-    fn begin(&mut self, skill: &str, event: &Event<'_>, call: Option<&ToolCall<'_>>) {
+    fn start_use(&mut self, skill: &str, event: &Event<'_>, call: Option<&ToolCall<'_>>) {
         let skill = one_line(skill.trim().trim_start_matches('/'), MAX_NAME);
         if skill.is_empty() || self.open.len() + self.done.len() >= MAX_USES {
             return;
         }
         let id = call.map(|call| call.id.as_str()).filter(|id| !id.is_empty());
-        self.open.push(Open {
+        self.open.push(OpenUse {
             skill,
             key: id.map_or_else(|| format!("#{}", event.number), ToOwned::to_owned),
             call_id: call.map(|call| call.id.as_str().to_owned()),
@@ -115,17 +118,17 @@ impl Uses {
         });
         let Some(at) = waiting else { return };
         let ended = match result.outcome {
-            Outcome::Ok | Outcome::Unknown => (ExecutionStatus::Success, None),
-            Outcome::Failed => {
+            ToolOutcome::Ok | ToolOutcome::Unknown => (ExecutionStatus::Success, None),
+            ToolOutcome::Failed => {
                 let words = if result.error.is_empty() { &result.text } else { &result.error };
-                let status = match ErrorClass::of(words, result.exit_code) {
+                let status = match ErrorClass::classify(words, result.exit_code) {
                     ErrorClass::Timeout => ExecutionStatus::Timeout,
                     _ => ExecutionStatus::Error,
                 };
                 (status, Some(clip(words, MAX_ERROR)))
             }
             // A rejected or unfinished call does not count as an execution.
-            Outcome::Rejected | Outcome::Pending => {
+            ToolOutcome::Rejected | ToolOutcome::Pending => {
                 self.open.remove(at);
                 return;
             }
@@ -150,18 +153,18 @@ impl Uses {
                 return;
             }
             let command = self.command.take().filter(|command| is_it(command));
-            self.begin(command.as_deref().unwrap_or(folder), event, None);
+            self.start_use(command.as_deref().unwrap_or(folder), event, None);
         } else {
-            for name in invoked(text) {
-                self.begin(name, event, None);
+            for name in invoked_skills(text) {
+                self.start_use(name, event, None);
             }
         }
     }
 
     /// Handles a user message. It refers to the last use, if the agent has continued since.
-    fn person(&mut self, text: &str) {
+    fn user_message(&mut self, text: &str) {
         let text = clip(text, MAX_MESSAGE);
-        let previous = self.said.replace(text.clone());
+        let previous = self.last_message.replace(text.clone());
         let waiting = mem::take(&mut self.open).into_iter();
         let (answered, open): (Vec<_>, Vec<_>) = waiting.partition(|open| open.turns > 0);
         self.open = open;
@@ -173,9 +176,9 @@ impl Uses {
     }
 }
 
-impl Open {
+impl OpenUse {
     /// Returns the finished use, or `None` if its result is unknown.
-    fn end(self, next: Option<(String, Option<String>)>) -> Option<Use> {
+    fn end(self, next: Option<(String, Option<String>)>) -> Option<SkillUse> {
         let (mut status, error) = match self.ended {
             Some(ended) => ended,
             // Called by name: it counts as run once the agent has continued.
@@ -191,7 +194,7 @@ impl Open {
             .at
             .zip(self.last)
             .and_then(|(at, last)| u32::try_from(last.duration_since(at).as_millis()).ok());
-        Some(Use {
+        Some(SkillUse {
             skill: self.skill,
             key: self.key,
             status,
@@ -204,40 +207,43 @@ impl Open {
     }
 }
 
-impl Sink for Uses {
+impl SessionSink for SkillUseCollector {
     fn event(&mut self, event: Event<'_>) {
-        if event.role == Role::User && event.origin == Origin::Human && !event.text.is_empty() {
-            self.person(&event.text);
+        if event.role == EventRole::User
+            && event.origin == EventOrigin::Human
+            && !event.text.is_empty()
+        {
+            self.user_message(&event.text);
             return;
         }
         for open in &mut self.open {
             open.last = event.time.max(open.last);
-            if event.mark == Some(Mark::ApiError) {
+            if event.mark == Some(EventMark::ApiError) {
                 open.broken = true;
-            } else if event.role == Role::Assistant {
+            } else if event.role == EventRole::Assistant {
                 open.broken = false;
                 // Several events can belong to one model call.
                 open.turns += u32::from(!event.continues);
             }
         }
         for call in &event.calls {
-            if let Some(name) = used(call) {
-                self.begin(&name, &event, Some(call));
+            if let Some(name) = used_skill(call) {
+                self.start_use(&name, &event, Some(call));
             }
         }
         for result in &event.results {
             self.result(result);
         }
-        if event.origin == Origin::Harness && event.role == Role::User {
+        if event.origin == EventOrigin::Harness && event.role == EventRole::User {
             self.notice(&event);
         }
     }
 
-    fn end(&mut self, head: Head) {
+    fn end(&mut self, head: SessionHead) {
         let this = mem::take(self);
         self.sessions = this.sessions;
         let open = this.open.into_iter().filter_map(|open| open.end(None));
-        let uses: Vec<Use> = this.done.into_iter().chain(open).collect();
+        let uses: Vec<SkillUse> = this.done.into_iter().chain(open).collect();
         if !uses.is_empty() {
             self.sessions.push((head, uses));
         }
@@ -253,12 +259,12 @@ impl Sink for Uses {
 }
 
 /// Returns the skill used by a tool call.
-fn used(call: &ToolCall<'_>) -> Option<String> {
+fn used_skill(call: &ToolCall<'_>) -> Option<String> {
     let tool = call.name.as_str();
     if !matches!(tool, "Skill" | "skill" | "skill_view") {
         return None;
     }
-    let input: Input = serde_json::from_str(&call.arguments).ok()?;
+    let input: SkillInput = serde_json::from_str(&call.arguments).ok()?;
     if tool == "skill_view" && input.file_path.is_some_and(|path| !path.is_empty()) {
         return None;
     }
@@ -266,7 +272,7 @@ fn used(call: &ToolCall<'_>) -> Option<String> {
 }
 
 /// Returns the skills invoked in Hermes, from the notice that it inserts into the conversation.
-fn invoked(text: &str) -> Vec<&str> {
+fn invoked_skills(text: &str) -> Vec<&str> {
     let quoted = |beginning: &str| text.strip_prefix(beginning)?.split('"').next();
     let called =
         ["[IMPORTANT: The user has invoked the \"", "[SYSTEM: The user has invoked the \""];
