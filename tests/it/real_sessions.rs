@@ -12,8 +12,8 @@ use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate
 use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
 use selftest_grading::grade::{GradeField, GradeRecord, GradeWeights, Proportion, TaskOutcome};
 use selftest_sessions::{
-    Session, SessionCollector, SessionFormat, SessionReadError, SessionSource, ToolOutcome, find,
-    read,
+    Session, SessionCollector, SessionFormat, SessionReadError, SessionSource, ToolOutcome,
+    find_session_files, read,
 };
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use regex::Regex;
 use selftest_grading::grade::{TaskType, TaskWork};
-use selftest_sessions::{Event, EventOrigin, EventRole, Session, SessionCollector, find, read};
+use selftest_sessions::{
+    Event, EventOrigin, EventRole, Session, SessionCollector, find_session_files, read,
+};
 use selftest_stats::wilson;
 use selftest_text::digest;
 

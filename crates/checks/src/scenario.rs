@@ -122,7 +122,7 @@ pub struct GeneratedCase {
     /// Hints for the judge.
     pub hints: String,
     /// Grounds on which the answer is judged.
-    #[serde(default, skip_serializing_if = "Grounds::is_empty")]
+    #[serde(default, skip_serializing_if = "CaseGrounds::is_empty")]
     pub grounds: CaseGrounds,
 }
 

@@ -38,14 +38,14 @@ macro_rules! deserialize_any_json {
     ($type:ident<'a>) => {
         impl<'de: 'a, 'a> serde::Deserialize<'de> for $type<'a> {
             fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-                $crate::any_json::AnyJson::of(json)
+                $crate::any_json::AnyJson::from_json(json)
             }
         }
     };
     ($type:ident) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-                $crate::any_json::AnyJson::of(json)
+                $crate::any_json::AnyJson::from_json(json)
             }
         }
     };

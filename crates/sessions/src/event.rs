@@ -30,14 +30,14 @@ pub struct SessionHead {
     /// Token total of the session, if the file states one. Otherwise, add up the events' usage.
     pub usage: Option<TokenCounts>,
     /// Blocks that the reader does not understand, by type.
-    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     pub unknown_blocks: UnknownBlocks,
     /// Digests of the session's start; set when the session ends.
     #[serde(skip)]
     pub lineage: SessionLineage,
     /// Number of times the user went back to an earlier message and continued from there, if the
     /// format records it.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub rewinds: u64,
 }
 
@@ -143,7 +143,7 @@ pub struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenCounts>,
     /// Part of `usage.input` that the provider wrote to its cache, if the file records it.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub cache_written: u64,
     /// Model of the call that `usage` belongs to; empty if unknown.
     #[serde(skip_serializing_if = "Text::is_empty")]

@@ -45,7 +45,7 @@ pub struct ReadNotes {
     /// Records whose text was repaired: invalid UTF-8 or lone surrogates.
     pub repaired_records: u64,
     /// Unknown blocks by type, over all sessions.
-    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     pub unknown_blocks: UnknownBlocks,
 }
 

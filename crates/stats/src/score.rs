@@ -28,11 +28,11 @@ macro_rules! bounded {
 
         impl $name {
             /// Creates a value; fails for NaN, infinities and values out of range.
-            pub fn new(value: f64) -> Result<Self, OutOfRange> {
+            pub fn new(value: f64) -> Result<Self, OutOfRangeError> {
                 if ($min..=1.0).contains(&value) {
                     Ok(Self(value))
                 } else {
-                    Err(OutOfRange { what: $what, min: $min, max: 1.0, value })
+                    Err(OutOfRangeError { what: $what, min: $min, max: 1.0, value })
                 }
             }
 
@@ -43,8 +43,8 @@ macro_rules! bounded {
         }
 
         impl TryFrom<f64> for $name {
-            type Error = OutOfRange;
-            fn try_from(value: f64) -> Result<Self, OutOfRange> {
+            type Error = OutOfRangeError;
+            fn try_from(value: f64) -> Result<Self, OutOfRangeError> {
                 Self::new(value)
             }
         }

@@ -43,7 +43,7 @@ struct Place {
     refused: Vec<Refused>,
     /// Files that were read, of which a part was lost.
     damaged: u64,
-    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     unknown_blocks: UnknownBlocks,
 }
 

@@ -13,7 +13,7 @@ use crate::command::failure::Failure;
 use crate::exit::Exit;
 use selftest_grading::report::session;
 use selftest_models::prices::ModelPrices;
-use selftest_sessions::{Session, atif};
+use selftest_sessions::{Session, to_atif};
 use selftest_text::file::replace;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use selftest_grading::signal::{classify_frustration, classify_gratitude, classify_repetition};
-use selftest_sessions::{EventOrigin, EventRole, SessionCollector, find, read};
+use selftest_sessions::{EventOrigin, EventRole, SessionCollector, find_session_files, read};
 use selftest_stats::wilson;
 use selftest_text::digest;
 

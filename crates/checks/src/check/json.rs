@@ -16,7 +16,7 @@ const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Requirements on the JSON of an answer. If empty, the answer only has to be JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Fields", into = "Fields")]
+#[serde(try_from = "JsonCheckFields", into = "JsonCheckFields")]
 pub struct JsonCheck {
     /// Schema that the JSON must satisfy.
     pub schema: Option<JsonSchemaCheck>,
@@ -33,7 +33,11 @@ struct JsonCheckFields {
     schema: Option<JsonSchemaCheck>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_present"
+    )]
     equals: Option<Value>,
 }
 

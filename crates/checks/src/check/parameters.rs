@@ -309,7 +309,7 @@ impl From<ToolCallCheck> for Value {
 
 /// A non-empty list of tool names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Text>", into = "Vec<Text>")]
+#[serde(try_from = "Vec<CheckText>", into = "Vec<CheckText>")]
 pub struct ToolNames(Vec<CheckText>);
 
 impl ToolNames {

@@ -235,7 +235,7 @@ impl<'a> CaseReader<'a> {
         }
         for (path, content) in files {
             let shown = terminal(&path, 100);
-            if let Some(why) = path_error(&path) {
+            if let Some(why) = fixture_path_error(&path) {
                 self.file
                     .refused
                     .push(format!("case {}: `{shown}`: {why}", terminal(&case.id, 60)));
@@ -255,7 +255,7 @@ impl<'a> CaseReader<'a> {
 }
 
 /// Returns why an untrusted path is not looked up.
-fn path_error(path: &str) -> Option<String> {
+fn fixture_path_error(path: &str) -> Option<String> {
     // A drive letter or backslashes would mean different things on different systems.
     let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
     if windows || path.starts_with('~') {

@@ -109,7 +109,7 @@ pub struct GradeDetails {
     #[serde(skip)]
     pub lineage: selftest_sessions::SessionLineage,
     /// Number of times that the person took the conversation back to an earlier message.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub rewinds: u64,
     /// Tokens by model, including subagents in the same file. The cost is computed from these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -20,8 +20,8 @@ pub struct SafetyRule {
 macro_rules! rules {
     ($($name:literal | $pattern:literal | $example:literal)*) => {
         /// The rules, grouped by what they prevent.
-        pub const RULES: &[Rule] =
-            &[$(Rule { name: $name, pattern: $pattern, example: $example }),*];
+        pub const RULES: &[SafetyRule] =
+            &[$(SafetyRule { name: $name, pattern: $pattern, example: $example }),*];
     };
 }
 

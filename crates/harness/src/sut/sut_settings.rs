@@ -206,7 +206,7 @@ pub struct ProgramSettings {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local_ports: bool,
     /// Resource limits of its processes.
-    #[serde(default, skip_serializing_if = "Limits::is_default")]
+    #[serde(default, skip_serializing_if = "SandboxLimits::is_default")]
     pub limits: SandboxLimits,
 }
 

@@ -54,7 +54,7 @@ pub struct CaseDocument {
     /// Hints for the judge.
     pub hints: Option<String>,
     /// Grounds on which the answer was judged.
-    #[serde(default, skip_serializing_if = "Grounds::is_empty")]
+    #[serde(default, skip_serializing_if = "CaseGrounds::is_empty")]
     pub grounds: CaseGrounds,
     /// Minimum overall score to pass.
     pub threshold: Threshold,

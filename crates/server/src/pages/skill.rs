@@ -7,7 +7,7 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 
-use super::skills::{SkillsParams, WeeksChart, parse_cursor};
+use super::skills::{SkillsParams, WeeksChart, parse_skills_cursor};
 use super::{filters, links, quote, render_html};
 use crate::App;
 use crate::api::{today, weeks_of};
@@ -46,7 +46,7 @@ pub(super) async fn page(
     Path(id): Path<String>,
     Query(params): Query<SkillsParams>,
 ) -> Result<Response, Problem> {
-    let after = parse_cursor(&params)?;
+    let after = parse_skills_cursor(&params)?;
     let tracker = app.skills.tracker();
     let skill = tracker.find_by_id(&id).await.map_err(|error| match error {
         SkillChangeError::Store(error) => error.into(),

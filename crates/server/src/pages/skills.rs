@@ -79,7 +79,7 @@ impl WeeksChart {
 }
 
 /// Parses the cursor of a page of skills or executions.
-pub(super) fn parse_cursor(params: &SkillsParams) -> Result<Option<Cursor>, Problem> {
+pub(super) fn parse_skills_cursor(params: &SkillsParams) -> Result<Option<Cursor>, Problem> {
     parse_cursor(&params.after, |cursor| cursor.value.is_some())
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Query(params): Query<SkillsParams>,
 ) -> Result<Response, Problem> {
-    let after = parse_cursor(&params)?;
+    let after = parse_skills_cursor(&params)?;
     let tracker = app.skills.tracker();
     let skills = app.store.skills(tracker.user_id(), MAX_ROWS, after.as_ref()).await?;
     let days = tracker.days(today()).await?;
