@@ -25,9 +25,10 @@ pub(super) fn add(mut error: clap::Error, command: &Command) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(kind) else { return error };
     let places = places(command, unknown.trim_start_matches('-'), unknown.starts_with('-'));
     let [first, others @ ..] = &*places else { return error };
-    let mut hint = format!("did you mean `selftest {first}`");
+    let program = command.get_name();
+    let mut hint = format!("did you mean `{program} {first}`");
     for other in others.iter().take(2) {
-        hint += &format!(" or `selftest {other}`");
+        hint += &format!(" or `{program} {other}`");
     }
     // Names that are merely spelled alike would only distract.
     let _ = error.remove(ContextKind::SuggestedSubcommand);
@@ -81,24 +82,24 @@ mod tests {
 
     fn hint(line: &str) -> Option<String> {
         let error = Cli::read(line.split(' ')).unwrap_err().to_string();
-        let (_, hint) = error.split_once("did you mean ")?;
-        Some(hint.lines().next().unwrap().to_owned())
+        let (_, hint) = error.split_once("did you mean `selftest ")?;
+        Some(hint.split_once('`').unwrap().0.to_owned())
     }
 
     #[test]
     fn commands_and_options_of_another_place_are_found() {
         for (line, expected) in [
-            ("selftest freeze latest", "`selftest suite freeze`?"),
-            ("selftest ci", "`selftest run --ci`?"),
-            ("selftest aa latest", "`selftest compare --self`?"),
-            ("selftest replay latest", "`selftest compare --replay`?"),
-            ("selftest mcp", "`selftest serve --mcp`?"),
-            ("selftest jobs list", "`selftest worker jobs`?"),
-            ("selftest gaps list", "`selftest improve gaps`?"),
-            ("selftest calibrate", "`selftest judge calibrate`?"),
-            ("selftest man", "`selftest --generate man`?"),
-            ("selftest --port 1", "`selftest serve --port`?"),
-            ("selftest suite --port", "`selftest serve --port`?"),
+            ("selftest freeze latest", "suite freeze"),
+            ("selftest ci", "run --ci"),
+            ("selftest aa latest", "compare --self"),
+            ("selftest replay latest", "compare --replay"),
+            ("selftest mcp", "serve --mcp"),
+            ("selftest jobs list", "worker jobs"),
+            ("selftest gaps list", "improve gaps"),
+            ("selftest calibrate", "judge calibrate"),
+            ("selftest man", "--generate man"),
+            ("selftest --port 1", "serve --port"),
+            ("selftest suite --port", "serve --port"),
         ] {
             assert_eq!(hint(line).as_deref(), Some(expected), "{line}");
         }

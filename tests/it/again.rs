@@ -147,7 +147,7 @@ fn a_run_without_answers_has_nothing_to_judge() {
     let run = workspace.clone().args(["compare", "--replay", "latest"]).run().exit(4);
     let _ = run.stderr_contains("nothing to replay");
     for command in [["judge", "rejudge"], ["compare", "--replay"]] {
-        let run = workspace.clone().args(command).args(["absent.json"]).run().exit(2);
+        let run = workspace.clone().args([&command[..], &["absent.json"]].concat()).run().exit(2);
         run.one_error(&["there is no run", "absent.json"]);
     }
 }
