@@ -156,7 +156,6 @@ impl AaArgs {
 
 /// A run to repeat, and how the comparison with it is printed.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct ReplayArgs {
     /// The run: its id, its JSON report, or `latest`.
     pub run: String,

@@ -82,8 +82,9 @@ mod tests {
 
     fn hint(line: &str) -> Option<String> {
         let error = Cli::read(line.split(' ')).unwrap_err().to_string();
-        let (_, hint) = error.split_once("did you mean `selftest ")?;
-        Some(hint.split_once('`').unwrap().0.to_owned())
+        let (_, hint) = error.split_once("did you mean `")?;
+        let (command, _) = hint.split_once('`').unwrap();
+        Some(command.trim_start_matches("selftest ").to_owned())
     }
 
     #[test]

@@ -119,7 +119,8 @@ fn a_measurement_that_was_killed_goes_on_where_it_was() {
     let (server, workspace) = guessing();
     let asked = || server.calls(Role::Question).len();
     for (command, least) in [("bench", 400), ("attack", 300)] {
-        let workspace = workspace.clone().args(["judge", command, "--model", OLLAMA, "--json"]);
+        let workspace =
+            workspace.clone().args(["judge", command, "--judge-model", OLLAMA, "--json"]);
         let before = asked();
         let running = workspace.spawn().until("answers", || asked() - before > least);
         drop(running.signal(Signal::KILL).wait().killed_by(9));

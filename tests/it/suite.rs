@@ -287,11 +287,11 @@ fn a_broken_suite_is_shown_with_its_lines() {
 }
 
 #[test]
-fn a_good_suite_is_said_to_be_right() {
+fn a_good_suite_is_valid() {
     let frozen = Frozen::new(CLEAR);
     let check = ["config", "check", "--suite", SUITE];
     let run = frozen.workspace.clone().args(check).run().exit(0);
-    run.stdout_contains("config/suites/mine.yaml: right, 1 case, digest");
+    run.stdout_contains("config/suites/mine.yaml: valid, 1 case, digest");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn json(workspace: &Workspace, path: &str) -> Value {
 
 #[test]
 fn a_tree_of_skills_is_summed_up() {
-    let run = check(&project(), &["improve", "skills"]).exit(0);
+    let run = check(&project(), &["skills"]).exit(0);
     let _ = run.snapshot("suite_check_tree");
 }
 

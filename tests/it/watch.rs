@@ -32,5 +32,7 @@ fn a_change_runs_it_again_and_a_mistake_is_waited_out() {
 #[test]
 fn it_is_a_flag_of_a_run() {
     let run = Workspace::new().args(["--watch", "doctor"]).run().exit(2);
-    let _ = run.stderr_contains("`--watch` is a flag of a run and does not go with `doctor`");
+    let _ = run.stderr_contains(
+        "`--watch` is an option of `selftest run` and cannot be used with `doctor`",
+    );
 }

@@ -68,7 +68,7 @@ fn a_failure_has_a_reason_and_another_chance(workspace: Workspace) {
     let failed = workspace.listing()["failed"][0].clone();
     assert_eq!((&failed["session_id"], &failed["attempts"]), (&json!(id(1)), &json!(1)));
     assert!(failed["why"].as_str().unwrap().contains("not a valid grade"), "{failed}");
-    let list = workspace.jobs(&["list"]).run().exit(0);
+    let list = workspace.jobs(&["jobs"]).run().exit(0);
     let list = list.stdout_contains("1 failed, 1 done").stdout_contains("not a valid grade");
     let _ = list.stdout_contains("selftest worker retry --all");
 

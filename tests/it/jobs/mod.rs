@@ -47,7 +47,7 @@ impl Workspace {
     }
 
     fn jobs(&self, words: &[&str]) -> Self {
-        self.clone().args([&["jobs"], words].concat())
+        self.clone().args([&["worker"], words].concat())
     }
 
     /// Queues every session that has no grade by the model.
@@ -58,7 +58,7 @@ impl Workspace {
 
     /// The output of `selftest worker jobs`.
     fn listing(&self) -> Value {
-        self.jobs(&["list", "--json"]).run().exit(0).json()
+        self.jobs(&["jobs", "--json"]).run().exit(0).json()
     }
 
     /// Waiting, running, failed, done.

@@ -22,6 +22,6 @@ fn jobs_queue_and_failures() {
     let main = text.split_once("<main").unwrap().1.split_once("</main>").unwrap().0;
     let main = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d").unwrap().replace_all(main, "[minute]");
     let main = Regex::new(r"\b01[0-9A-Z]{24}\b").unwrap().replace_all(&main, "[id]");
-    let run = workspace.jobs(&["list"]).run().exit(0);
+    let run = workspace.jobs(&["jobs"]).run().exit(0);
     let _ = run.snapshot_of("jobs_page", &main);
 }

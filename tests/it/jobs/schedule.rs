@@ -183,7 +183,7 @@ fn a_job_that_fails_says_why_everywhere() {
     let run = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]).run().exit(1);
     let run = run.stderr_contains("run_weekly_digest FAILED  elapsed=");
     let _ = run.stdout_contains("run_weekly_digest failed").stdout_contains("taken/weekly");
-    let list = workspace.jobs(&["list"]).run().exit(0);
+    let list = workspace.jobs(&["jobs"]).run().exit(0);
     let _ = list.stdout_contains("failed").stdout_contains("taken/weekly");
     let summary = workspace.jobs(&["run", "run_weekly_digest", "--json"]).run().exit(1).json();
     assert_eq!(summary["status"], "failed");
@@ -246,7 +246,7 @@ fn a_schedule_that_is_none() {
 fn the_list_before_and_after() {
     let server = ModelServer::start();
     let workspace = five_weeks_in(Workspace::new()).config(config(QUICK)).server(&server);
-    let list = workspace.jobs(&["list"]);
+    let list = workspace.jobs(&["jobs"]);
     let _ = list.run().exit(0).stdout_contains("never").stdout_contains("0 waiting");
     let _ = workspace.worker(&["--once", NOW]).run().exit(0);
     let _ = list.run().exit(0).snapshot("jobs_list");

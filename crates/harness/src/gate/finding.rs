@@ -345,7 +345,7 @@ impl GateFinding {
         if self.compared == 0 {
             sentences.push(
                 "nothing could be compared: generated cases are others in each run, `selftest \
-                 freeze latest` keeps them"
+                 suite freeze latest` keeps them"
                     .to_owned(),
             );
         }
