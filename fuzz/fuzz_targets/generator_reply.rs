@@ -11,7 +11,7 @@ fuzz_target!(|reply: &str| {
     if let Ok(case) = generate::read_reply(reply) {
         assert!(!case.prompt.trim().is_empty());
         safety::violations(&case.prompt);
-        let words = WordSet::of(&case.prompt);
+        let words = WordSet::from_text(&case.prompt);
         let alike = words.jaccard(&words);
         assert!((0.0..=1.0).contains(&alike));
     }

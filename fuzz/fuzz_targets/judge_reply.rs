@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use selftest_harness::judge::Verdict;
-use selftest_harness::judge::verdict::Reader;
+use selftest_harness::judge::verdict::VerdictReader;
 use selftest_harness::rubric::Rubric;
 
 static READER: LazyLock<Reader> = LazyLock::new(|| Reader::new(Rubric::default()));

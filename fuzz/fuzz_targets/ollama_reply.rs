@@ -7,6 +7,6 @@ use selftest_models::{StructuredMode, ollama};
 
 fuzz_target!(|body: &[u8]| {
     if let Ok(value) = serde_json::from_slice(body) {
-        let _ = ollama::read_reply(&value, StructuredMode::Schema);
+        let _ = ollama::parse_reply(&value, StructuredMode::Schema);
     }
 });

@@ -7,6 +7,6 @@ use selftest_models::{StructuredMode, openai};
 
 fuzz_target!(|body: &[u8]| {
     if let Ok(value) = serde_json::from_slice(body) {
-        let _ = openai::read_reply(&value, StructuredMode::Schema);
+        let _ = openai::parse_reply(&value, StructuredMode::Schema);
     }
 });

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use selftest_grading::grade::reflection::{ReflectionRules, ReflectionSettings, grade, read_all};
+use selftest_grading::grade::reflection::{ReflectionRules, ReflectionSettings, grade_reflection, parse_reflections};
 
 static RULES: LazyLock<ReflectionRules> = LazyLock::new(|| {
     let rules = ReflectionRules::new(&ReflectionSettings::default(), |_| Err(String::new()));
@@ -14,11 +14,11 @@ static RULES: LazyLock<ReflectionRules> = LazyLock::new(|| {
 });
 
 fuzz_target!(|text: &str| {
-    let Ok(documents) = read_all(text) else {
+    let Ok(documents) = parse_reflections(text) else {
         return;
     };
     for document in documents {
-        let grade = grade(&document, RULES.of(None));
+        let grade = grade_reflection(&document, RULES.for_agent(None));
         let lost: f64 = grade.issues.iter().map(|issue| issue.deduction).sum();
         assert!((grade.score.get() - (1.0 - lost)).abs() < 1e-9);
     }

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 60;
 /// Offset of this clock from the system clock.
 static OFFSET: OnceLock<SignedDuration> = OnceLock::new();
 
-/// Error for a [`VARIABLE`] that does not parse as a time.
+/// Error for a [`NOW_VARIABLE`] that does not parse as a time.
 #[derive(Debug, thiserror::Error)]
 #[error("{NOW_VARIABLE}={value:?} is not a valid time: {reason}")]
 pub struct InvalidTimeError {
@@ -25,7 +25,7 @@ pub struct InvalidTimeError {
     reason: jiff::Error,
 }
 
-/// Sets the clock from [`VARIABLE`]. Call this once, before anything reads the time.
+/// Sets the clock from [`NOW_VARIABLE`]. Call this once, before anything reads the time.
 ///
 /// If the variable is unset or empty, the system time is used.
 pub fn set_from_environment() -> Result<(), InvalidTimeError> {

@@ -97,7 +97,7 @@ impl CircuitBreaker {
         state.failing_since = Some(since);
     }
 
-    /// Returns true if a call reported to [`Breaker::failed`] may be retried after this many
+    /// Returns true if a call reported to [`CircuitBreaker::record_failure`] may be retried after this many
     /// retries.
     pub(crate) fn allows_retry(&self, since: Instant, retries: u32, now: Instant) -> bool {
         let state = self.state();

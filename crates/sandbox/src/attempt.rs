@@ -133,7 +133,7 @@ pub fn read_notes(file: &Path) -> (Vec<AttemptCount>, usize) {
     }
     let mut counts: BTreeMap<SandboxAttempt, u64> = BTreeMap::new();
     for line in text.lines() {
-        // The notes file is not trusted to respect the bounds, so `Attempt::new` applies them
+        // The notes file is not trusted to respect the bounds, so `SandboxAttempt::new` applies them
         // again.
         if let Ok(SandboxAttempt { kind, what }) = serde_json::from_str(line) {
             *counts.entry(SandboxAttempt::new(kind, what)).or_default() += 1;

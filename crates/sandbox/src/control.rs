@@ -61,7 +61,7 @@ pub(super) fn release(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result
     Ok(rustix::io::write(control, &unseen.unwrap_or(0).to_ne_bytes()).map(drop)?)
 }
 
-/// Waits for permission to continue and returns the error sent by [`let_go`].
+/// Waits for permission to continue and returns the error sent by [`release`].
 pub(super) fn wait_for_release(control: &OwnedFd) -> Result<Option<i32>, String> {
     let mut word = [0; 4];
     loop {

@@ -250,7 +250,7 @@ fn remove(path: &Path, tries: u32) -> io::Result<()> {
     for _ in 1..tries {
         match fs::remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                std::thread::sleep(RETRY_DELAY)
+                std::thread::sleep(RETRY_DELAY);
             }
             ended => return ended,
         }

@@ -70,7 +70,7 @@ const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 /// Exit code if the program could not be started.
 pub const EXIT_NOT_STARTED: u8 = 127;
 
-/// Runs the sandbox process that the arguments request; `None` if the first is not [`WORD`]. `main`
+/// Runs the sandbox process that the arguments request; `None` if the first is not [`SUBCOMMAND`]. `main`
 /// must call it before anything else, while the process is single-threaded.
 pub fn run_if_requested(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.next()? != SUBCOMMAND {

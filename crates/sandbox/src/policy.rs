@@ -276,7 +276,7 @@ impl SandboxPolicy {
         }
     }
 
-    /// Encodes the policy as process arguments; the inverse of [`Policy::from_arguments`].
+    /// Encodes the policy as process arguments; the inverse of [`SandboxPolicy::from_arguments`].
     pub fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments = Vec::new();
         for (flag, paths) in [
@@ -477,7 +477,7 @@ pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
             folders.push(root);
         } else if let (Some("bin" | "sbin" | "shims"), Some(parent)) =
             (entry.file_name().and_then(OsStr::to_str), entry.parent())
-            // `/bin` would add the siblings `/lib` and so on, which `SYSTEM` already has; `~/bin`
+            // `/bin` would add the siblings `/lib` and so on, which `SYSTEM_PATHS` already has; `~/bin`
             // would add siblings in the home folder.
             && parent.components().count() > 1
             && Some(parent) != home

@@ -88,7 +88,7 @@ impl SandboxSupport {
             .unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
     }
 
-    /// Returns advice for [`Standing::blindness`].
+    /// Returns advice for [`Standing::unwatched_reason`].
     pub fn unwatched_advice(&self) -> &'static str {
         if self.unwatched_reason().contains("ptrace_scope") {
             "`sudo sysctl -w kernel.yama.ptrace_scope=1`, for which a machine where it is 3 must be \

@@ -146,7 +146,7 @@ pub(super) struct SeccompFilters {
     /// Filters that deny calls without recording them.
     pub(super) denying: Vec<BpfProgram>,
     /// Filter whose matching calls wait for the supervisor. If the kernel does not support that,
-    /// [`Filters::unwatched`] is installed instead.
+    /// [`SeccompFilters::unwatched`] is installed instead.
     pub(super) watched: BpfProgram,
     /// Filter that denies what the supervisor would deny by the numeric arguments alone.
     pub(super) unwatched: BpfProgram,
@@ -333,7 +333,7 @@ const ROUTING_OPTIONS: &[(i32, i32)] = &[
     (libc::IPPROTO_IPV6, libc::IPV6_2292PKTOPTIONS),
 ];
 
-/// Calls denied for certain arguments only, and recorded as evidence; [`refused_for`] describes
+/// Calls denied for certain arguments only, and recorded as evidence; [`denial_reason`] describes
 /// which.
 fn rules_denied_by_argument() -> SyscallRules {
     let mut rules = mode_rules(SETUID);

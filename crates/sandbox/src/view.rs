@@ -1,7 +1,7 @@
 //! The file system that a confined program sees: an empty one into which its granted paths are
 //! bind-mounted. What was not granted does not exist in it.
 //!
-//! [`View::of`] plans the view. [`raise`] sets it up, once, in a mount namespace of its own.
+//! [`FileSystemView::of`] plans the view. [`mount_view`] sets it up, once, in a mount namespace of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;

@@ -55,7 +55,7 @@ impl<R: Read> BoundedStrings<R> {
     }
 
     /// Returns the number of bytes that can be taken at once, as if each had gone through
-    /// [`Self::keep`]. They change only the length of the string and all pass, unless it is being
+    /// [`Self::keeps`]. They change only the length of the string and all pass, unless it is being
     /// cut.
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if !self.in_string {

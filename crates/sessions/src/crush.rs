@@ -110,7 +110,11 @@ fn send_message([role, parts, model, time]: [&str; 4], feed: &mut SessionFeed<'_
             blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
         }
         "user" => {
-            blocks.send_input(&MessageContext::new(EventOrigin::Human, time), EventRole::User, feed)
+            blocks.send_input(
+                &MessageContext::new(EventOrigin::Human, time),
+                EventRole::User,
+                feed,
+            );
         }
         // Any text beside the results is not the user's.
         "tool" => blocks.send_input(

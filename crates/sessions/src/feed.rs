@@ -122,7 +122,7 @@ impl<'s> SessionFeed<'s> {
         if own.is_empty() { self.naming.provisional_id(self.head.start) } else { own }
     }
 
-    /// See [`Sink::wants_outputs`].
+    /// See [`SessionSink::wants_outputs`].
     pub(super) fn wants_outputs(&self) -> bool {
         self.sink.wants_outputs()
     }

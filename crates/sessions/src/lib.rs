@@ -2,8 +2,8 @@
 //!
 //! # Model
 //!
-//! A session is a [`Head`] and a list of [`Event`]s. Each event has a [`Role`], as in chat
-//! protocols, and an [`Origin`]. Most records that agents mark as `user` were not typed by a
+//! A session is a [`SessionHead`] and a list of [`Event`]s. Each event has a [`EventRole`], as in chat
+//! protocols, and an [`EventOrigin`]. Most records that agents mark as `user` were not typed by a
 //! person, and only the reader of a format can tell the difference.
 
 mod any_json;
@@ -122,7 +122,7 @@ pub enum SessionReadError {
 
 /// Reads every session of a source into `sink`, detecting the format from the content.
 ///
-/// A truncated or damaged source is read as far as possible; [`Reading::notes`] reports the damage.
+/// A truncated or damaged source is read as far as possible; [`ReadSummary::notes`] reports the damage.
 ///
 /// ```
 /// use selftest_sessions::{Collector, Format, Source, read};

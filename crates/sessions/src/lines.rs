@@ -34,7 +34,7 @@ pub(super) struct JsonLines<'s> {
 enum LineLocation {
     /// Number of leading bytes of the stream's buffer, excluding the line break.
     Buffer(usize),
-    /// In [`Lines::line`].
+    /// In [`JsonLines::line`].
     Own { unended: bool },
     /// Skipped, because the line is too long or its file is gone.
     Skipped,

@@ -1,5 +1,5 @@
 //! Reads Qwen Code, `~/.qwen/projects/<folder>/chats/<session>.jsonl`: JSON lines with records like
-//! Claude Code's and messages in Gemini's `Content` format.
+//! Claude Code's and messages in Gemini's `QwenContent` format.
 //!
 //! Records form a tree through `uuid` and `parentUuid`, and going back starts a new branch. The
 //! branch of the last record counts. If the file has a fork, it is read a second time without the

@@ -47,7 +47,7 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> AnyJson<'de> for Each<T, F> {
 }
 
 /// A struct if the value is a JSON object, otherwise nothing. The fields of `T` must be lenient
-/// too, such as [`Text`], [`Int`], [`Flag`], [`List`] and `Moment`, with `#[serde(default)]`.
+/// too, such as [`Text`], [`LenientInt`], [`LenientFlag`], [`LenientList`] and `Moment`, with `#[serde(default)]`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LenientObject<T>(pub(super) Option<T>);
 

@@ -8,7 +8,7 @@ use super::TestTail;
 /// which the first row's share of the first column is at least as extreme. Returns `None` if a row
 /// is empty.
 ///
-/// Fisher, "The design of experiments" (1935). `Tail::Less`: the first row's share is lower.
+/// Fisher, "The design of experiments" (1935). `TestTail::Less`: the first row's share is lower.
 pub fn fisher_exact([[a, b], [c, d]]: [[u32; 2]; 2], tail: TestTail) -> Option<f64> {
     let [a, b, c, d] = [a, b, c, d].map(u64::from);
     let (first, second, column) = (a + b, c + d, a + c);

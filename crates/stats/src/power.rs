@@ -73,13 +73,13 @@ impl PlannedEffect {
         (found..=n).map(chance).sum::<f64>().min(1.0)
     }
 
-    /// Returns the minimum number of cases for [`WANTED_POWER`] in the permutation test; `None` if
+    /// Returns the minimum number of cases for [`TARGET_POWER`] in the permutation test; `None` if
     /// ten thousand are not enough.
     pub fn min_same_cases(&self, repeats: usize) -> Option<usize> {
         min_cases(|cases| self.power_for_same_cases(cases, repeats))
     }
 
-    /// Returns the minimum number of cases for [`WANTED_POWER`] in the sign test; `None` if ten
+    /// Returns the minimum number of cases for [`TARGET_POWER`] in the sign test; `None` if ten
     /// thousand are not enough.
     pub fn min_new_cases(&self, repeats: usize) -> Option<usize> {
         min_cases(|cases| self.power_for_new_cases(cases, repeats))
@@ -112,7 +112,7 @@ fn min_cases(power: impl Fn(usize) -> f64) -> Option<usize> {
     Some(high)
 }
 
-/// Returns the smallest difference that the permutation test detects with [`WANTED_POWER`]; `None`
+/// Returns the smallest difference that the permutation test detects with [`TARGET_POWER`]; `None`
 /// if it would not even detect a difference of 1.
 pub fn detectable_difference(within: f64, alpha: f64, cases: usize, repeats: usize) -> Option<f64> {
     let power = |difference: f64| {

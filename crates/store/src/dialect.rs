@@ -43,7 +43,7 @@ impl DatabaseEngine {
         }
     }
 
-    /// Returns a statement to run after [`Engine::setup`] if memory matters more than speed.
+    /// Returns a statement to run after [`DatabaseEngine::setup_statements`] if memory matters more than speed.
     pub(super) fn low_memory_statement(self) -> &'static str {
         match self {
             // The OS caches pages that are read again. Connections borrow unused cache from each

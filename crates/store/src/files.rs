@@ -55,9 +55,9 @@ pub struct FileRecord {
     pub sessions: u64,
     /// Number of sessions graded from it, computed when saving.
     pub graded: u64,
-    /// Parts that the reader could not use, as JSON ([`selftest_sessions::Notes`]).
+    /// Parts that the reader could not use, as JSON ([`selftest_sessions::ReadNotes`]).
     pub notes_json: Option<String>,
-    /// Rules that graded it ([`selftest_grading::grade::Weights::rules`]).
+    /// Rules that graded it ([`selftest_grading::grade::GradeWeights::rules_digest`]).
     pub rules: Option<String>,
 }
 

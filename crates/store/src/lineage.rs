@@ -241,7 +241,7 @@ pub struct RenamedSession {
     pub file: String,
     /// Session id in the file.
     pub claimed_id: String,
-    /// The run of that id: [`Lineage::beginning`].
+    /// The run of that id: [`SessionLineage::beginning`].
     pub beginning: String,
     /// Session id in the store.
     pub session_id: String,

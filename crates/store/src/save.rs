@@ -21,7 +21,7 @@ use selftest_grading::grade::GradeRecord;
 pub struct DroppedGrade {
     /// Session id in its file.
     pub session_id: String,
-    /// The run of that id ([`selftest_sessions::Lineage::beginning`]).
+    /// The run of that id ([`selftest_sessions::SessionLineage::beginning`]).
     pub beginning: u64,
     /// File whose grade was dropped.
     pub file: String,

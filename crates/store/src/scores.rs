@@ -39,7 +39,7 @@ fn read(row: &Columns<'_>) -> Result<ScoreCount, String> {
 
 impl Store {
     /// Counts the tasks in `earliest..to` by their grades, with those before `from` counted
-    /// separately, optionally for one agent. Excludes the grades of [`Store::grades_apart`].
+    /// separately, optionally for one agent. Excludes the grades of [`Store::uncountable_grades`].
     pub async fn score_counts(
         &self,
         [earliest, from, to]: [Timestamp; 3],

@@ -93,7 +93,7 @@ pub struct IndexedEvent {
     pub number: u64,
     /// Start of the event's text for display; secrets redacted.
     pub text: String,
-    /// Words under which it is found ([`selftest_text::search::indexed`]), including facets.
+    /// Words under which it is found ([`selftest_text::search::index_text`]), including facets.
     pub words: String,
 }
 

@@ -1,7 +1,7 @@
 //! Checks: requirements on an answer, or on the agent's actions, that need no model.
 //!
 //! Pure. A check is parsed once, compiling every pattern and schema, and then decided on an
-//! [`Observation`] supplied by the caller. Nothing here starts a program, opens a file or calls a
+//! [`CheckObservation`] supplied by the caller. Nothing here starts a program, opens a file or calls a
 //! model. What was not observed is [`CheckOutcome::Undecided`], never a guess.
 
 mod bounds;

@@ -58,7 +58,7 @@ pub struct FileChanges {
     /// Files that no longer exist.
     #[serde(default)]
     pub deleted: BTreeSet<String>,
-    /// Final state of the files from [`super::paths`].
+    /// Final state of the files from [`super::needed_paths`].
     #[serde(default)]
     pub after: BTreeMap<String, FileContent>,
 }

@@ -165,7 +165,7 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellPermission>) -> Su
             }
             DemandDecider::Typed(check) => checks.push(with_name(check, &demand.text, None)),
             DemandDecider::Rule(check) => {
-                checks.push(with_name(check, &demand.text, Some(BY_RULE_SUFFIX)))
+                checks.push(with_name(check, &demand.text, Some(BY_RULE_SUFFIX)));
             }
             DemandDecider::Judge => expectations.push(demand.text.clone()),
             DemandDecider::Unknown { why } => checks.push(undecidable_check(&demand.text, why)),

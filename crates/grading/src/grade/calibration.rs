@@ -75,7 +75,7 @@ pub struct GraderDiscrepancy {
 impl GraderCalibration {
     /// Compares all graders. `records` are the rules' grades before overrides.
     ///
-    /// Models and people are read as in [`super::agreement::Agreement::of`]. Only sessions with a
+    /// Models and people are read as in [`super::agreement::GraderAgreement::compare`]. Only sessions with a
     /// grade by the rules count.
     pub fn compare(
         records: &[GradeRecord],

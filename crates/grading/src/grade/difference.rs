@@ -94,7 +94,7 @@ enum MeasureValues {
 }
 
 impl TaskMeasure {
-    /// Returns the values for some tasks. [`Measure::MetCause`] needs more than the tasks and
+    /// Returns the values for some tasks. [`TaskMeasure::MetCause`] needs more than the tasks and
     /// returns an empty share.
     fn values(self, tasks: &[&GradeRecord]) -> MeasureValues {
         let share = |has: fn(&GradeRecord) -> bool| {

@@ -136,7 +136,7 @@ impl GradeRecord {
     }
 
     /// Returns the start of the session, or `None` if it is unknown. Undated sessions belong to no
-    /// week; [`Details::counts_at`] only places them in lists.
+    /// week; [`GradeDetails::counts_at`] only places them in lists.
     pub fn started_at(&self) -> Option<Timestamp> {
         self.session_start
     }

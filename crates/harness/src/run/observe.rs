@@ -37,7 +37,7 @@ impl EventSender {
     }
 }
 
-/// The thread that delivers events. It ends when every [`Events`] is dropped.
+/// The thread that delivers events. It ends when every [`EventSender`] is dropped.
 pub struct ObserverThread {
     thread: JoinHandle<Vec<String>>,
 }

@@ -169,7 +169,7 @@ pub enum WorkFolder {
 }
 
 /// A program under test, whatever its protocol: its command line, its folder, and the rights that
-/// its sandbox grants. This is the whole `acp` section; `command` combines it with [`Speech`].
+/// its sandbox grants. This is the whole `acp` section; `command` combines it with [`ProtocolSettings`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSettings {

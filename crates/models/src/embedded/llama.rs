@@ -250,7 +250,7 @@ pub(super) struct LlamaContext<'model> {
 pub(super) struct ContextState(Vec<u8>);
 
 impl ContextState {
-    /// Wraps bytes from [`State::as_bytes`] of this version of llama.cpp.
+    /// Wraps bytes from [`ContextState::as_bytes`] of this version of llama.cpp.
     pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }

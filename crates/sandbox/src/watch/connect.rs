@@ -385,7 +385,7 @@ fn convert_to_family(address: SocketAddr, family: AddressFamily) -> SocketAddr {
 }
 
 /// Creates a TCP socket outside and hands it over. Until it is connected, which only
-/// [`Watch::connects`] does, no data can pass through it.
+/// [`CallWatcher::connect_for`] does, no data can pass through it.
 pub(super) fn create_outside(listener: &OwnedFd, call: &WaitingCall) -> CallDecision {
     let [family, kind, protocol] = [0, 1, 2].map(|at| call.arguments[at] as i32);
     let family = match family {

@@ -30,7 +30,7 @@ pub(super) struct UntrustedText {
     untrusted_text: String,
 }
 
-/// Creates [`Quoted`] texts with a maximum length.
+/// Creates [`UntrustedText`] texts with a maximum length.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuoteLimit(usize);
 
@@ -71,7 +71,7 @@ pub(super) fn fit<T: Serialize>(build: impl Fn(QuoteLimit) -> T) -> T {
     fit_within(MAX_ANSWER, &LENGTHS, build)
 }
 
-/// Like [`fitting`], with another size and other lengths, longest first.
+/// Like [`fit`], with another size and other lengths, longest first.
 pub(super) fn fit_within<T: Serialize>(
     most: usize,
     lengths: &[usize],

@@ -17,7 +17,7 @@ use selftest_store::{Cursor, ResultPage, SkillDayCount};
 
 /// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
-/// Height, width and spacing of the bars of [`Weeks`], in SVG units.
+/// Height, width and spacing of the bars of [`WeeksChart`], in SVG units.
 const HEIGHT: f64 = 18.0;
 const WIDTH: usize = 6;
 const STEP: usize = 8;

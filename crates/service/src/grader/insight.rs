@@ -131,9 +131,9 @@ impl SelfGrader {
     }
 
     /// Generates the report of a week, by default the current one. It is saved unless
-    /// [`Options::agent`] is set, because stored reports cover all sessions.
+    /// [`GraderOptions::agent`] is set, because stored reports cover all sessions.
     ///
-    /// [`Options::agent`]: super::Options::agent
+    /// [`GraderOptions::agent`]: super::GraderOptions::agent
     pub async fn generate_weekly_report(
         &self,
         week: Option<Week>,
@@ -155,10 +155,10 @@ impl SelfGrader {
         Ok(report)
     }
 
-    /// Generates and saves the report of all sessions of a week, regardless of [`Options::agent`],
+    /// Generates and saves the report of all sessions of a week, regardless of [`GraderOptions::agent`],
     /// and sends new alerts to the configured receivers. `scan` is the one made for it.
     ///
-    /// [`Options::agent`]: super::Options::agent
+    /// [`GraderOptions::agent`]: super::GraderOptions::agent
     pub async fn publish_weekly_report(
         &self,
         week: Option<Week>,

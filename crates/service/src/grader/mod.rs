@@ -127,11 +127,11 @@ pub struct ScanSummary {
     /// Number of sessions graded.
     pub sessions: u64,
     /// New rule-based grades of the requested sessions, newest sessions first. At most
-    /// [`Scan::MAX_GRADES`]; the store has all.
+    /// [`ScanSummary::MAX_GRADES`]; the store has all.
     pub grades: Vec<GradeRecord>,
-    /// Partly unreadable files: path and reason. At most [`Scan::MAX_SKIPPED`].
+    /// Partly unreadable files: path and reason. At most [`ScanSummary::MAX_SKIPPED`].
     pub damaged: Vec<(String, String)>,
-    /// Files without a grade: path and reason. At most [`Scan::MAX_SKIPPED`].
+    /// Files without a grade: path and reason. At most [`ScanSummary::MAX_SKIPPED`].
     pub skipped: Vec<(String, String)>,
     /// Folders that could not be read, with the reason.
     pub problems: Vec<String>,
@@ -169,7 +169,7 @@ impl SelfGrader {
         Ok(Self { store: Store::open(database).await?, options })
     }
 
-    /// Returns a grader for readers of that rubric version: [`Store::by_rubric`].
+    /// Returns a grader for readers of that rubric version: [`Store::with_rubric`].
     pub async fn with_rubric(self, version: u32) -> Result<Self, StoreError> {
         Ok(Self { store: self.store.with_rubric(version).await?, options: self.options })
     }
@@ -211,7 +211,7 @@ impl SelfGrader {
     }
 
     /// Returns the grades of the requested sessions of the sources, whenever they were graded,
-    /// newest sessions first. At most [`Scan::MAX_GRADES`].
+    /// newest sessions first. At most [`ScanSummary::MAX_GRADES`].
     pub async fn grades_of_sources(&self) -> Result<Vec<GradeRecord>, StoreError> {
         let (mut grades, wanted) = (Vec::new(), self.wanted());
         for source in &self.options.sources {
@@ -237,7 +237,7 @@ impl SelfGrader {
         let walk = tokio::task::spawn_blocking(move || {
             let mut problems = Vec::new();
             let found = selftest_sessions::find_session_files(&sources, |problem| {
-                problems.push(problem.to_owned())
+                problems.push(problem.to_owned());
             });
             (found, problems)
         });

@@ -78,7 +78,7 @@ impl SignalScan {
 pub fn scan_signals(options: &GraderOptions) -> SignalScan {
     let mut scan = SignalScan::default();
     let mut files = selftest_sessions::find_session_files(&options.sources, |problem| {
-        scan.problems.push(problem.into())
+        scan.problems.push(problem.into());
     });
     files.retain(|file| file.may_contain_session_since(options.since));
     files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));

@@ -116,7 +116,7 @@ impl GradingRunner {
         }
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.should_wait_for_model && unanswered >= MAX_UNANSWERED {
-            // `Worker::drain` notices and drops this future, so the attempt is not counted against
+            // `GradingWorker::drain` notices and drops this future, so the attempt is not counted against
             // the session.
             std::future::pending::<()>().await;
         }

@@ -11,7 +11,7 @@ use selftest_store::{Store, StoreError};
 /// One lease for all scheduled jobs, because they run one after the other.
 const NAME: &str = "schedule";
 
-/// A held lease. Release it with [`Lease::release`]; otherwise other workers wait until the holder
+/// A held lease. Release it with [`ScheduleLease::release`]; otherwise other workers wait until the holder
 /// counts as dead.
 #[derive(Debug)]
 pub(super) struct ScheduleLease<'a> {

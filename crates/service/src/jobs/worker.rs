@@ -102,7 +102,7 @@ impl GradingWorker {
         Self { store, queue, find, concurrency: concurrency.max(1), name: worker_name::unique() }
     }
 
-    /// Works forever. After this future is dropped, [`Worker::release`] returns its unfinished
+    /// Works forever. After this future is dropped, [`GradingWorker::release`] returns its unfinished
     /// gradings.
     pub async fn run(&self) {
         let prune = async {

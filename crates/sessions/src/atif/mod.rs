@@ -63,7 +63,7 @@ impl DocumentReader for AtifTrajectory {
                 "steps" => {
                     map.next_value_seed(each_record(feed, |step: AtifStep<'de>, feed| {
                         step.send(feed, is_subagent);
-                    }))?
+                    }))?;
                 }
                 "final_metrics" => {
                     let totals =

@@ -507,7 +507,7 @@ impl<'a> ContentBlock<'a> {
             }
             None if !self.thinking.is_empty() => blocks.think(self.thinking),
             None if !self.unknown_field.is_empty() => {
-                blocks.unknown(&self.unknown_field, &Text::default())
+                blocks.unknown(&self.unknown_field, &Text::default());
             }
             // A part without content, such as a lone signature.
             None => {}

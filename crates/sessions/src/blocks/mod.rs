@@ -2,7 +2,7 @@
 //! Chat and Responses APIs, Gemini's parts, and blocks of the Vercel AI SDK, goose, pi and
 //! `OpenTelemetry`'s `GenAI` conventions. It also reads calls written as XML into the text.
 //!
-//! A block of an unknown type is shown by name and counted ([`crate::Unknown`]), never dropped
+//! A block of an unknown type is shown by name and counted ([`crate::UnknownBlocks`]), never dropped
 //! silently. The caller knows who the speaker is.
 
 mod block;

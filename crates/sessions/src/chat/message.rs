@@ -157,7 +157,7 @@ impl<'a> ChatMessage<'a> {
                 self.say(EventRole::User, EventOrigin::Human, feed);
             }
             ("user" | "assistant", MessagePosition::InHistory) if is_named => {
-                self.send_member(feed)
+                self.send_member(feed);
             }
             ("assistant" | "gpt" | "model" | "ai", _) => self.send_answer(feed),
             ("user" | "human", _) => self.send_given(feed),
@@ -167,7 +167,7 @@ impl<'a> ChatMessage<'a> {
             ("", _) => feed.notes.ignored_records += 1,
             // A group of agents with their names in the role.
             (_, MessagePosition::FirstOfHistory) => {
-                self.say(EventRole::User, EventOrigin::Human, feed)
+                self.say(EventRole::User, EventOrigin::Human, feed);
             }
             (_, MessagePosition::InHistory) => self.send_answer(feed),
             (role, _) => {

@@ -12,7 +12,7 @@
 //!
 //! Some facts appear only later in a file: turns that were rolled back and, in rare orders, the
 //! outcome of a tool or the presence of user message events. The file is then read a second time
-//! with this knowledge (`Known`).
+//! with this knowledge (`PassFindings`).
 
 mod ending;
 mod meter;

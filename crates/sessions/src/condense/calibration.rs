@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenCalibration {
     bytes_per_token: f64,
-    /// Number of prompts counted so far, up to [`MEMORY`].
+    /// Number of prompts counted so far, up to [`MAX_PROMPTS`].
     seen: f64,
 }
 

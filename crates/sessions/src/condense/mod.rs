@@ -28,7 +28,7 @@ use selftest_text::one_line;
 pub struct TranscriptBudget {
     /// Length in tokens.
     pub tokens: u32,
-    /// Assumed bytes per token; see [`Calibration`].
+    /// Assumed bytes per token; see [`TokenCalibration`].
     pub bytes_per_token: f64,
 }
 
@@ -48,7 +48,7 @@ impl TranscriptBudget {
 /// A transcript within its budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionTranscript {
-    /// Text of at most [`Budget::bytes`]. Foreign text never starts a line.
+    /// Text of at most [`TranscriptBudget::bytes`]. Foreign text never starts a line.
     pub text: String,
     /// Number of tokens, estimated from the length.
     pub tokens: u32,

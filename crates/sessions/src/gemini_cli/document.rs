@@ -56,14 +56,14 @@ impl DocumentReader for GeminiDocument {
                         if let Some(message) = message.0 {
                             message.send(is_subagent, feed);
                         }
-                    }))?
+                    }))?;
                 }
                 "history" => {
                     map.next_value_seed(each(|turn: LenientObject<CheckpointTurn<'de>>| {
                         if let Some(turn) = turn.0 {
                             turn.send(feed);
                         }
-                    }))?
+                    }))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -173,7 +173,7 @@ impl GeminiCall<'_> {
         match (outcome, exit_code) {
             // The status of a shell call is `success` even if the program failed.
             (ToolOutcome::Ok | ToolOutcome::Unknown, Some(code)) if code != 0 => {
-                outcome = ToolOutcome::Failed
+                outcome = ToolOutcome::Failed;
             }
             (ToolOutcome::Unknown, _) if !error.is_empty() => outcome = ToolOutcome::Failed,
             _ => {}

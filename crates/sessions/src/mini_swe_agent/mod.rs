@@ -60,7 +60,7 @@ impl DocumentReader for MiniTrajectory {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "info" => {
-                    info = map.next_value::<LenientObject<MiniInfo<'de>>>()?.0.unwrap_or_default()
+                    info = map.next_value::<LenientObject<MiniInfo<'de>>>()?.0.unwrap_or_default();
                 }
                 "messages" => map.next_value_seed(each(|message| run.send(message, feed)))?,
                 "instance_id" => {

@@ -100,7 +100,7 @@ impl DocumentReader for EventDocument {
                         for record in records {
                             run.send(record, feed);
                         }
-                    }))?
+                    }))?;
                 }
                 "instance_id" => about.instance_id = map.next_value()?,
                 "issue" => about.issue = map.next_value()?,

@@ -127,7 +127,7 @@ fn gather(value: &Value, role: &str, depth: usize, found: &mut Vec<Map<String, V
             gather(&all[0], role, depth + 1, found);
         }
         Value::Array(all) if all.iter().any(is_block) => {
-            found.push(plain_message(role, value.clone()))
+            found.push(plain_message(role, value.clone()));
         }
         Value::Array(all) => all.iter().for_each(|inner| gather(inner, role, depth + 1, found)),
         Value::Object(fields) => {

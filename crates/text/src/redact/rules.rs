@@ -142,7 +142,7 @@ pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
                 let rule = &table.rules[one.rule];
                 match one.kind {
                     SecretPosition::Token { back } => {
-                        found.extend(find_token(text, &here, back, rule))
+                        found.extend(find_token(text, &here, back, rule));
                     }
                     SecretPosition::NamedValue => found.extend(find_named(text, &here, rule)),
                     SecretPosition::Near => find_nearby(text, &here, rule, &mut found),

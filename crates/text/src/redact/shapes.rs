@@ -115,7 +115,7 @@ pub(super) static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// Marker at the end of a private key.
 pub(super) const KEY_END: &str = "-----END ";
 
-/// Rest of a private key whose start was cut off. Kept apart from [`SHAPES`], because it can start
+/// Rest of a private key whose start was cut off. Kept apart from [`SECRET_PATTERNS`], because it can start
 /// with any word and would slow down every text.
 pub(super) static REST_OF_KEY: LazyLock<Regex> = LazyLock::new(|| {
     compile(

@@ -73,13 +73,13 @@ impl OutcomeTracker {
     pub(in crate::grade) fn add(&mut self, event: &Event<'_>) {
         match event.mark {
             Some(EventMark::Interrupted) => {
-                self.record_objection(OutcomeSign::UserInterrupts, event)
+                self.record_objection(OutcomeSign::UserInterrupts, event);
             }
             Some(EventMark::VerifierPassed) => {
-                self.record_verdict(OutcomeSign::VerifierPassed, event)
+                self.record_verdict(OutcomeSign::VerifierPassed, event);
             }
             Some(EventMark::VerifierFailed) => {
-                self.record_verdict(OutcomeSign::VerifierFailed, event)
+                self.record_verdict(OutcomeSign::VerifierFailed, event);
             }
             _ if event.role == EventRole::User && event.origin == EventOrigin::Human => {
                 self.add_request(event);

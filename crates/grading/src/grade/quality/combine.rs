@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::rubric::QualityDimension;
 use crate::grade::QualityGrade;
 
-// The doc comments of this type and of `Spread` are descriptions in the schema of the MCP tools.
+// The doc comments of this type and of `ScoreSpread` are descriptions in the schema of the MCP tools.
 // Only grades by the latest version of the rubric count; numbers are rounded to nine decimals.
 /// Average over the models, using the latest version of the rubric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -90,7 +90,7 @@ pub struct DimensionReading {
 /// A model's reply on one session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QualityReading {
-    /// Readings in the order of [`Dimension::ALL`].
+    /// Readings in the order of [`QualityDimension::ALL`].
     pub dimensions: [DimensionReading; 4],
     /// One-sentence summary of the session, on one line.
     pub summary: String,

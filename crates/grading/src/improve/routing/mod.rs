@@ -18,8 +18,8 @@ use selftest_stats::{Interval, TestTail, mann_whitney, mean, mean_interval};
 
 /// Minimum number of sessions for high confidence.
 const MIN_CONFIDENT_SESSIONS: usize = 20;
-/// Maximum half-width of the score's interval for high confidence (`NARROW`) and for medium
-/// confidence (`WIDE`).
+/// Maximum half-width of the score's interval for high confidence (`MAX_HALF_WIDTH_HIGH`) and for medium
+/// confidence (`MAX_HALF_WIDTH_MEDIUM`).
 const MAX_HALF_WIDTH_HIGH: f64 = 0.5;
 const MAX_HALF_WIDTH_MEDIUM: f64 = 1.0;
 

@@ -3,7 +3,7 @@
 use super::SessionOverview;
 use selftest_sessions::{Event, Session, SessionCollector, SessionHead, SessionSink};
 
-/// A sink that passes events to a collector and builds an [`Overview`] of each collected session.
+/// A sink that passes events to a collector and builds an [`SessionOverview`] of each collected session.
 #[derive(Debug, Default)]
 pub struct OverviewCollector {
     collector: SessionCollector,

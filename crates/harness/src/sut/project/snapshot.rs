@@ -154,7 +154,7 @@ impl SnapshotEntry {
         }
     }
 
-    /// Windows reports only when the content changed, which programs can set. [`Entry::is_older`]
+    /// Windows reports only when the content changed, which programs can set. [`SnapshotEntry::is_older`]
     /// therefore never trusts it.
     #[cfg(not(unix))]
     fn of(metadata: &Metadata) -> Self {

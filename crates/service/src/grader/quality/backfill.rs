@@ -46,7 +46,7 @@ pub struct BackfillResult {
     pub skipped: u64,
     /// Number of sessions that other processes have graded meanwhile or are grading.
     pub left_to_others: u64,
-    /// Number of sessions without a grade per reason, by [`QualityFault::kind`].
+    /// Number of sessions without a grade per reason, by [`QualityError::kind`].
     pub faults: BTreeMap<&'static str, u64>,
     /// True if it stopped because the model produced too few grades.
     pub is_unfit: bool,

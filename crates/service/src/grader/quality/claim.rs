@@ -15,7 +15,7 @@ use selftest_text::digest;
 /// session.
 const MAX_MISSED: u32 = 3;
 
-/// A held claim. Release it with [`Claim::release`]. A dropped claim is released shortly after, and
+/// A held claim. Release it with [`GradingClaim::release`]. A dropped claim is released shortly after, and
 /// one of a killed process expires when its heartbeats stop.
 #[derive(Debug)]
 pub(crate) struct GradingClaim {

@@ -31,7 +31,7 @@ impl GradingJob {
         }
     }
 
-    /// Parses an entry written by [`super::Queue::enqueue`].
+    /// Parses an entry written by [`super::GradingQueue::enqueue`].
     pub(in crate::jobs) fn read(work: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(work).map_err(|error| format!("it cannot be read: {error}"))
     }
@@ -68,7 +68,7 @@ pub struct QueueCounts {
     pub waiting: u64,
     /// Being processed by a worker.
     pub running: u64,
-    /// Given up; see [`super::Queue::failed`].
+    /// Given up; see [`super::GradingQueue::failed`].
     pub failed: u64,
     /// Done, but not yet removed from the tables.
     pub done: u64,
